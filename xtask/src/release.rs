@@ -11,6 +11,8 @@ use sha2::{Digest as _, Sha256};
 use testbed::Helm;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// The last file that is written; a folder with it is a release.
+const CHECKSUMS: &str = "SHA256SUMS";
 /// What is in every archive beside the program.
 const TEXTS: [&str; 3] = ["LICENSE", "README.md", "CHANGELOG.md"];
 /// Shells, and the names under which they look for completions.
@@ -32,7 +34,7 @@ pub(crate) struct ReleaseArgs {
     /// Where the archives will be found; without it no plugin manifest is written.
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// The folder of the release; what is in it is replaced.
+    /// The folder of the release; an earlier release in it is replaced.
     #[arg(long, value_name = "FOLDER", default_value = "target/release-files")]
     output: PathBuf,
 }
@@ -51,6 +53,12 @@ pub(crate) fn run(args: &ReleaseArgs) -> anyhow::Result<ExitCode> {
     }
     let output = &args.output;
     if output.exists() {
+        if !output.join(CHECKSUMS).exists() {
+            bail!(
+                "{} exists and holds no release\n  remedy: remove it, or name another folder with --output",
+                output.display()
+            );
+        }
         fs::remove_dir_all(output).with_context(|| format!("removing {}", output.display()))?;
     }
     fs::create_dir_all(output).with_context(|| format!("creating {}", output.display()))?;
@@ -69,7 +77,7 @@ pub(crate) fn run(args: &ReleaseArgs) -> anyhow::Result<ExitCode> {
         fs::write(&path, plugin(url, &archives)).with_context(|| format!("writing {}", path.display()))?;
     }
     let sums = checksums(output)?;
-    fs::write(output.join("SHA256SUMS"), &sums).context("writing SHA256SUMS")?;
+    fs::write(output.join(CHECKSUMS), &sums).with_context(|| format!("writing {CHECKSUMS}"))?;
     print!("{sums}");
     Ok(ExitCode::SUCCESS)
 }
