@@ -5,7 +5,10 @@ mod outages;
 mod set_ups;
 mod workloads;
 
+use std::time::Duration;
+
 use api::diagnosis::diagnose;
+use controllers::hpa::HpaSettings;
 use futures::future::join_all;
 use http::Method;
 use serde_json::json;
@@ -22,6 +25,8 @@ use workloads::{create_shared, create_target, rejuvenate};
 
 /// Set-ups of the table; more are in `outages` and in the tests of the operator.
 const MIN_SET_UPS: usize = 50;
+/// Time between two decisions. With that of other tests, so many autoscalers would keep a small machine busy.
+const SYNC_PERIOD: Duration = Duration::from_secs(2);
 
 #[test]
 fn first_line_of_why_names_the_cause() -> Result<(), Failure> {
@@ -41,7 +46,8 @@ fn first_line_of_why_names_the_cause() -> Result<(), Failure> {
         .await;
         let proxied = env.proxied().await;
         refuse(&proxied);
-        let ours = RunningController::start(proxied.client.clone(), env.settings());
+        let settings = HpaSettings { period: SYNC_PERIOD, ..env.settings() };
+        let ours = RunningController::start(proxied.client.clone(), settings);
         let served = serving::start(&env.client, &ours.handle, &env.namespace, "decisions").await;
         let registered = served.api_services();
         manifests::apply(&env.client, env.cluster, &registered, |_| true).await;
