@@ -18,7 +18,12 @@ major=${version#v}
 [ "${major%%.*}" -ge 20 ] || { echo "Node.js $version is too old: 20 or later is needed"; exit 1; }
 
 if [ ! node_modules -nt package-lock.json ]; then
-  timeout 300 npm ci --ignore-scripts --no-audit --no-fund --silent >&2 || { echo "npm cannot fetch the packages of console/package-lock.json"; exit 1; }
+  timeout 300 npm ci --ignore-scripts --no-audit --no-fund --silent >&2 || {
+    # An incomplete folder would be taken for a complete one by the next run.
+    rm -rf node_modules
+    echo "npm cannot fetch the packages of console/package-lock.json"
+    exit 1
+  }
   touch node_modules
 fi
 
