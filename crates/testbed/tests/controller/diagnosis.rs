@@ -21,7 +21,7 @@ use crate::serving;
 use crate::shared::manifests;
 use crate::shared::why::Why;
 use set_ups::{SetUp, SetUpKind, all, passing};
-use workloads::{create_shared, create_target, rejuvenate};
+use workloads::{create_shared, create_target, renew_start_times};
 
 /// Set-ups of the table; more are in `outages` and in the tests of the operator.
 const MIN_SET_UPS: usize = 50;
@@ -110,7 +110,7 @@ async fn explained(env: &ControllerEnv, set_ups: &[SetUp]) {
     let mut open: Vec<&SetUp> = set_ups.iter().collect();
     env.until("the causes", async || {
         for set_up in &open {
-            rejuvenate(env, set_up).await;
+            renew_start_times(env, set_up).await;
         }
         let names: Vec<String> = open.iter().map(|set_up| set_up.full_name()).collect();
         let answer = why.explain(&names).await?;

@@ -69,7 +69,7 @@ async fn until_read(ns: &TestNamespace, port: u16) {
 }
 
 /// An HPA without what its controller writes.
-async fn still(ns: &TestNamespace, name: &str) -> Value {
+async fn hpa_without_status(ns: &TestNamespace, name: &str) -> Value {
     let mut hpa = ns.hpa_object(name).await;
     hpa["status"] = Value::Null;
     hpa["metadata"]["resourceVersion"] = Value::Null;
@@ -120,7 +120,7 @@ fn plan_leads_every_metrics_api_to_another_server_and_back() -> Result<(), Failu
         assert!(owners.iter().all(|owner| **owner == "metrics-server"), "{report}");
         let (_, plans) =
             json_of(&ns.env.cluster.kubeconfig, &["migrate", "plan", "--namespace", &ns.namespace]);
-        let (before, hpa) = (registered(&ns).await, still(&ns, "web").await);
+        let (before, hpa) = (registered(&ns).await, hpa_without_status(&ns, "web").await);
         let generation =
             ns.read("/apis/apps/v1/namespaces/{ns}/deployments/web").await["metadata"]["generation"].clone();
         let there = patches(&plans, "commands");
@@ -143,7 +143,7 @@ fn plan_leads_every_metrics_api_to_another_server_and_back() -> Result<(), Failu
         }
         assert_eq!(registered(&ns).await, before);
         until_read(&ns, ns.env.subject.resource_port).await;
-        assert_eq!(still(&ns, "web").await, hpa);
+        assert_eq!(hpa_without_status(&ns, "web").await, hpa);
         let deployment = ns.read("/apis/apps/v1/namespaces/{ns}/deployments/web").await;
         assert_eq!(
             (&deployment["metadata"]["generation"], &deployment["spec"]["replicas"]),

@@ -166,7 +166,7 @@ async fn set_state(env: &ControllerEnv, name: &str, state: PodState) {
 }
 
 /// Lets the young pods of a set-up have started a few seconds ago, however long the test has taken.
-pub(super) async fn rejuvenate(env: &ControllerEnv, set_up: &SetUp) {
+pub(super) async fn renew_start_times(env: &ControllerEnv, set_up: &SetUp) {
     let TestTarget::Pods(pods) = &set_up.target else { return };
     for (number, pod) in pods.iter().enumerate() {
         if pod.state == PodState::Young {
