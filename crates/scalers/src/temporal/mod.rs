@@ -220,17 +220,17 @@ impl Temporal {
         }
     }
 
-    /// Whether workflows run although no task waits. As in KEDA, a failing count means that none does.
-    async fn has_running_workflows(&self, status: Option<i32>) -> bool {
+    /// Whether workflows run although no task waits. KEDA takes a count that fails for 0, which would stop workers that are in use.
+    async fn has_running_workflows(&self, status: Option<i32>) -> Result<bool, ScalerError> {
         match status {
-            Some(DRAINING) => return true,
+            Some(DRAINING) => return Ok(true),
             None | Some(CURRENT | RAMPING) => {}
-            Some(_) => return false,
+            Some(_) => return Ok(false),
         }
         let request = self.parameters.running_request();
-        let answer: Result<CountWorkflowsResponse, _> =
-            self.channel.unary(COUNT_WORKFLOWS, &request, &self.headers).await;
-        answer.is_ok_and(|answer| answer.count > 0)
+        let answer: CountWorkflowsResponse =
+            self.channel.unary(COUNT_WORKFLOWS, &request, &self.headers).await?;
+        Ok(answer.count > 0)
     }
 }
 
@@ -243,8 +243,11 @@ impl Scaler for Temporal {
         Box::pin(async move {
             let failed = |error: ScalerError| error.inside("failed to get Temporal backlog count");
             let (backlog, status) = self.backlog().await.map_err(failed)?;
-            let active = backlog > self.parameters.activation
-                || self.parameters.include_running && self.has_running_workflows(status).await;
+            let mut active = backlog > self.parameters.activation;
+            if !active && self.parameters.include_running {
+                let failed = |error: ScalerError| error.inside("failed to count running workflows");
+                active = self.has_running_workflows(status).await.map_err(failed)?;
+            }
             Ok(Reading::one(metric, milli(backlog as f64), active))
         })
     }
