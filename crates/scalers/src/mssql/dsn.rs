@@ -39,11 +39,14 @@ impl MssqlDsn {
     pub(super) fn parse(text: &str) -> Result<Self, ParseError> {
         let mut fields = match text.split_once("://") {
             Some(("sqlserver" | "mssql" | "azuresql", rest)) => url_fields(rest)?,
-            _ => pair_fields(text.strip_prefix("odbc:").unwrap_or(text))?,
+            _ => match text.strip_prefix("odbc:") {
+                Some(pairs) => pair_fields(pairs, ('{', '}'))?,
+                None => pair_fields(text, ('"', '"'))?,
+            },
         };
         let mut take = |names: &[&str]| {
             let found = fields.iter().rposition(|(name, _)| names.contains(&&**name))?;
-            Some(fields.swap_remove(found).1).filter(|value| !value.is_empty())
+            Some(fields.remove(found).1).filter(|value| !value.is_empty())
         };
         let server = take(&["server", "data source", "addr", "address", "network address"])
             .ok_or("the connection string names no server".to_owned())?;
@@ -66,7 +69,14 @@ impl MssqlDsn {
 
     /// A server without a connection string, as KEDA connects to it.
     pub(super) fn new(host: &str, port: &str) -> Result<Self, ParseError> {
-        let (host, port) = host_and_port(host, Some(port).filter(|port| !matches!(*port, "" | "0")))?;
+        let host = host.strip_prefix("tcp:").unwrap_or(host);
+        let port = Some(port).filter(|port| !matches!(*port, "" | "0"));
+        // KEDA makes a URL of the host, which may contain a port.
+        let (host, port) = match (port, host.rsplit_once(':')) {
+            (None, Some((name, port))) if !name.contains(':') || name.ends_with(']') => (name, Some(port)),
+            (port, _) => (host, port),
+        };
+        let (host, port) = host_and_port(host, port)?;
         Ok(Self {
             host,
             port,
@@ -110,8 +120,9 @@ fn url_fields(text: &str) -> Result<Vec<(String, String)>, ParseError> {
     Ok(fields)
 }
 
-/// `name=value;…`; values may be in quotes or braces.
-fn pair_fields(text: &str) -> Result<Vec<(String, String)>, ParseError> {
+/// `name=value;…`; values may be in quotes. Microsoft's Go driver knows braces after `odbc:`, and else double quotes only: passwords
+/// may begin with all other characters.
+fn pair_fields(text: &str, (open, close): (char, char)) -> Result<Vec<(String, String)>, ParseError> {
     let mut fields = Vec::new();
     let mut rest = text.trim_start();
     while !rest.is_empty() {
@@ -119,17 +130,16 @@ fn pair_fields(text: &str) -> Result<Vec<(String, String)>, ParseError> {
             .split_once('=')
             .ok_or("the connection string has a part without an equals sign".to_owned())?;
         let after = after.trim_start();
-        let close = after.chars().next().and_then(|open| match open {
-            '"' | '\'' => Some(open),
-            '{' => Some('}'),
-            _ => None,
-        });
-        let (value, tail) = match close {
-            Some(close) => quoted(after, close)?,
-            None => {
-                let (value, tail) = after.split_once(';').unwrap_or((after, ""));
-                (value.trim().to_owned(), tail)
+        let (value, tail) = if after.starts_with(open) {
+            let (value, tail) = quoted(after, close)?;
+            let tail = tail.trim_start();
+            if !tail.is_empty() && !tail.starts_with(';') {
+                return Err("the connection string has a quoted value without a semicolon after it".into());
             }
+            (value, tail)
+        } else {
+            let (value, tail) = after.split_once(';').unwrap_or((after, ""));
+            (value.trim().to_owned(), tail)
         };
         fields.push((name.trim().to_lowercase(), value));
         rest = tail.trim_start_matches(|c: char| c == ';' || c.is_whitespace());

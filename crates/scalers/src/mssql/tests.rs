@@ -158,14 +158,30 @@ fn connection_strings() {
     let dsn = of("odbc:server={db.example};port=1;pwd={a}}b};encrypt=disable").unwrap();
     assert_eq!((&*dsn.host, dsn.port, dsn.password.reveal()), ("db.example", 1, "a}b"));
     assert_eq!(dsn.encryption, MssqlEncryption::Never);
+    let password = |text: &str| of(text).unwrap().password.reveal().to_owned();
+    assert_eq!(password("server=h;password={a}b'"), "{a}b'");
+    assert_eq!(password("server=h;password='a"), "'a");
+    assert_eq!(password("odbc:server=h;pwd=\"a\""), "\"a\"");
     assert_eq!(of("server=.").unwrap().host, "localhost");
+    for (host, port, expected) in [
+        ("db.example:1444", "", ("db.example", 1444)),
+        ("tcp:db.example,1444", "", ("db.example", 1444)),
+        ("db.example", "0", ("db.example", 1433)),
+        ("::1", "1444", ("::1", 1444)),
+        ("[::1]:1444", "", ("::1", 1444)),
+    ] {
+        let dsn = MssqlDsn::new(host, port).unwrap();
+        assert_eq!((&*dsn.host, dsn.port), expected);
+    }
     assert_eq!(of("sqlserver://[::1]:5").unwrap().host, "::1");
     for wrong in [
         "hunter2",
         "password=hunter2",
         "sqlserver://u:hunter2@h:x",
         "sqlserver://u:hunter2@h/instance",
-        "server=h;password='hunter2",
+        "server=h;password=\"hunter2",
+        "server=h;password=\"a\"hunter2",
+        "odbc:server=h;password={hunter2",
         "server=h;encrypt=hunter2",
         "server=h;encrypt=strict",
     ] {
