@@ -26,8 +26,10 @@ impl FakeCassandra {
                 let drop_all = Arc::clone(&drop_all);
                 tokio::spawn(async move {
                     tokio::select! {
-                        _ = serve(stream, class) => {}
+                        // In this order, so that no request is answered after the connections were dropped.
+                        biased;
                         () = drop_all.notified() => {}
+                        _ = serve(stream, class) => {}
                     }
                 });
             }

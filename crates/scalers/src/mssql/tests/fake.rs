@@ -46,8 +46,10 @@ impl FakeMssql {
                 tokio::spawn(async move {
                     let mut peer = TdsPeer { stream: Box::new(stream) };
                     tokio::select! {
-                        _ = peer.serve(mode) => {}
+                        // In this order, so that no request is answered after the connections were dropped.
+                        biased;
                         () = drop_all.notified() => {}
+                        _ = peer.serve(mode) => {}
                     }
                 });
             }
