@@ -14,6 +14,7 @@ use http::uri::PathAndQuery;
 use rustls::crypto::aws_lc_rs;
 use sources::http::HttpErrorCause;
 use tokio::time::{Instant, timeout};
+use tonic::metadata::AsciiMetadataValue;
 use tonic::transport::{self, ClientTlsConfig, Endpoint, Identity};
 use tonic::{Code, Request, Status};
 use tonic_prost::ProstCodec;
@@ -121,9 +122,11 @@ impl Channel {
         let name = path.rsplit('/').next().unwrap_or(path);
         let mut sent = Vec::new();
         for (name, value) in headers {
-            let value = tonic::metadata::MetadataValue::try_from(value.reveal()).map_err(|_| {
+            let mut value = AsciiMetadataValue::try_from(value.reveal()).map_err(|_| {
                 scaler_error!("the value of header {name} has characters that headers cannot have")
             })?;
+            // Not shown in debug output, and not kept in the compression tables of HTTP/2.
+            value.set_sensitive(true);
             sent.push((*name, value));
         }
         self.call(name, message, |channel, mut request| {
