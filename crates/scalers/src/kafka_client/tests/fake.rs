@@ -59,8 +59,10 @@ impl FakeKafka {
                     fake.open.send_modify(|open| *open += 1);
                     tokio::spawn(async move {
                         tokio::select! {
-                            _ = fake.serve(id as i32, stream, batch, login) => {}
+                            // In this order, so that no request is answered after the connections were dropped.
+                            biased;
                             () = fake.drop_all.notified() => {}
+                            _ = fake.serve(id as i32, stream, batch, login) => {}
                         }
                         fake.open.send_modify(|open| *open -= 1);
                     });

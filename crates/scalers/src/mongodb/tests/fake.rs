@@ -39,8 +39,10 @@ impl FakeMongo {
                 let (drop_all, kind) = (Arc::clone(&running.drop_all), kind.clone());
                 tokio::spawn(async move {
                     tokio::select! {
-                        _ = serve(stream, kind) => {}
+                        // In this order, so that no request is answered after the connections were dropped.
+                        biased;
                         () = drop_all.notified() => {}
+                        _ = serve(stream, kind) => {}
                     }
                 });
             }

@@ -45,8 +45,10 @@ impl FakeMysql {
                 tokio::spawn(async move {
                     let mut peer = Peer { stream, sequence: 0 };
                     tokio::select! {
-                        _ = peer.serve(plugin) => {}
+                        // In this order, so that no request is answered after the connections were dropped.
+                        biased;
                         () = drop_all.notified() => {}
+                        _ = peer.serve(plugin) => {}
                     }
                 });
             }
