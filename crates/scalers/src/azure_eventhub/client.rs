@@ -20,8 +20,8 @@ use crate::tls::TlsSettings;
 
 /// Timeout of a read, including the connection. Each partition is a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 5 } else { 20 });
-/// Maximum size of a message, in bytes.
-const MAX_MESSAGE_BYTES: usize = 1 << 20;
+/// Maximum size of a message, in bytes: enough for the ids of all partitions. Each byte may become a value of 24 bytes.
+const MAX_MESSAGE_BYTES: usize = 128 << 10;
 /// Maximum number of frames that a request waits for.
 const MAX_FRAMES: usize = 1000;
 /// The node that checks tokens, and the one that knows hubs; with the handles of the links to them.
@@ -117,7 +117,7 @@ impl EventHubConnection {
             AmqpFrame::Transfer { delivery, settled, more, payload } => {
                 self.next_incoming = self.next_incoming.wrapping_add(1);
                 if self.message.len() + payload.len() > MAX_MESSAGE_BYTES {
-                    bail!("the answer has more than {} MiB", MAX_MESSAGE_BYTES >> 20);
+                    bail!("the answer has more than {} KiB", MAX_MESSAGE_BYTES >> 10);
                 }
                 self.message.extend(payload);
                 if more {
