@@ -16,6 +16,9 @@ use crate::pool::{Pool, Pools};
 use crate::prelude::*;
 use crate::tls::{CertificateCheck, TlsSettings};
 
+/// The port of an IPv6 address without one, as in KEDA's driver; other addresses without a port are refused.
+const DEFAULT_PORT: u16 = 9042;
+
 /// The scaler type `cassandra`.
 pub const TYPE: ScalerType = ScalerType {
     name: "cassandra",
@@ -111,14 +114,7 @@ impl Parameters {
         let Some(consistency) = wire::consistency(&self.consistency) else {
             return Err("consistency must be the name of a level, e.g. one or local_quorum".into());
         };
-        let (host, port) = match self.host.rsplit_once(':').map(|(host, port)| (host, port.parse::<u16>())) {
-            Some((host, Ok(port))) => (host, port),
-            _ => match u16::try_from(self.port) {
-                Ok(port) => (&*self.host, port),
-                Err(_) => return Err("port must be a number from 1 to 65535".into()),
-            },
-        };
-        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let (host, port) = node_address(&self.host, self.port)?;
         let tls = (self.tls == "enable").then(|| self.tls_settings(&backends.web.settings().authorities));
         let (user, password, dialer) = (self.username, self.password, backends.dialer.clone());
         let node = CassandraNode { host, port, user, password, version, tls, dialer };
@@ -135,6 +131,20 @@ impl Parameters {
         TlsSettings { authorities: self.ca.clone(), certificate, key, certificate_check }
             .trusting(authorities)
     }
+}
+
+/// Host and port of the node. Behind an IPv6 address a port needs brackets: the last part of the address may look like one.
+fn node_address(host: &str, port: isize) -> Result<(String, u16), ParseError> {
+    let given = host.rsplit_once(':').filter(|(host, _)| !host.contains(':') || host.ends_with(']'));
+    let (host, port) = match given.map(|(host, port)| (host, port.parse::<u16>())) {
+        Some((host, Ok(port))) => (host, port),
+        _ => match u16::try_from(port) {
+            Ok(0) => (host, DEFAULT_PORT),
+            Ok(port) => (host, port),
+            Err(_) => return Err("port must be a number from 1 to 65535".into()),
+        },
+    };
+    Ok((host.trim_start_matches('[').trim_end_matches(']').to_owned(), port))
 }
 
 impl ValueSource for CheckedSource {

@@ -92,6 +92,18 @@ async fn parameters_that_cannot_be_used_are_named() {
 }
 
 #[test]
+fn addresses_of_nodes() {
+    let of = |host, port| node_address(host, port).ok();
+    let node = |host: &str, port| Some((host.to_owned(), port));
+    assert_eq!(of("db.example", 9043), node("db.example", 9043));
+    assert_eq!(of("db.example:9044", 9043), node("db.example", 9044));
+    assert_eq!(of("fd00::1", 9043), node("fd00::1", 9043));
+    assert_eq!(of("fd00::1", 0), node("fd00::1", 9042));
+    assert_eq!(of("[fd00::1]:9044", 0), node("fd00::1", 9044));
+    assert_eq!(of("db.example", 70_000), None);
+}
+
+#[test]
 fn numbers_of_all_types() {
     let first = |type_: &[u8], value: &[u8]| {
         let header = [0x84, 0, 0, 0, 8, 0, 0, 0, 0];
