@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::Parameters;
 use super::rules::seconds;
 use crate::ScalerError;
-use crate::responses::{error_field, json, kind, parsed};
+use crate::responses::{error_field, json, kind};
 use crate::web::escaped;
 
 /// The method that predicts.
@@ -87,19 +87,27 @@ pub(super) fn observations(status: u16, body: &[u8], metric: &str) -> Result<Vec
         bail!("the answer of Prometheus has {} at data.result instead of a list", kind(result));
     };
     let samples = series.iter().filter_map(|one| one.get("values").and_then(Value::as_array)).flatten();
-    let mut all = Vec::new();
+    let (mut all, mut is_newest_a_number) = (Vec::new(), true);
     for sample in samples {
         let time = sample.get(0).and_then(Value::as_f64);
-        let value = sample.get(1).and_then(Value::as_str).and_then(parsed);
+        let value = sample.get(1).and_then(Value::as_str).and_then(|text| text.parse::<f64>().ok());
         let (Some(time), Some(value)) = (time, value) else {
             bail!("the answer of Prometheus has a sample without time or number");
         };
+        // A `NaN` of the past, e.g. of a division by zero, would otherwise fail all reads until it leaves the time window.
+        is_newest_a_number = value.is_finite();
+        if !is_newest_a_number {
+            continue;
+        }
         if all.len() == MAX_SAMPLES {
             bail!("the query has more than {MAX_SAMPLES} samples: increase queryStep");
         }
         let nanos = ((time - time.floor()) * 1e9) as i32;
         let timestamp = Some(SampleTime { seconds: time.floor() as i64, nanos });
         all.push(Observation { timestamp, value, metric_name: metric.to_owned() });
+    }
+    if !is_newest_a_number {
+        bail!("the newest sample of the query is NaN or infinite");
     }
     if all.is_empty() {
         bail!("the query has no samples in the time window");
