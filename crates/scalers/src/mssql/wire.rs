@@ -7,9 +7,9 @@ pub(super) const LOGIN7: u8 = 0x10;
 pub(super) const PRELOGIN: u8 = 0x12;
 /// The status of the last packet of a message.
 pub(super) const END_OF_MESSAGE: u8 = 1;
-/// ValueSize of the header of a packet, in bytes.
+/// Size of the header of a packet, in bytes.
 pub(super) const HEADER_BYTES: usize = 8;
-/// ValueSize of packets that this client sends, in bytes: every server accepts it.
+/// Size of packets that this client sends, in bytes: every server accepts it.
 const PACKET_BYTES: usize = 4096;
 
 /// Values of the option ENCRYPTION in PRELOGIN.
@@ -32,7 +32,7 @@ const HAS_EXTENSION: u8 = 0x10;
 const FEDERATED_FEATURE: u8 = 2;
 /// The library that sends tokens with the login.
 const SECURITY_TOKEN_LIBRARY: u8 = 1 << 1;
-/// ValueSize of the fixed part of a login, in bytes.
+/// Size of the fixed part of a login, in bytes.
 const LOGIN_HEAD_BYTES: usize = 94;
 
 /// The bytes are no valid packet.
