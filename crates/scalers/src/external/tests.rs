@@ -192,7 +192,10 @@ async fn refusals_are_errors_with_the_servers_message() {
 async fn hanging_server_times_out() {
     let (address, _play, _end) = served().await;
     let late = better(&address, &[("specs", "hang")]).specs().await.unwrap_err();
-    assert_eq!(late.message, format!("external scaler {address}: no answer to GetMetricSpec within 2s"));
+    assert_eq!(
+        late.message,
+        format!("external scaler {address}: no answer to GetMetricSpec within {CALL_TIMEOUT:?}")
+    );
 
     let silent = odd(|stream| async move {
         let _held = stream;
@@ -200,7 +203,10 @@ async fn hanging_server_times_out() {
     })
     .await;
     let late = better(&silent, &[]).read("s3-letters").await.unwrap_err();
-    assert_eq!(late.message, format!("external scaler {silent}: no answer to GetMetrics within 2s"));
+    assert_eq!(
+        late.message,
+        format!("external scaler {silent}: no answer to GetMetrics within {CALL_TIMEOUT:?}")
+    );
 }
 
 #[tokio::test]

@@ -27,7 +27,7 @@ use crate::urls::shown;
 
 /// Timeout of a call, including the connection. KEDA has none, so that a server that hangs blocks its object.
 pub(crate) const CALL_TIMEOUT: Duration =
-    if cfg!(test) { Duration::from_secs(2) } else { Duration::from_secs(10) };
+    if cfg!(test) { Duration::from_secs(4) } else { Duration::from_secs(10) };
 /// Timeout of a connection attempt.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Pause after a failed connection attempt, because many triggers may use the same server.
