@@ -5,23 +5,21 @@ use serde_json::Value;
 /// What stands in the place of a secret.
 pub(super) const REDACTED: &str = "REDACTED";
 /// Parts of the names of fields and parameters whose texts are secret, in lower case.
-const SECRET_NAMES: [&str; 13] = [
+const SECRET_NAMES: [&str; 11] = [
     "password",
     "passwd",
     "pwd",
     "passphrase",
     "secret",
     "token",
-    "apikey",
-    "accesskey",
-    "accountkey",
     "credential",
     "connection",
     "authorization",
     "signature",
+    "accesskey",
 ];
 /// Names that are secret as a whole.
-const SECRET_WORDS: [&str; 5] = ["key", "auth", "sig", "pass", "cert"];
+const SECRET_WORDS: [&str; 4] = ["auth", "sig", "pass", "cert"];
 /// Prefixes of annotations that are kept. The last applied configuration, a copy of the whole object, is none of them.
 const KEPT_ANNOTATIONS: [&str; 5] = [
     "plimsoll.dev/",
@@ -31,7 +29,11 @@ const KEPT_ANNOTATIONS: [&str; 5] = [
     "meta.helm.sh/",
 ];
 /// Characters that end a value in a connection string, a query or a sentence.
-const ENDS: &[char] = &[';', '&', ' ', '"', '\'', ',', '\n', '\t', ')', '}'];
+const ENDS: &[char] = &[';', '&', ' ', '"', '\'', '\\', ',', '\n', '\t', ')', '}'];
+/// Characters that end the value of an `Authorization` header, whose scheme and credentials are several words.
+const HEADER_ENDS: &[char] = &['"', '\'', '\\', '\n'];
+/// Characters around the names and values of quoted texts.
+const QUOTES: &[char] = &[' ', '"', '\'', '\\'];
 
 /// Removes secrets from an object or a list.
 pub(super) fn object(value: &mut Value) {
@@ -57,7 +59,19 @@ fn walk(value: &mut Value, name: &str, parent: &str) {
                 }
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(|item| walk(item, name, parent)),
+        Value::Array(items) => {
+            // A flag and its value may be two words of a command line.
+            let mut after_secret_flag = false;
+            for item in items {
+                let is_flag = |word: &str| word.starts_with('-') && !word.contains('=');
+                let is_secret_flag = item.as_str().is_some_and(|word| is_flag(word) && is_secret(word));
+                match item {
+                    Value::String(text) if after_secret_flag => REDACTED.clone_into(text),
+                    _ => walk(item, name, parent),
+                }
+                after_secret_flag = is_secret_flag;
+            }
+        }
         // References name a Secret and a key in it, which are no secrets.
         Value::String(text) if is_secret(name) && !is_reference(parent) => REDACTED.clone_into(text),
         Value::String(text) => *text = self::text(text),
@@ -77,7 +91,9 @@ fn is_secret(name: &str) -> bool {
     }
     let name: String =
         name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
-    SECRET_WORDS.contains(&name.as_str()) || SECRET_NAMES.iter().any(|part| name.contains(part))
+    name.ends_with("key")
+        || SECRET_WORDS.contains(&name.as_str())
+        || SECRET_NAMES.iter().any(|part| name.contains(part))
 }
 
 /// Scheme and host of a URL.
@@ -98,7 +114,8 @@ fn users(text: &str) -> String {
     let mut out = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         out.push_str("://");
-        let end = part.find(['/', '?', '#', ' ', '"', '\n']).unwrap_or(part.len());
+        // A password may have a `/`, so that the last `@` of the URL ends it.
+        let end = part.find([' ', '"', '\n']).unwrap_or(part.len());
         let (host, rest) = part.split_at(end);
         match host.rsplit_once('@') {
             Some((_, host)) => {
@@ -120,19 +137,24 @@ fn pairs(text: &str) -> String {
     while let Some(at) = rest.find(['=', ':']) {
         let (before, after) = rest.split_at(at);
         out.push_str(before);
-        let name = before.trim_end_matches(['"', ' ']);
+        let name = before.trim_end_matches(QUOTES);
         let name = name
             .rsplit(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '-'))
             .next()
             .unwrap_or_default();
-        let sign_end = 1 + after
-            .get(1..)
-            .map_or(0, |after| after.len() - after.trim_start_matches([' ', '"', '\'']).len());
+        let sign_end =
+            1 + after.get(1..).map_or(0, |after| after.len() - after.trim_start_matches(QUOTES).len());
         let (sign, value) = after.split_at(sign_end);
         out.push_str(sign);
         rest = value;
         if is_secret(name) {
-            let end = value.find(ENDS).unwrap_or(value.len());
+            let is_header = name.to_ascii_lowercase().ends_with("authorization");
+            let end = match sign.chars().next_back() {
+                Some(quote @ ('"' | '\'')) => value.find(quote),
+                _ if is_header => value.find(HEADER_ENDS),
+                _ => value.find(ENDS),
+            };
+            let end = end.unwrap_or(value.len());
             if end > 0 {
                 out.push_str(REDACTED);
             }
@@ -154,8 +176,9 @@ fn bearers(text: &str) -> String {
         } else {
             out.push_str(part);
         }
-        after_bearer =
-            part.trim().eq_ignore_ascii_case("bearer") || part.trim().eq_ignore_ascii_case("basic");
+        // The scheme may follow a sign: `Authorization=Bearer …`.
+        let word = part.trim_end().rsplit(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+        after_bearer = word.eq_ignore_ascii_case("bearer") || word.eq_ignore_ascii_case("basic");
     }
     out
 }

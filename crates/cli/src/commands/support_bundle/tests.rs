@@ -24,11 +24,15 @@ fn secrets_of_objects_are_removed() {
             "triggers": [{"type": "rabbitmq", "metadata": {
                 "host": format!("amqp://user:{CANARY}@rabbit:5672/v"), "queueName": "orders", "value": "5",
                 "connection": format!("Endpoint=sb://x/;SharedAccessKey={CANARY}"), "passwordFromEnv": "PASSWORD",
-                "query": format!("select 1 -- password='{CANARY}'"), "apiKey": CANARY,
+                "query": format!("select 1 -- password='{CANARY}'"), "apiKey": CANARY, "privateKey": CANARY,
                 "scopes": [format!("https://x/?sig={CANARY}&a=b")], "tokens": [CANARY]
             }}],
             "secretTargetRef": [{"parameter": "password", "name": "rabbit", "key": "password"}],
-            "template": {"containers": [{"env": [{"name": "A", "value": CANARY}], "args": [format!("--api-token={CANARY}")]}]},
+            "template": {"containers": [{"env": [{"name": "A", "value": CANARY}], "args": [
+                format!("--api-token={CANARY}"), "--client-password", CANARY, format!("--header=Authorization=Bearer {CANARY}"),
+                format!("Authorization: Token {CANARY}"), format!("{{\\\"token\\\":\\\"{CANARY}\\\"}}"), format!("amqp://u:a/{CANARY}@h/v"),
+                format!("password='a {CANARY}'")
+            ]}]},
             "destination": {"http": {"uri": format!("https://hooks.example.com/services/{CANARY}")}}
         },
         "status": {"message": format!("refused: Authorization: Bearer {CANARY} \"token\":\"{CANARY}\"")}
