@@ -120,7 +120,7 @@ impl InstalledProgram {
             name: text(object, "/metadata/name").to_owned(),
             version: split_image(text(container, "/image")).1.to_owned(),
             replicas: None,
-            release: text(object, "/metadata/annotations/meta.helm.sh~1release-name").to_owned(),
+            release: release(object).to_owned(),
             arguments: words.flatten().filter_map(Value::as_str).map(str::to_owned).collect(),
             variables: variables
                 .into_iter()
@@ -178,6 +178,13 @@ impl InstalledProgram {
         let item = items.into_iter().flatten().find(|item| text(item, "/path") == path.as_str());
         Some((map, item.map_or(path, |item| text(item, "/key").to_owned())))
     }
+}
+
+/// The Helm release of an object; empty if it has none. An annotation is any text, and releases become parts of commands.
+fn release(object: &Value) -> &str {
+    let name = text(object, "/metadata/annotations/meta.helm.sh~1release-name");
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
+    if name.chars().all(is_allowed) { name } else { "" }
 }
 
 /// The path of a file inside a mounted volume.

@@ -169,6 +169,16 @@ fn plan(args: &PlanArgs) -> Outcome {
     let state = read(&args.cluster)?;
     let place = plan::Destination { namespace: &args.namespace, chart: &args.chart };
     let plans = plan::plans(&state, args.from, &place);
+    if plans.is_empty() && !state.unread.is_empty() {
+        return Err(Failure::Outside(format!(
+            "failed to read what is installed: {}\n  remedy: ask for the right to read it; `kubectl auth can-i --list` shows what you \
+             may do",
+            state.unread.join("; ")
+        )));
+    }
+    for unread in &state.unread {
+        eprintln!("warning: the plan may lack steps, because this could not be read: {unread}");
+    }
     if plans.is_empty() {
         return Err(Failure::input(match args.from {
             Some(peer) => {

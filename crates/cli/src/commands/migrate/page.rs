@@ -94,6 +94,10 @@ fn problems(text: &mut String, page: Page, all: &[MigrationProblem]) {
 /// The plans as a script with comments; with `back`, the way back.
 pub(super) fn plans(plans: &[SwitchPlan], back: bool) -> String {
     let mut text = String::new();
+    let mut plans: Vec<&SwitchPlan> = plans.iter().collect();
+    if back {
+        plans.reverse();
+    }
     for plan in plans {
         let direction = if back { "Back to" } else { "From" };
         let _ = writeln!(text, "# {direction} {}", plan.from.title());

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::Peer;
 use super::installed::{InstalledProgram, Program, text};
-use super::look::{ClusterState, WEBHOOK};
-use super::values::{ConvertedValues, keda_arguments, keda_variables, metrics_arguments};
+use super::look::{ClusterState, GROUPS, WEBHOOK};
+use super::values::{ConvertedValues, LostValue, keda_arguments, keda_variables, metrics_arguments};
 
 /// The default namespace of Plimsoll.
 pub(super) const NAMESPACE: &str = "plimsoll-system";
@@ -61,8 +61,17 @@ fn steps(state: &ClusterState, peer: Peer, alone: bool, place: &Destination<'_>)
     }
 }
 
+/// The Deployment of a program. Tenants may run copies, so one whose namespace serves an API of the cluster comes first.
 fn installed(state: &ClusterState, program: Program) -> Option<&InstalledProgram> {
-    state.installed.iter().find(|found| found.program == program)
+    let serves = |found: &InstalledProgram| GROUPS.iter().any(|group| leads_to(state, group, found));
+    let is_beside = |found: &InstalledProgram, other: &InstalledProgram| {
+        (found.program.peer(), &found.namespace) == (other.program.peer(), &other.namespace)
+    };
+    let is_used = |found: &&InstalledProgram| {
+        state.installed.iter().any(|other| is_beside(found, other) && serves(other))
+    };
+    let all = || state.installed.iter().filter(move |found| found.program == program);
+    all().find(is_used).or_else(|| all().next())
 }
 
 fn step(title: &str, commands: Vec<String>, back: Vec<String>) -> PlanStep {
@@ -159,8 +168,10 @@ fn keda(state: &ClusterState, operator: &InstalledProgram, place: &Destination<'
     values.set("operator.apiService", json!(false));
     values.set("operator.webhook", json!({"enabled": false}));
     values.set("crds.install", json!(false));
-    let parts: Vec<&InstalledProgram> =
-        state.installed.iter().filter(|found| found.program.peer() == Some(Peer::Keda)).collect();
+    let is_part = |found: &&InstalledProgram| {
+        found.program.peer() == Some(Peer::Keda) && found.namespace == operator.namespace
+    };
+    let parts: Vec<&InstalledProgram> = state.installed.iter().filter(is_part).collect();
     let groups = ["external.metrics.k8s.io"];
     let mut steps = vec![
         step(
@@ -254,9 +265,11 @@ fn helm(place: &Destination<'_>, options: &str) -> String {
 fn install(title: &str, role: &str, values: &ConvertedValues, place: &Destination<'_>) -> PlanStep {
     let file = format!("plimsoll-{role}.yaml");
     let mut commands = vec![format!("cat > {file} <<'EOF'\n{}EOF", yaml::to_yaml(&values.values))];
-    commands.extend(
-        values.lost.iter().map(|lost| format!("# without an equivalent: {}: {}", lost.path, lost.why)),
-    );
+    // A line break in a flag would end the comment, and the rest of the flag would be a command.
+    let on_one_line = |text: &str| text.replace(char::is_control, " ");
+    let lost =
+        |lost: &LostValue| on_one_line(&format!("# without an equivalent: {}: {}", lost.path, lost.why));
+    commands.extend(values.lost.iter().map(lost));
     commands.push(helm(place, &format!("-f {file}")));
     step(title, commands, vec![helm(place, &format!("--set {role}.enabled=false"))])
 }

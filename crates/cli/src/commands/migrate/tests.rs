@@ -243,6 +243,26 @@ fn plan_switches_by_one_patch_and_leads_back_to_what_is_there() {
 }
 
 #[test]
+fn plan_is_about_the_deployment_that_serves_the_api() {
+    let mut state = cluster();
+    let copy = deployment("a-tenant", "mine", "x/metrics-server:1", &["--mine\nrm -rf /"]);
+    let keda = deployment("a-tenant", "keda", "x/keda:1", &[]);
+    let copies = [copy, keda];
+    let copies: Vec<_> = copies.iter().filter_map(InstalledProgram::of_deployment).collect();
+    let mut installed = copies.clone();
+    installed.append(&mut state.installed);
+    state.installed = installed;
+    let place = Destination { namespace: "p", chart: "c" };
+    let text = page::plans(&plans(&state, None, &place), false);
+    assert!(text.contains("kubectl -n kube-system scale deployment metrics-server --replicas=0\n"), "{text}");
+    assert!(!text.contains("a-tenant"), "{text}");
+    // Without the others the copy is meant, and its flags stay in comments.
+    let state = ClusterState { installed: copies, ..ClusterState::default() };
+    let text = page::plans(&plans(&state, Some(Peer::MetricsServer), &place), false);
+    assert!(text.contains("-n a-tenant ") && !text.contains("\nrm "), "{text}");
+}
+
+#[test]
 fn plan_from_keda_never_deletes_its_definitions() {
     let mut state = cluster();
     state.webhook = Some(json!({}));

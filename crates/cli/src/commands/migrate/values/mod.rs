@@ -22,7 +22,7 @@ use crate::failure::{Failure, Outcome};
 use crate::files;
 use crate::output::{self, Format};
 
-pub(super) use convert::ConvertedValues;
+pub(super) use convert::{ConvertedValues, LostValue};
 pub(super) use flags::{keda_arguments, keda_variables, metrics_arguments};
 
 /// Convert the chart values of KEDA, metrics-server or prometheus-adapter to values of Plimsoll's chart
