@@ -125,9 +125,10 @@ impl FaultTargets {
     }
 
     async fn restore_node(&self) -> Result<(), BoxError> {
-        let lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(node) = lost {
             self.nodes.restore(&node).await?;
+            *self.lost.lock().unwrap_or_else(PoisonError::into_inner) = None;
         }
         Ok(())
     }

@@ -32,6 +32,8 @@ pub(super) struct Lab {
     targets: FaultTargets,
     began: Instant,
     state: Mutex<LabState>,
+    /// Held while a fault is caused or ended: two requests at once would lose two nodes, of which one would return.
+    changing_fault: tokio::sync::Mutex<()>,
 }
 
 /// What was changed.
@@ -52,7 +54,8 @@ impl Lab {
         began: Instant,
     ) -> Self {
         let state = LabState { levels: vec![None; workloads.len()], ..LabState::default() };
-        Self { nodes, workloads, queue, targets, began, state: Mutex::new(state) }
+        let changing_fault = tokio::sync::Mutex::default();
+        Self { nodes, workloads, queue, targets, began, state: Mutex::new(state), changing_fault }
     }
 
     /// The load of a workload now, in units per second.
@@ -114,6 +117,7 @@ impl Lab {
     }
 
     async fn set_fault(&self, fault: Fault, active: bool) -> Result<(), ApiError> {
+        let _changing = self.changing_fault.lock().await;
         if self.state().active.contains(&fault) == active {
             return Ok(());
         }
