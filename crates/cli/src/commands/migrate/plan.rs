@@ -127,14 +127,15 @@ fn adapter(
     }
     values.set("metrics.enabled", json!(true));
     values.set("metrics.apiServices", json!({"custom": false, "external": false}));
+    // With `resourceRules` the adapter serves all three.
+    let own: Vec<&str> = GROUPS.into_iter().filter(|group| leads_to(state, group, adapter)).collect();
     // Without a switch from metrics-server, its API stays with it.
-    if let Some(server) = installed(state, Program::MetricsServer).filter(|_| alone)
-        && leads_to(state, "metrics.k8s.io", server)
+    let server = installed(state, Program::MetricsServer).filter(|_| alone);
+    if own.contains(&"metrics.k8s.io")
+        || server.is_some_and(|server| leads_to(state, "metrics.k8s.io", server))
     {
         values.set("metrics.apiServices.resource", json!(false));
     }
-    let groups = ["custom.metrics.k8s.io", "external.metrics.k8s.io"];
-    let own: Vec<&str> = groups.into_iter().filter(|group| leads_to(state, group, adapter)).collect();
     let mut steps = vec![
         install(
             "Start the metrics server beside prometheus-adapter; no API leads to it yet",
@@ -147,10 +148,15 @@ fn adapter(
     steps.extend(switches(state, &own, "plimsoll-metrics", METRICS_REPORT, place));
     let list = "kubectl get --raw /apis/custom.metrics.k8s.io/v1beta1".to_owned();
     steps.push(step("See that it answers", vec![list, "plimsoll metrics doctor".into()], Vec::new()));
+    if own.is_empty() {
+        // No API is known to lead to it, so none was switched, and stopping it could end one.
+        return steps;
+    }
     steps.push(stop(&[adapter]));
     let taken: Vec<&str> = own
         .iter()
         .map(|group| match *group {
+            "metrics.k8s.io" => "metrics.apiServices.resource",
             "custom.metrics.k8s.io" => "metrics.apiServices.custom",
             _ => "metrics.apiServices.external",
         })

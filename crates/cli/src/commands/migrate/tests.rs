@@ -263,6 +263,33 @@ fn plan_is_about_the_deployment_that_serves_the_api() {
 }
 
 #[test]
+fn plan_from_prometheus_adapter_switches_every_api_that_it_serves() {
+    let adapter = deployment("m", "adapter", "x/prometheus-adapter:v1", &[]);
+    let state = ClusterState {
+        installed: InstalledProgram::of_deployment(&adapter).into_iter().collect(),
+        api_services: vec![
+            api_service("v1beta1", "metrics.k8s.io", "m", "adapter"),
+            api_service("v1beta1", "custom.metrics.k8s.io", "m", "adapter"),
+            api_service("v1beta1", "external.metrics.k8s.io", "keda", "other"),
+        ],
+        services: vec![service("m", "adapter", "adapter")],
+        ..ClusterState::default()
+    };
+    let place = Destination { namespace: "p", chart: "c" };
+    let plan =
+        |state: &ClusterState| page::plans(&plans(state, Some(Peer::PrometheusAdapter), &place), false);
+    let text = plan(&state);
+    for api in ["v1beta1.metrics.k8s.io", "v1beta1.custom.metrics.k8s.io"] {
+        assert!(text.contains(&format!("\nkubectl patch apiservice {api} ")), "{text}");
+    }
+    assert!(!text.contains("patch apiservice v1beta1.external.metrics.k8s.io"), "{text}");
+    assert!(text.contains("deployment adapter --replicas=0"), "{text}");
+    // Nothing is stopped while it is not known what it serves.
+    let text = plan(&ClusterState { services: Vec::new(), ..state });
+    assert!(!text.contains("--replicas=0"), "{text}");
+}
+
+#[test]
 fn plan_from_keda_never_deletes_its_definitions() {
     let mut state = cluster();
     state.webhook = Some(json!({}));
