@@ -21,7 +21,7 @@ esc            back; in the list: without a filter
 p  a           problems by cause; all autoscalers
 j k  ↓ ↑       down, up; space and PgUp by pages; g and G to the ends
 :sort ORDER    pressure, name or replicas
-:hpa :so       only HPAs, only ScaledObjects; :autoscaler, :all
+:hpa :so :sj   only HPAs, ScaledObjects or ScaledJobs; :autoscaler, :all
 q  :q  Ctrl-C  quit";
 
 /// A line of the screen.

@@ -244,7 +244,7 @@ impl TopState {
                 self.filter.clear();
                 self.go(TopPage::List);
             }
-            (kind @ ("hpa" | "so" | "autoscaler"), None) => {
+            (kind @ ("hpa" | "so" | "sj" | "autoscaler"), None) => {
                 self.filter = format!("{kind}/");
                 self.go(TopPage::List);
             }
