@@ -73,8 +73,11 @@ impl Poller {
         }
         loop {
             self.feed.watched().await;
+            let began = Instant::now();
             let computed = computing_time(self.look()).await;
-            tokio::time::sleep((computed * PAUSE_FACTOR).clamp(READ_INTERVAL, MAX_PAUSE)).await;
+            // A server that answers slowly has its pauses, too.
+            let pause = (computed * PAUSE_FACTOR).max(began.elapsed());
+            tokio::time::sleep(pause.clamp(READ_INTERVAL, MAX_PAUSE)).await;
         }
     }
 

@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use web_console::ApiError;
 
-use super::path::ObjectPath;
+use super::path::{ObjectPath, failed};
 use super::readings::seconds;
 use crate::live::{ClusterClient, RequestError};
 
@@ -23,7 +23,7 @@ const MAX_POINTS: i64 = 500;
 const MIN_STEP_SECONDS: i64 = 15;
 /// The names of the series begin with this.
 const SERIES: &str = "kube_horizontalpodautoscaler_";
-/// How KEDA and Plimsoll name the HPA of a ScaledObject.
+/// How KEDA and Plimsoll name the HPA of a ScaledObject, unless it says another name.
 const GENERATED_HPA: &str = "keda-hpa-";
 
 /// A Prometheus behind a Service of the cluster.
@@ -70,9 +70,13 @@ pub(super) async fn read(
     let range = range.filter(|range| RANGE_SECONDS.contains(range));
     let range =
         range.ok_or_else(|| ApiError::new(400, "`range` is between one hour and thirty days, in seconds"))?;
-    let hpa = match path.autoscaler()?.kind {
+    let named = path.autoscaler()?;
+    let hpa = match named.kind {
         AutoscalerKind::Hpa => path.name.to_owned(),
-        AutoscalerKind::ScaledObject => format!("{GENERATED_HPA}{}", path.name),
+        AutoscalerKind::ScaledObject => {
+            let object = site.object(path.namespace, &named).await.map_err(|trouble| failed(&trouble))?;
+            hpa_of(&object.raw, path.name)
+        }
         AutoscalerKind::Autoscaler | AutoscalerKind::ScaledJob => {
             return Err(ApiError::new(400, "kube-state-metrics has series of HPAs only"));
         }
@@ -110,6 +114,14 @@ pub(super) async fn read(
         fields.insert("note".into(), json!(note));
     }
     Ok(history)
+}
+
+/// The HPA of a ScaledObject, which may have a name of its own.
+fn hpa_of(object: &Value, name: &str) -> String {
+    let own = object.pointer("/status/hpaName").and_then(Value::as_str).unwrap_or_default();
+    // A status is any text, and the name becomes a part of the query.
+    let is_name = !own.is_empty() && own.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '.');
+    if is_name { own.to_owned() } else { format!("{GENERATED_HPA}{name}") }
 }
 
 /// What is known of one time.
@@ -196,6 +208,14 @@ mod tests {
         {
             assert_eq!(of(other), None, "{other}");
         }
+    }
+
+    #[test]
+    fn hpa_of_a_scaled_object_may_have_a_name_of_its_own() {
+        let of = |hpa: &str| hpa_of(&json!({"status": {"hpaName": hpa}}), "orders");
+        assert_eq!(of("my-hpa"), "my-hpa");
+        assert_eq!(of("a\"} or up{a=\""), "keda-hpa-orders");
+        assert_eq!(hpa_of(&json!({}), "orders"), "keda-hpa-orders");
     }
 
     #[test]
