@@ -127,13 +127,14 @@ fn adapter(
     }
     values.set("metrics.enabled", json!(true));
     values.set("metrics.apiServices", json!({"custom": false, "external": false}));
-    // With `resourceRules` the adapter serves all three.
-    let own: Vec<&str> = GROUPS.into_iter().filter(|group| leads_to(state, group, adapter)).collect();
+    let server = installed(state, Program::MetricsServer);
+    let is_of_server = server.is_some_and(|server| leads_to(state, "metrics.k8s.io", server));
+    // With `resourceRules` the adapter serves all three, unless there is a metrics-server.
+    let is_own =
+        |group: &&str| leads_to(state, group, adapter) && !(is_of_server && *group == "metrics.k8s.io");
+    let own: Vec<&str> = GROUPS.into_iter().filter(is_own).collect();
     // Without a switch from metrics-server, its API stays with it.
-    let server = installed(state, Program::MetricsServer).filter(|_| alone);
-    if own.contains(&"metrics.k8s.io")
-        || server.is_some_and(|server| leads_to(state, "metrics.k8s.io", server))
-    {
+    if own.contains(&"metrics.k8s.io") || (alone && is_of_server) {
         values.set("metrics.apiServices.resource", json!(false));
     }
     let mut steps = vec![
