@@ -139,7 +139,9 @@ fn hpa_flags(program: &InstalledProgram) -> Vec<MigrationProblem> {
             object: program.shown(),
             field: word.split('=').next().unwrap_or_default().to_owned(),
             message: format!("the controller must be given it, too: {word}"),
-            remedy: format!("--set 'controller.extraArgs={{{word}}}'"),
+            // Each --set of a list replaces the one before it.
+            remedy: "list all of them in controller.extraArgs, as `plimsoll migrate plan --from hpa` does"
+                .into(),
         })
         .collect()
 }

@@ -86,8 +86,10 @@ fn problems(text: &mut String, page: Page, all: &[MigrationProblem]) {
         let shown: Vec<&str> = objects.iter().take(MAX_SHOWN_OBJECTS).copied().collect();
         let more = objects.len().saturating_sub(MAX_SHOWN_OBJECTS);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let _ = writeln!(text, "{mark} {}: {}{more}: {field}: {message}", from.title(), shown.join(", "));
-        let _ = writeln!(text, "    remedy: {remedy}");
+        // Objects of tenants must not control the terminal.
+        let said = format!("{}: {}{more}: {field}: {message}", from.title(), shown.join(", "));
+        let _ = writeln!(text, "{mark} {}", said.replace(char::is_control, " "));
+        let _ = writeln!(text, "    remedy: {}", remedy.replace(char::is_control, " "));
     }
 }
 
