@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use localkube::{Cluster, Options};
 use serde_json::Value;
 
-const PATIENCE: Duration = Duration::from_mins(1);
+const PATIENCE: Duration = Duration::from_mins(5);
 
 /// A process whose lines are read as they come.
 struct Going {
