@@ -14,6 +14,8 @@ pub(super) const NAMESPACE: &str = "plimsoll-system";
 /// The APIServices by which the roles are known, and which have their CA.
 const METRICS_REPORT: &str = "v1alpha1.metrics.plimsoll.dev";
 const OPERATOR_DECISIONS: &str = "v1alpha1.operator.plimsoll.dev";
+/// The API of KEDA's metrics.
+const EXTERNAL_METRICS: &str = "external.metrics.k8s.io";
 /// KEDA's definitions.
 const KEDA_DEFINITIONS: &str = "scaledobjects.keda.sh scaledjobs.keda.sh triggerauthentications.keda.sh \
      clustertriggerauthentications.keda.sh cloudeventsources.eventing.keda.sh clustercloudeventsources.eventing.keda.sh";
@@ -179,7 +181,12 @@ fn keda(state: &ClusterState, operator: &InstalledProgram, place: &Destination<'
         found.program.peer() == Some(Peer::Keda) && found.namespace == operator.namespace
     };
     let parts: Vec<&InstalledProgram> = state.installed.iter().filter(is_part).collect();
-    let groups = ["external.metrics.k8s.io"];
+    // The metrics of another program would be lost by a switch.
+    let is_of_other = |found: &&InstalledProgram| {
+        found.program.peer() != Some(Peer::Keda) && leads_to(state, EXTERNAL_METRICS, found)
+    };
+    let other = state.installed.iter().find(is_of_other);
+    let groups: Vec<&str> = if other.is_some() { Vec::new() } else { vec![EXTERNAL_METRICS] };
     let mut steps = vec![
         step(
             "Save KEDA's objects",
@@ -194,12 +201,20 @@ fn keda(state: &ClusterState, operator: &InstalledProgram, place: &Destination<'
         step(
             "Stop KEDA's operator; until the next two steps are done, counts stay as they are and nothing is activated",
             vec![scale(operator, 0), gone(operator)],
-            vec![scale(operator, operator.replicas.unwrap_or(1))],
+            vec![start(operator)],
         ),
         install("Start the operator; it adopts the HPAs that are there", "operator", &values, place),
         ready("plimsoll-operator", OPERATOR_DECISIONS, place),
     ];
     steps.extend(switches(state, &groups, "plimsoll-operator", OPERATOR_DECISIONS, place));
+    if let Some(other) = other {
+        let remedy = format!(
+            "# {} ({}) serves it; docs/federation.md says how one server serves the metrics of both",
+            other.program.title(),
+            other.shown()
+        );
+        steps.push(step("Decide who serves external.metrics.k8s.io", vec![remedy], Vec::new()));
+    }
     let watch = vec!["kubectl get scaledobjects,scaledjobs -A".into(), "plimsoll get -A".into()];
     steps.push(step("See that objects are ready", watch, Vec::new()));
     let rest: Vec<&InstalledProgram> =
@@ -371,6 +386,11 @@ fn scale(program: &InstalledProgram, replicas: i64) -> String {
     format!("kubectl -n {} scale deployment {} --replicas={replicas}", program.namespace, program.name)
 }
 
+/// Starts a program again, also one that is stopped already.
+fn start(program: &InstalledProgram) -> String {
+    scale(program, program.replicas.unwrap_or(1).max(1))
+}
+
 /// Waits until its pods are gone.
 fn gone(program: &InstalledProgram) -> String {
     let labels = program.raw.pointer("/spec/selector/matchLabels").and_then(Value::as_object);
@@ -382,7 +402,7 @@ fn gone(program: &InstalledProgram) -> String {
 
 fn stop(programs: &[&InstalledProgram]) -> PlanStep {
     let commands = programs.iter().map(|program| scale(program, 0)).collect();
-    let back = programs.iter().map(|program| scale(program, program.replicas.unwrap_or(1))).collect();
+    let back = programs.iter().map(|program| start(program)).collect();
     step("Stop what is not asked any more", commands, back)
 }
 

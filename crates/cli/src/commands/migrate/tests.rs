@@ -290,6 +290,26 @@ fn plan_from_prometheus_adapter_switches_every_api_that_it_serves() {
 }
 
 #[test]
+fn plan_from_keda_leaves_the_api_of_another_program() {
+    let mut state = cluster();
+    let mut adapter = deployment("m", "adapter", "x/prometheus-adapter:v1", &[]);
+    adapter["spec"]["replicas"] = json!(0);
+    state.installed.extend(InstalledProgram::of_deployment(&adapter));
+    state.services.push(service("m", "adapter", "adapter"));
+    state.api_services = vec![api_service("v1beta1", "external.metrics.k8s.io", "m", "adapter")];
+    let place = Destination { namespace: "p", chart: "c" };
+    let text = page::plans(&plans(&state, Some(Peer::Keda), &place), false);
+    assert!(
+        !text.contains("kubectl patch apiservice") && !text.contains("operator.apiService=true"),
+        "{text}"
+    );
+    assert!(text.contains("\n# prometheus-adapter (m/adapter) serves it; "), "{text}");
+    // It was stopped before the plan was made.
+    let back = page::plans(&plans(&state, Some(Peer::PrometheusAdapter), &place), true);
+    assert!(back.contains("\nkubectl -n m scale deployment adapter --replicas=1\n"), "{back}");
+}
+
+#[test]
 fn plan_from_keda_never_deletes_its_definitions() {
     let mut state = cluster();
     state.webhook = Some(json!({}));
