@@ -7,7 +7,7 @@ use super::convert::ConvertedValues;
 use crate::commands::metrics::flags::FLAGS as METRICS_FLAGS;
 use crate::commands::operator::IDLE_VARIABLES;
 use crate::commands::operator::flags::FLAGS as OPERATOR_FLAGS;
-use crate::flags::Does;
+use crate::flags::{Does, go_bool};
 
 /// Flags that the chart sets by itself.
 const SET_BY_METRICS_CHART: [&str; 12] = [
@@ -54,7 +54,9 @@ pub(in super::super) fn metrics_arguments(converted: &mut ConvertedValues, path:
             "kubelet-preferred-address-types" => {
                 converted.set("metrics.kubeletPreferredAddressTypes", json!(value));
             }
-            "kubelet-insecure-tls" => converted.set("metrics.kubeletInsecureTLS", json!(value == "true")),
+            "kubelet-insecure-tls" => {
+                converted.set("metrics.kubeletInsecureTLS", json!(go_bool(value) == Some(true)))
+            }
             "prometheus-url" => converted.set("metrics.prometheus.url", json!(value)),
             "metrics-relist-interval" => converted.set("metrics.prometheus.relistInterval", json!(value)),
             _ if SET_BY_METRICS_CHART.contains(&name) => {}
