@@ -132,6 +132,14 @@ impl InstalledProgram {
         })
     }
 
+    /// The variables of its container, without those of sidecars.
+    pub(super) fn env(&self) -> Vec<Value> {
+        let containers = self.raw.pointer("/spec/template/spec/containers").and_then(Value::as_array);
+        let is_own = |container: &&Value| Program::of_image(text(container, "/image")) == Some(self.program);
+        let own = containers.into_iter().flatten().find(is_own);
+        own.and_then(|container| container.get("env")?.as_array()).cloned().unwrap_or_default()
+    }
+
     /// `namespace/name`.
     pub(super) fn shown(&self) -> String {
         format!("{}/{}", self.namespace, self.name)

@@ -80,7 +80,10 @@ pub(super) async fn at(site: &ClusterClient) -> Result<ClusterState, Failure> {
         state.services.extend(reader.get("Services", &path).await);
     }
     let deployments = reader.list("Deployments", "/apis/apps/v1/deployments").await.unwrap_or_default();
-    state.installed = deployments.iter().filter_map(InstalledProgram::of_deployment).collect();
+    // A kube-controller-manager in a Deployment belongs to another cluster, whose control plane runs here.
+    let is_of_this_cluster = |found: &InstalledProgram| found.program != Program::ControllerManager;
+    let found = deployments.iter().filter_map(InstalledProgram::of_deployment);
+    state.installed = found.filter(is_of_this_cluster).collect();
     // Only self-managed control planes show it.
     let query = [("labelSelector", "component=kube-controller-manager")];
     let pods: Option<Value> = site.get(&with_query(CONTROLLER_MANAGER_PODS, query)).await.ok();

@@ -172,7 +172,7 @@ fn adapter(
 fn keda(state: &ClusterState, operator: &InstalledProgram, place: &Destination<'_>) -> Vec<PlanStep> {
     let mut values = ConvertedValues::default();
     keda_arguments(&mut values, "args", &operator.arguments);
-    keda_variables(&mut values, "env", &variables(operator));
+    keda_variables(&mut values, "env", &operator.env());
     values.set("operator.enabled", json!(true));
     values.set("operator.apiService", json!(false));
     values.set("operator.webhook", json!({"enabled": false}));
@@ -422,11 +422,4 @@ fn removal(programs: &[&InstalledProgram]) -> PlanStep {
         commands.push(format!("kubectl -n {namespace} delete deployment {name}"));
     }
     step("When you do not want to go back any more, remove it", commands, Vec::new())
-}
-
-fn variables(program: &InstalledProgram) -> Vec<Value> {
-    let containers = program.raw.pointer("/spec/template/spec/containers").and_then(Value::as_array);
-    let env =
-        containers.into_iter().flatten().filter_map(|container| container.get("env")?.as_array()).flatten();
-    env.cloned().collect()
 }

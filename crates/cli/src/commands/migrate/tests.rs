@@ -95,6 +95,16 @@ fn programs_are_recognized_by_their_images() {
 }
 
 #[test]
+fn variables_of_sidecars_are_not_those_of_the_program() {
+    let mut object = deployment("keda", "operator", "x/keda:1", &[]);
+    let containers = &mut object["spec"]["template"]["spec"]["containers"];
+    containers[0]["env"] = json!([{"name": "A", "value": "1"}]);
+    containers[1]["env"] = json!([{"name": "B", "value": "2"}]);
+    let program = InstalledProgram::of_deployment(&object).unwrap();
+    assert_eq!(program.env(), [json!({"name": "B", "value": "2"})]);
+}
+
+#[test]
 fn file_of_a_pod_leads_to_its_config_map() {
     let mut object =
         deployment("m", "a", "x/prometheus-adapter:v1", &["--config", "/etc/adapter/config.yaml"]);

@@ -55,7 +55,7 @@ pub(in super::super) fn metrics_arguments(converted: &mut ConvertedValues, path:
                 converted.set("metrics.kubeletPreferredAddressTypes", json!(value));
             }
             "kubelet-insecure-tls" => {
-                converted.set("metrics.kubeletInsecureTLS", json!(go_bool(value) == Some(true)))
+                converted.set("metrics.kubeletInsecureTLS", json!(go_bool(value) == Some(true)));
             }
             "prometheus-url" => converted.set("metrics.prometheus.url", json!(value)),
             "metrics-relist-interval" => converted.set("metrics.prometheus.relistInterval", json!(value)),
