@@ -18,7 +18,7 @@ use http::{Request, Response};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use serve::response;
-use serve::{App, Clock, InProcessServer, Query};
+use serve::{App, Clock, InProcessServer, Query, Status};
 
 use self::events::RecordedEvents;
 use crate::failure::Failure;
@@ -86,7 +86,7 @@ fn read(path: &Path, at: Option<Timestamp>) -> Result<(RecordedCluster, Recordin
             from = from.min(record.decision.at);
             events.add(&key, &record.decision);
             let DecisionRecord { mode, period, ref spec, ref decision, ref round, .. } = record;
-            let records = if has_triggers(key.kind) { &operator } else { &controller };
+            let records = if key.kind.has_triggers() { &operator } else { &controller };
             records.add_round(&key, mode, period, &Arc::new(spec.clone()), decision, round.clone());
             objects.insert(key, record);
         },
@@ -110,11 +110,6 @@ fn read(path: &Path, at: Option<Timestamp>) -> Result<(RecordedCluster, Recordin
     Ok((RecordedCluster { objects, events, decisions: InProcessServer::new(app) }, summary))
 }
 
-/// Whether the operator decides about a kind.
-fn has_triggers(kind: AutoscalerKind) -> bool {
-    kind.decisions() == api::decisions::OPERATOR_API_VERSION
-}
-
 /// The autoscaler of a record: `hpa.web` in a namespace.
 fn key_of(metadata: &DecisionMeta) -> Option<AutoscalerKey> {
     let (kind, name) = metadata.name.split_once('.')?;
@@ -128,7 +123,11 @@ impl RecordedCluster {
         if let Some(found) = self.answer(uri.path(), &Query::parse(uri.query().unwrap_or_default())) {
             return response::json(200, &found);
         }
-        // Decisions, discovery, and the error for every other path.
+        let served = [api::decisions::API_VERSION, api::decisions::OPERATOR_API_VERSION];
+        let is_served = served.iter().any(|version| uri.path().starts_with(&format!("/apis/{version}")));
+        if !is_served {
+            return response::status(&Status::no_path());
+        }
         self.decisions.respond(Request::from_parts(parts, response::full(""))).await
     }
 
