@@ -9,14 +9,13 @@ use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use super::super::manifest;
-use super::has_triggers;
 
 /// The object about which a pass was recorded. Labels, annotations and triggers are not recorded.
 pub(super) fn of_record(kind: AutoscalerKind, record: &DecisionRecord) -> Value {
     let spec = &record.spec;
     let target = json!({"kind": spec.target.kind, "name": spec.target.name});
     let (min, max) = (spec.min.get(), spec.max.get());
-    let own = if has_triggers(kind) {
+    let own = if kind.has_triggers() {
         json!({"scaleTargetRef": target, "minReplicaCount": min, "maxReplicaCount": max})
     } else {
         let metrics: Vec<Value> = spec.metrics.iter().map(manifest::metric).collect();
@@ -36,7 +35,7 @@ pub(super) fn of_record(kind: AutoscalerKind, record: &DecisionRecord) -> Value 
         json!({"apiVersion": kind.api_version(), "kind": kind.name(), "metadata": metadata, "spec": own});
     // The fields that only an Autoscaler has are not needed for its status, and kinds with triggers have another status.
     let hpa = HorizontalPodAutoscaler::deserialize(&object).ok();
-    if let Some(hpa) = hpa.filter(|_| !has_triggers(kind))
+    if let Some(hpa) = hpa.filter(|_| !kind.has_triggers())
         && let Some(fields) = object.as_object_mut()
     {
         fields.insert("status".into(), json!(hpa_status(&hpa.spec, &record.decision.status)));
