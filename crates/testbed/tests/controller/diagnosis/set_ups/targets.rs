@@ -64,8 +64,8 @@ pub(super) fn set_ups() -> Vec<SetUp> {
             "bad-selector",
             TestTarget::Widget { selector: Some("app in (") },
             toy("Widget", "bad-selector"),
-            "selector-invalid",
-            "the selector of the scale cannot be parsed: app in (",
+            "scale-unreadable",
+            "the scale of Widget {ns}/bad-selector cannot be read: ",
         ),
         set_up(
             "frozen",
