@@ -15,19 +15,41 @@ pub(super) fn files() -> Vec<(String, String)> {
 
 const MADE: &str = "<!-- Made by `cargo xtask generate` from crates/scalers; do not edit. -->\n";
 
+/// The types whose tests query a real server: those of `crates/testbed/tests/scalers`, and those that read the cluster itself.
+const REAL_SERVERS: [&str; 13] = [
+    "cpu",
+    "external",
+    "external-push",
+    "kubernetes-workload",
+    "memory",
+    "postgresql",
+    "prometheus",
+    "rabbitmq",
+    "redis",
+    "redis-cluster",
+    "redis-cluster-streams",
+    "redis-sentinel",
+    "redis-streams",
+];
+
 // Writing to a string cannot fail.
 
 fn list() -> String {
     let mut out = format!(
-        "{MADE}# Scalers\n\nWhat may stand in `type` of a trigger:\n\n| type | measures | source |\n|---|---|---|\n"
+        "{MADE}# Scalers\n\nWhat may stand in `type` of a trigger:\n\n| type | measures | tested with |\n|---|---|---|\n"
     );
     for scaler in SCALER_TYPES.iter() {
-        let queried = if scaler.queried { "queried" } else { "**not queried yet**" };
-        let _ = writeln!(out, "| [`{0}`]({0}.md) | {1} | {queried} |", scaler.name, cell(scaler.about));
+        let tested = match scaler.name {
+            name if REAL_SERVERS.contains(&name) => "a real server",
+            "cron" => "no source",
+            _ if scaler.queried => "a stand-in",
+            _ => "**not queried yet**",
+        };
+        let _ = writeln!(out, "| [`{0}`]({0}.md) | {1} | {tested} |", scaler.name, cell(scaler.about));
     }
     out.push_str(
-        "\nTriggers whose source is **not queried yet** are checked and named as in KEDA. Reading them is an error that the \
-         conditions of the object show, and nothing is scaled by them.\n",
+        "\nA stand-in is a server in the test that was written from the published protocol and checks the requests. Try a trigger that \
+         met no real server with `plimsoll scalers check FILE` before you depend on it.\n",
     );
     out.push_str(NOTES);
     out
