@@ -33,7 +33,8 @@ pub(crate) const PERIOD: Duration = Duration::from_millis(500);
 /// Reconciles that were under way when the test began to count, or that end before it looks again.
 const UNCOUNTED_RECONCILES: u64 = 6;
 
-/// Several tests at a time, or one that makes the metrics APIs fail, which a cluster has only once.
+/// Several tests at a time, or one that makes the metrics APIs fail, which a cluster has only once, or that compares the moments of two
+/// controllers.
 static ALONE: RwLock<()> = RwLock::new(());
 
 /// A namespace with workloads that only the test and the controller write to.
@@ -76,7 +77,7 @@ where
     side_by_side(|real| on_one(&test, real))
 }
 
-/// Runs a test that makes the metrics APIs fail on both clusters, while no other test runs.
+/// Runs a test on both clusters while no other test runs.
 pub(crate) fn alone_on_both<F, T>(test: F) -> Result<(), Failure>
 where
     F: Fn(ControllerEnv) -> T + Sync,
