@@ -1,5 +1,5 @@
 # The original controllers and ours, live on one real API server, compared step by step.
-.PHONY: differential differential-hpa differential-keda test-1.37 releases releases-kubernetes
+.PHONY: differential differential-hpa differential-keda test-1.37 releases releases-kubernetes releases-keda-2.20.2 releases-keda-2.21.0
 
 differential: differential-hpa differential-keda ## Compare with Kubernetes' own HPA controller in 500 steps and with KEDA in 200, about 12 minutes.
 
@@ -21,7 +21,7 @@ test-1.37: programs ## Compare with Kubernetes 1.37.1 in 60 steps, and its API w
 # What `make test` compares with further releases. They take half an hour to build, so only those that are already built are
 # compared, and the others are listed as skipped. A run that differs is repeated once: on a busy machine, a late reconcile of
 # either side looks like a difference.
-releases: releases-kubernetes
+releases: releases-kubernetes releases-keda-2.20.2 releases-keda-2.21.0
 
 # $(1): arguments of `real build` that build what is compared with. $(2): the comparison.
 define if_built
@@ -36,3 +36,6 @@ endef
 releases-kubernetes: programs
 	@PLIMSOLL_KUBERNETES=1.37.1 $(CARGO) test $(WORKSPACE) --test api
 	$(call if_built,--kubernetes 1.37.1,$(XTASK) differential hpa --kubernetes 1.37.1 --steps 40)
+
+releases-keda-2.20.2 releases-keda-2.21.0: releases-keda-%: programs
+	$(call if_built,--keda $*,$(XTASK) differential keda --keda $* --steps 30)

@@ -119,14 +119,16 @@ async fn end_jobs(
         job.pointer("/metadata/annotations/scaledjob.keda.sh~1generation").map(Value::to_string)
     };
     jobs.sort_by_key(|job| (version(job), text(job, "/metadata/name")));
-    let all = jobs.into_iter().take(most).map(async |job| {
-        let name = text(&job, "/metadata/name");
-        match how {
-            Ending::Running => run_job(client, namespace, scenario, &name).await,
-            Ending::Complete | Ending::Failed => {
-                let path = format!("{}/{name}/status", JOBS.replace("{ns}", namespace));
-                send(client, Method::PATCH, &path, &json!({"status": ended(how)})).await.map(drop)
-            }
+    let names: Vec<String> = jobs.iter().take(most).map(|job| text(job, "/metadata/name")).collect();
+    if how == Ending::Running {
+        try_join_all(names.iter().map(|name| make_pod(client, namespace, scenario, name))).await?;
+    }
+    // At the same moment: a poll that sees one job of several change decides differently, and Jobs that were created stay.
+    let all = names.iter().map(async |name| match how {
+        Ending::Running => run_pod(client, namespace, name).await,
+        Ending::Complete | Ending::Failed => {
+            let path = format!("{}/{name}/status", JOBS.replace("{ns}", namespace));
+            send(client, Method::PATCH, &path, &json!({"status": ended(how)})).await.map(drop)
         }
     });
     try_join_all(all).await.map(drop).map_err(Into::into)
@@ -143,8 +145,8 @@ fn ended(how: Ending) -> Value {
     }
 }
 
-/// Makes the pod of a job, which runs.
-async fn run_job(
+/// Makes the pod of a job, which is pending.
+async fn make_pod(
     client: &Client,
     namespace: &str,
     scenario: &str,
@@ -159,12 +161,16 @@ async fn run_job(
         "spec": {"containers": [{"name": "app", "image": "app"}], "restartPolicy": "Never"},
     });
     match send(client, Method::POST, &pods, &pod).await {
-        Err(error) if error.to_string().contains("already exists") => return Ok(()),
-        other => other?,
-    };
+        Err(error) if error.to_string().contains("already exists") => Ok(()),
+        other => other.map(drop),
+    }
+}
+
+/// Lets the pod of a job run.
+async fn run_pod(client: &Client, namespace: &str, name: &str) -> Result<(), cluster::request::ApiError> {
     let condition = |kind: &str| json!({"type": kind, "status": "True"});
     let status = json!({"phase": "Running", "conditions": [condition("PodScheduled"), condition("Ready")]});
-    let path = format!("{pods}/{name}-pod/status");
+    let path = format!("{}/{name}-pod/status", PODS.replace("{ns}", namespace));
     send(client, Method::PATCH, &path, &json!({"status": status})).await.map(drop)
 }
 
