@@ -2,7 +2,7 @@
 .PHONY: fuzz fuzz-short fuzz-long
 
 FUZZ_TARGETS := quantity selector text hpa step memory scenario kubelet adapter_config formula \
-	gjson formats responses amqp redis connection_string admission requests watch samples_page
+	gjson formats responses amqp redis connection_string admission requests watch wire samples_page
 # Coverage as cargo-fuzz asks for it. A stable compiler knows these flags, so neither a nightly one nor cargo-fuzz is
 # needed; and no sanitizer, because there is no unsafe code to watch.
 FUZZ_FLAGS := --cfg fuzzing -Ccodegen-units=1 -Cpasses=sancov-module \

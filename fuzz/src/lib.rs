@@ -22,7 +22,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 20] = [
+pub const TARGETS: [Target; 21] = [
     Target { name: "quantity", run: targets::quantity::run, examples: false },
     Target { name: "selector", run: targets::selector::run, examples: false },
     Target { name: "text", run: targets::text::run, examples: true },
@@ -42,5 +42,6 @@ pub const TARGETS: [Target; 20] = [
     Target { name: "admission", run: targets::admission::run, examples: false },
     Target { name: "requests", run: targets::requests::run, examples: false },
     Target { name: "watch", run: targets::watch::run, examples: false },
+    Target { name: "wire", run: targets::wire::run, examples: false },
     Target { name: "samples_page", run: targets::samples_page::run, examples: false },
 ];

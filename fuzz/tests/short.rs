@@ -118,3 +118,8 @@ fn watch() {
 fn samples_page() {
     short("samples_page");
 }
+
+#[test]
+fn wire() {
+    short("wire");
+}

@@ -20,3 +20,4 @@ pub mod selector;
 pub mod step;
 pub mod text;
 pub mod watch;
+pub mod wire;

@@ -290,3 +290,13 @@ impl Scaler for CheckedEventHub {
         })
     }
 }
+
+/// Decodes bytes of a server, for fuzzing; returns whether they are valid.
+#[doc(hidden)]
+pub fn is_response(bytes: &[u8]) -> bool {
+    let _ = amqp::reply(bytes);
+    match amqp::frame(bytes) {
+        Ok(amqp::AmqpFrame::Transfer { payload, .. }) => amqp::reply(&payload).is_ok(),
+        frame => frame.is_ok(),
+    }
+}

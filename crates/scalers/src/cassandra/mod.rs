@@ -156,3 +156,10 @@ impl ValueSource for CheckedSource {
         })
     }
 }
+
+/// Decodes bytes of a server, for fuzzing; returns whether they are valid.
+#[doc(hidden)]
+pub fn is_response(bytes: &[u8]) -> bool {
+    let Some((header, content)) = bytes.split_first_chunk() else { return false };
+    wire::content_bytes(*header, 4).is_ok() && wire::response(*header, content).is_ok()
+}

@@ -227,3 +227,9 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     }
     Ok(Arc::new(KafkaScaler::kafka(&parameters, trigger, backends)))
 }
+
+/// Decodes bytes of a broker, for fuzzing; returns whether they are valid.
+#[doc(hidden)]
+pub fn is_response(bytes: &[u8]) -> bool {
+    crate::kafka_client::is_response(bytes)
+}

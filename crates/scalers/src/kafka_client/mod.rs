@@ -83,3 +83,22 @@ fn host_and_port(address: &str) -> Option<(String, u16)> {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     (!host.is_empty()).then(|| (host.to_owned(), port))
 }
+
+/// Decodes bytes of a broker as the response to every request, for fuzzing; returns whether they are valid for one.
+pub(crate) fn is_response(bytes: &[u8]) -> bool {
+    [false, true].into_iter().any(|is_flexible| {
+        let body = || wire::ResponseReader::new(bytes, is_flexible);
+        let valid = [
+            messages::api_versions(body()).is_ok(),
+            messages::metadata(body()).is_ok(),
+            messages::coordinator(body(), "group").is_ok(),
+            messages::coordinators(body()).is_ok(),
+            messages::group_offsets(body(), "group").is_ok(),
+            messages::groups_offsets(body()).is_ok(),
+            messages::list_offsets(body()).is_ok(),
+            messages::handshake(body()).is_ok(),
+            messages::authenticated(body()).is_ok(),
+        ];
+        valid.contains(&true)
+    })
+}

@@ -186,3 +186,9 @@ impl ValueSource for MongoSource {
         })
     }
 }
+
+/// Decodes bytes of a server, for fuzzing; returns whether they are valid.
+#[doc(hidden)]
+pub fn is_response(bytes: &[u8]) -> bool {
+    bson::decode(bytes).is_ok()
+}

@@ -203,3 +203,10 @@ impl ValueSource for MssqlSource {
         Box::pin(async { self.ask().await.map_err(|error| error.inside("error inspecting mssql")) })
     }
 }
+
+/// Decodes bytes of a server, for fuzzing; returns whether they are valid.
+#[doc(hidden)]
+pub fn is_response(bytes: &[u8]) -> bool {
+    let _ = wire::prelogin_answer(bytes);
+    tokens::response(bytes).is_ok()
+}

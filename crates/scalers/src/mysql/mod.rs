@@ -125,3 +125,10 @@ impl ValueSource for MysqlSource {
         })
     }
 }
+
+/// Decodes bytes of a server, for fuzzing; returns whether they are valid.
+#[doc(hidden)]
+pub fn is_response(bytes: &[u8]) -> bool {
+    let _ = (wire::greeting(bytes), wire::first_field(bytes), wire::is_end(bytes));
+    wire::reply(bytes).is_ok()
+}

@@ -1,0 +1,14 @@
+//! Binary protocols of databases and brokers: SQL Server, Cassandra, AMQP 1.0, MySQL, MongoDB and Kafka.
+
+/// Which protocol, one byte, and the bytes of a server.
+pub fn run(data: &[u8]) {
+    let [which, bytes @ ..] = data else { return };
+    let _ = match which % 6 {
+        0 => scalers::mssql::is_response(bytes),
+        1 => scalers::cassandra::is_response(bytes),
+        2 => scalers::azure_eventhub::is_response(bytes),
+        3 => scalers::mysql::is_response(bytes),
+        4 => scalers::mongodb::is_response(bytes),
+        _ => scalers::kafka::is_response(bytes),
+    };
+}
