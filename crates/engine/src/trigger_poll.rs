@@ -29,6 +29,26 @@ pub struct TriggerPoll {
     /// The jobs of a ScaledJob; absent for a ScaledObject.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jobs: Option<JobCounts>,
+    /// Why the last reconcile of the object failed, other than by a trigger. Triggers may not have been polled because of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reconcile: Option<ReconcileFailure>,
+}
+
+/// Why an object could not be reconciled.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
+pub enum ReconcileFailure {
+    /// The spec is invalid; holds the error text.
+    #[error("the spec is invalid: {0}")]
+    InvalidSpec(String),
+    /// The API server did not carry out a request of the operator.
+    #[error("the operator cannot manage {object}: {error}")]
+    Request {
+        /// The object of the request, such as `HPA keda-hpa-web`.
+        object: String,
+        /// The response.
+        error: RecordedError,
+    },
 }
 
 /// The queue and the jobs of a ScaledJob in one poll.

@@ -1,11 +1,12 @@
 //! Causes that concern the triggers of ScaledObjects and ScaledJobs, and the jobs of the latter.
 
-use engine::failure::TriggerFailure;
+use engine::failure::{RequestFailure, TriggerFailure};
+use engine::trigger_poll::ReconcileFailure;
 use engine::{ActivationVerdict, TriggerPoll};
 use jiff::Timestamp;
 
 use super::words::quoted;
-use super::{Concern, Described, DiagnosisFacts};
+use super::{AccessCause, Concern, Described, DiagnosisFacts};
 
 /// A cause that concerns a trigger.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,11 +37,18 @@ pub enum TriggerCause {
     NoJobs,
     /// Jobs could not be created: how many, and the text of the first error.
     NotCreated(i64, String),
+    /// The spec is invalid: the error text.
+    InvalidSpec(String),
+    /// A request of the operator failed: the error text, with the object of the request.
+    NotManaged(String),
+    /// Authorization denied a request of the operator.
+    Denied(AccessCause),
 }
 
 pub(super) fn find(facts: &DiagnosisFacts<'_>) -> Vec<TriggerCause> {
     let mut found = Vec::new();
     if let Some(poll) = facts.poll {
+        found.extend(poll.reconcile.as_ref().map(not_reconciled));
         found.extend(failures(poll));
         let counts = poll.jobs.as_ref();
         found.extend(counts.and_then(|counts| {
@@ -63,6 +71,20 @@ pub(super) fn find(facts: &DiagnosisFacts<'_>) -> Vec<TriggerCause> {
         }
     }
     found
+}
+
+fn not_reconciled(failure: &ReconcileFailure) -> TriggerCause {
+    let (object, error) = match failure {
+        ReconcileFailure::InvalidSpec(text) => return TriggerCause::InvalidSpec(text.clone()),
+        ReconcileFailure::Request { object, error } => (object, error),
+    };
+    match error.failure() {
+        // A webhook denies requests with the same code, but names no user.
+        Some(RequestFailure::Forbidden(denied)) if !denied.user.is_empty() => {
+            TriggerCause::Denied(AccessCause { denied: denied.clone(), subject: object.clone() })
+        }
+        _ => TriggerCause::NotManaged(failure.to_string()),
+    }
 }
 
 fn failures(poll: &TriggerPoll) -> Vec<TriggerCause> {
@@ -112,12 +134,20 @@ impl Described for TriggerCause {
             Self::Cooldown(_) => "cooldown",
             Self::Idle(_) | Self::NoJobs => "nothing-active",
             Self::NotCreated(..) => "jobs-not-created",
+            Self::InvalidSpec(_) => "spec-invalid",
+            Self::NotManaged(_) => "object-not-managed",
+            Self::Denied(cause) => cause.id(),
         }
     }
 
     fn concern(&self) -> Concern {
         match self {
-            Self::Failed { .. } | Self::Formula(_) | Self::NotCreated(..) => Concern::Problem,
+            Self::Failed { .. }
+            | Self::Formula(_)
+            | Self::NotCreated(..)
+            | Self::InvalidSpec(_)
+            | Self::NotManaged(_)
+            | Self::Denied(_) => Concern::Problem,
             Self::Fallback { .. } | Self::Cooldown(_) => Concern::Limit,
             Self::Idle(_) | Self::NoJobs => Concern::Normal,
         }
@@ -162,6 +192,9 @@ impl Described for TriggerCause {
             Self::NotCreated(missing, text) => {
                 format!("{missing} jobs could not be created: {}", quoted(text))
             }
+            Self::InvalidSpec(text) => format!("the spec is invalid: {}", quoted(text)),
+            Self::NotManaged(text) => quoted(text),
+            Self::Denied(cause) => cause.sentence(),
         }
     }
 
@@ -181,6 +214,9 @@ impl Described for TriggerCause {
             Self::Cooldown(_) => "nothing: shorten cooldownPeriod if it is too long",
             Self::NotCreated(..) => "correct jobTargetRef, and check quotas and admission webhooks of the namespace",
             Self::Idle(_) | Self::NoJobs => "nothing: lower the activation threshold if this is too few",
+            Self::InvalidSpec(_) => "correct the object; `plimsoll validate FILE` names the field",
+            Self::NotManaged(_) => "check admission webhooks and quotas of the namespace, and who else manages the object",
+            Self::Denied(cause) => return cause.remedy(),
         }
         .to_owned()
     }

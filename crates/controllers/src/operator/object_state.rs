@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use api::keda::ScaledObject;
 use api::meta::ObjectMeta;
+use engine::trigger_poll::ReconcileFailure;
 use jiff::{SignedDuration, Timestamp};
 use keda::activity::{CachedReading, HpaObservation, HpaObservations};
 use tokio::time::Instant;
@@ -56,6 +57,8 @@ pub(crate) struct ObjectState {
     pub(crate) polled: bool,
     /// Whether the last reconcile did not find the scale target.
     pub(crate) target_missing: bool,
+    /// Why the last reconcile failed, for the records of polls.
+    pub(crate) reconcile_failure: Option<Box<ReconcileFailure>>,
     /// The HPA that was last written or found correct.
     pub(crate) hpa: Option<CheckedHpa>,
     /// Samples of the last poll, for triggers with `useCachedMetrics`.

@@ -1,6 +1,7 @@
 //! Decision records: the samples of each poll and its decision, for `plimsoll why`.
 
 mod job;
+mod unpolled;
 
 use std::error::Error as _;
 use std::sync::Arc;
@@ -26,9 +27,13 @@ use super::cluster_reader::ReadError;
 use super::context::OperatorContext;
 use super::decide::object::ObjectPoll;
 use super::id::{ResourceId, ResourceKind};
+use super::object_state::ObjectEntry;
 use super::scaled_resource::poll_interval;
 use super::trigger_failure::classify;
 pub(crate) use job::{JobRecord, job_triggers, keep_job};
+pub(crate) use unpolled::{
+    broken_formula, failed_triggers, keep_unpolled, keep_unpolled_job, refused, unlisted,
+};
 
 /// Metrics of one trigger in a record.
 const MAX_RECORDED_METRICS: usize = 16;
@@ -58,8 +63,8 @@ impl<'a> RoundRecord<'a> {
 }
 
 impl RoundRecord<'_> {
-    /// The samples of all triggers, as they are recorded.
-    pub(crate) fn round(&self) -> TriggerPoll {
+    /// The samples of all triggers, and why the last reconcile failed, as they are recorded.
+    pub(crate) fn round(&self, entry: &ObjectEntry) -> TriggerPoll {
         let trigger = |result: &TriggerResult| {
             let written = self.object.spec.triggers.get(result.trigger)?;
             let metrics =
@@ -76,6 +81,7 @@ impl RoundRecord<'_> {
             hpa: None,
             pushed: false,
             jobs: None,
+            reconcile: entry.state().reconcile_failure.as_deref().cloned(),
         }
     }
 
@@ -236,10 +242,7 @@ fn decision(
             let replicas = Replicas::new(*current);
             Ok(Scale { spec_replicas: replicas, status_replicas: replicas, selector: String::new() })
         }
-        Err(error) => {
-            let text = truncate(error.as_str(), MAX_ERROR_CHARS);
-            Err(ScaleReadError::Query(RecordedError::new(text, request_failure(error))))
-        }
+        Err(error) => Err(unpolled::unread(error)),
     };
     let current = *input.current.as_ref().unwrap_or(&0);
     let seen = observation(context, spec, scale);

@@ -4,6 +4,8 @@ use std::fmt;
 use std::num::IntErrorKind;
 
 use api::keda::{ScaledJob, ScaledObject, annotations};
+use engine::TriggerPoll;
+use engine::trigger_poll::{PolledTrigger, ReconcileFailure};
 use keda::admission;
 
 /// The step of a reconcile that failed. Its text begins the message of the condition `Ready`, as KEDA writes it.
@@ -48,12 +50,50 @@ impl fmt::Display for ReconcileStep {
 pub(crate) struct StepFailure {
     pub(crate) step: ReconcileStep,
     pub(crate) cause: String,
+    /// What is recorded of it.
+    pub(crate) record: Option<Box<TriggerPoll>>,
 }
 
 impl ReconcileStep {
     /// The failure of this step.
     pub(crate) fn failed(self, cause: impl fmt::Display) -> StepFailure {
-        StepFailure { step: self, cause: cause.to_string() }
+        StepFailure { step: self, cause: cause.to_string(), record: None }
+    }
+}
+
+impl StepFailure {
+    /// Records the failure so.
+    pub(crate) fn recorded_as(self, round: TriggerPoll) -> Self {
+        Self { record: Some(Box::new(round)), ..self }
+    }
+
+    /// Records the failure as one of the spec.
+    pub(crate) fn of_spec(self) -> Self {
+        let failure = ReconcileFailure::InvalidSpec(self.to_string());
+        self.of_reconcile(Some(failure))
+    }
+
+    /// Records the failure as one of these triggers; without any, as one of the spec.
+    pub(crate) fn of_triggers(self, triggers: Vec<PolledTrigger>) -> Self {
+        if triggers.is_empty() {
+            return self.of_spec();
+        }
+        self.recorded_as(TriggerPoll { triggers, ..TriggerPoll::default() })
+    }
+
+    /// Records the failure so, if there is something to record.
+    pub(crate) fn of_reconcile(self, failure: Option<ReconcileFailure>) -> Self {
+        match failure {
+            Some(failure) => {
+                self.recorded_as(TriggerPoll { reconcile: Some(failure), ..TriggerPoll::default() })
+            }
+            None => self,
+        }
+    }
+
+    /// The part of the record that polls repeat until a reconcile succeeds.
+    pub(crate) fn reconcile_failure(&self) -> Option<ReconcileFailure> {
+        self.record.as_ref()?.reconcile.clone()
     }
 }
 

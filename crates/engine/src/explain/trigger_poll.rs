@@ -141,6 +141,9 @@ fn metrics(poll: &TriggerPoll) -> impl Iterator<Item = (&PolledTrigger, &Trigger
 }
 
 fn triggers(rows: &mut Rows, poll: &TriggerPoll) {
+    if let Some(failure) = &poll.reconcile {
+        rows.add("reconcile", format!("failed: {failure}"));
+    }
     for trigger in &poll.triggers {
         let who = match trigger.name.as_str() {
             "" => trigger.type_.clone(),

@@ -10,6 +10,7 @@ use crate::shared::why::Why;
 
 const OBJECTS: &str = "/apis/keda.sh/v1alpha1/namespaces/{ns}/scaledobjects";
 const JOBS: &str = "/apis/keda.sh/v1alpha1/namespaces/{ns}/scaledjobs";
+const AUTHENTICATIONS: &str = "/apis/keda.sh/v1alpha1/namespaces/{ns}/triggerauthentications";
 /// A token that no Secret has.
 const TOKEN: &str = "token-1f0c77";
 
@@ -47,6 +48,11 @@ impl SetUp {
 /// Lets the trigger ask a port that nobody listens on.
 fn ask_nobody(object: &mut Value) {
     object["spec"]["triggers"][0]["metadata"]["url"] = json!(format!("http://127.0.0.1:{}/", free_port()));
+}
+
+/// Takes a required parameter from the trigger.
+fn drop_url(object: &mut Value) {
+    object["spec"]["triggers"][0]["metadata"].as_object_mut().unwrap().remove("url");
 }
 
 fn set_ups() -> Vec<SetUp> {
@@ -95,6 +101,34 @@ fn set_ups() -> Vec<SetUp> {
             "trigger-authentication",
             "the credentials of trigger metrics-api are missing or not accepted: ",
         ),
+        set_up(
+            "why-no-authentication",
+            Says::Value(15),
+            |object| refer(object, "why-nobody"),
+            "trigger-authentication",
+            "TriggerAuthentication {ns}/why-nobody does not exist",
+        ),
+        set_up(
+            "why-no-secret",
+            Says::Value(15),
+            |object| refer(object, "why-secret"),
+            "trigger-authentication",
+            "Secret {ns}/why-missing does not exist",
+        ),
+        set_up(
+            "why-no-key",
+            Says::Value(15),
+            |object| refer(object, "why-key"),
+            "trigger-authentication",
+            "Secret {ns}/why-login has no key",
+        ),
+        set_up(
+            "why-no-url",
+            Says::Value(15),
+            drop_url,
+            "trigger-parameters",
+            "trigger metrics-api is not usable: ",
+        ),
         SetUp {
             replicas: Some(0),
             ..set_up(
@@ -130,11 +164,26 @@ fn set_ups() -> Vec<SetUp> {
             )
         },
         set_up(
+            "why-rival",
+            Says::Value(15),
+            |_| (),
+            "two-autoscalers",
+            "Deployment {ns}/why-rival is also scaled by hpa/why-rival",
+        ),
+        set_up(
             "why-job-refused",
             Says::Value(15),
             ask_nobody,
             "trigger-connection-refused",
             "the source of trigger metrics-api refuses the connection: ",
+        )
+        .of_jobs(),
+        set_up(
+            "why-job-no-url",
+            Says::Value(15),
+            drop_url,
+            "trigger-parameters",
+            "trigger metrics-api is not usable: ",
         )
         .of_jobs(),
         set_up(
@@ -148,14 +197,27 @@ fn set_ups() -> Vec<SetUp> {
     ]
 }
 
+/// Lets the trigger take its token from a TriggerAuthentication.
+fn refer(object: &mut Value, authentication: &str) {
+    let trigger = &mut object["spec"]["triggers"][0];
+    trigger["metadata"]["authMode"] = json!("bearer");
+    trigger["authenticationRef"] = json!({"name": authentication});
+}
+
 #[test]
 fn first_line_of_why_names_the_cause() -> Result<(), Failure> {
     on_both(async |ns| {
         let (ns, operator) = ns.serving().await;
         let all = set_ups();
+        credentials(&ns).await;
         for set_up in &all {
             create(&ns, set_up).await;
         }
+        // The other autoscaler comes later, because the webhook refuses a ScaledObject beside one.
+        let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "why-rival"});
+        let rival = json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+            "metadata": {"name": "why-rival"}, "spec": {"scaleTargetRef": target, "maxReplicas": 3}});
+        post(&ns, "/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers", &rival).await;
         // A cooldown follows activity.
         ns.until_condition("why-cooldown", "Active", "True ScalerActive").await;
         ns.say("why-cooldown", Says::Value(0));
@@ -185,6 +247,18 @@ fn first_line_of_why_names_the_cause() -> Result<(), Failure> {
 async fn post(ns: &TestNamespace, path: &str, object: &Value) {
     let (code, said) = ns.send(Method::POST, path, Some(object)).await;
     assert_eq!(code, 201, "{path}: {said}");
+}
+
+/// A TriggerAuthentication whose Secret is missing, and one whose Secret lacks the key.
+async fn credentials(ns: &TestNamespace) {
+    for (name, secret) in [("why-secret", "why-missing"), ("why-key", "why-login")] {
+        let parameter = json!({"parameter": "token", "name": secret, "key": "token"});
+        let authentication = json!({"apiVersion": "keda.sh/v1alpha1", "kind": "TriggerAuthentication",
+            "metadata": {"name": name}, "spec": {"secretTargetRef": [parameter]}});
+        post(ns, AUTHENTICATIONS, &authentication).await;
+    }
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "why-login"}, "stringData": {"user": "u"}});
+    post(ns, "/api/v1/namespaces/{ns}/secrets", &secret).await;
 }
 
 async fn create(ns: &TestNamespace, set_up: &SetUp) {

@@ -37,7 +37,7 @@ pub(super) async fn decide_directly(
     let (context, id, object) = (applier.context, applier.id, poll.object);
     let (now, compat) = (context.clock.now(), context.settings.compat);
     let input = ExecutorInput::of_round(now, object, state);
-    let record = RoundRecord::new(&ObjectPoll { now, ..poll }, state.active).round();
+    let record = RoundRecord::new(&ObjectPoll { now, ..poll }, state.active).round(entry);
     let plan = match plan(object, specs, compat) {
         Ok(plan) => plan,
         Err(error) => {

@@ -62,10 +62,11 @@ pub(super) async fn poll_job(context: &OperatorContext, id: &ResourceId) {
         None => Vec::new(),
     };
     let (now, round) = (context.clock.now(), &decision.round);
+    let reconcile = entry.state().reconcile_failure.as_deref().cloned();
     keep_job(
         context,
         id,
-        JobRecord { now, job: &job, triggers, round, jobs: &jobs, wanted, created: &created },
+        JobRecord { now, job: &job, triggers, reconcile, round, jobs: &jobs, wanted, created: &created },
     );
     let conclusion = conclude(&job, round, &created, &jobs, now, compat, profile);
     applier.log_failed_status(applier.apply_all(conclusion.events).await);

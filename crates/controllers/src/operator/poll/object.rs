@@ -22,7 +22,7 @@ use crate::operator::effect::Effect;
 use crate::operator::id::{EventSubject, NamespacedName, ResourceId};
 use crate::operator::object_state::ObjectEntry;
 use crate::operator::raw_metrics::MetricRequester;
-use crate::operator::record::RoundRecord;
+use crate::operator::record::{RoundRecord, failed_triggers, keep_unpolled};
 use crate::operator::scaled_resource::ScaledResource;
 use crate::operator::scalers_cache::{
     CachedScaler, SampleQuery, ScalersCache, TriggerSamples, build_error, object_samples,
@@ -73,6 +73,7 @@ pub(super) async fn poll_object(context: &OperatorContext, id: &ResourceId, age:
         Some(PollSkip::ScalerFailed(event)) => {
             applier.log_failed_status(applier.apply(Effect::Event(event)).await);
             context.counters.count_build_failure(&object.metadata, EventSubject::Object);
+            keep_unpolled(context, id, &object, failed_triggers(&object, &samples)).await;
             return PollOutcome::default();
         }
         None => {}
@@ -120,7 +121,7 @@ pub(super) async fn poll_object(context: &OperatorContext, id: &ResourceId, age:
         direct::decide_directly(applier, &entry, poll, &activity, &specs).await;
     } else {
         let input = ExecutorInput::of_round(poll.now, &object, &activity);
-        let record = RoundRecord::new(&poll, activity.active).round();
+        let record = RoundRecord::new(&poll, activity.active).round(&entry);
         decide_and_scale(applier, &object, input, activity.changes.clone(), record).await;
     }
     PollOutcome { hpa_is_stale: is_hpa_stale(&object, &samples), activated }

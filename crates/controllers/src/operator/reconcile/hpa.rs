@@ -10,10 +10,11 @@ use keda::hpa::{self, GeneratedHpa};
 use super::steps::delete_hpa;
 use crate::operator::apply::{Applied, Applier};
 use crate::operator::decide::conditions::{polls_started, scaler_built};
-use crate::operator::decide::hpa::{HpaMetrics, HpaMetricsError, collect_metrics, writes};
+use crate::operator::decide::hpa::{HpaMetrics, HpaMetricsError, collect_metrics, name, writes};
 use crate::operator::effect::Effect;
 use crate::operator::id::{EventSubject, NamespacedName};
 use crate::operator::object_state::{CheckedHpa, ObjectEntry};
+use crate::operator::record;
 use crate::operator::resolve::hpa::find;
 use crate::operator::scaled_resource::ScaledResource;
 use crate::operator::settings::ScalingMode;
@@ -22,8 +23,9 @@ use crate::operator::validate::{ReconcileStep, StepFailure};
 
 const HTTP_CONFLICT: u16 = 409;
 
-fn failed(error: &ApiError) -> StepFailure {
-    ReconcileStep::EnsureHpa.failed(&error.message)
+fn failed(object: &ScaledObject, error: &ApiError) -> StepFailure {
+    let failure = record::refused(format!("HPA {}", name(object)), error);
+    ReconcileStep::EnsureHpa.failed(&error.message).of_reconcile(failure)
 }
 
 /// Makes the HPA what the object asks for; returns the error of a single trigger, if others work.
@@ -41,25 +43,30 @@ pub(super) async fn ensure(
         && object.status.conditions.state(types::READY) == ConditionStatus::True;
     let scalers = context.scalers(entry, &owner);
     if let Some(Err(error)) = scalers.formula() {
-        return Err(ReconcileStep::EnsureHpa.failed(error));
+        let round = record::broken_formula(object, &error.to_string());
+        return Err(ReconcileStep::EnsureHpa.failed(error).recorded_as(round));
     }
     let listed = scalers.list_metrics(&context.builder, &owner, context.settings.source_deadline).await;
     // The HPA is needed only for metrics that triggers do not list now.
     let is_complete = listed.iter().all(|listed| listed.specs.is_ok());
-    let found =
-        if is_complete { None } else { find(context, object).await.map_err(|error| failed(&error))? };
+    let found = if is_complete {
+        None
+    } else {
+        find(context, object).await.map_err(|error| failed(object, &error))?
+    };
+    let unlisted = record::unlisted(&object.spec.triggers, &listed);
     let metrics = collect_metrics(object, listed, found.as_deref(), mode, compat);
     let (Ok(HpaMetrics { failures, .. }) | Err(HpaMetricsError { failures, .. })) = &metrics;
     for failure in failures {
         context.counters.count_build_failure(&object.metadata, EventSubject::Object);
         applier.log_failed_status(applier.apply(failure.clone()).await);
     }
-    let HpaMetrics { specs, broken_trigger, .. } =
-        metrics.map_err(|error| ReconcileStep::EnsureHpa.failed(error.cause))?;
+    let HpaMetrics { specs, broken_trigger, .. } = metrics
+        .map_err(|error| ReconcileStep::EnsureHpa.failed(error.cause).of_triggers(unlisted.clone()))?;
     let generated = hpa::generate(object, &specs, compat).map_err(|error| {
         let has_no_metrics = matches!(error, hpa::HpaError::NoMetrics { .. });
         let cause = broken_trigger.clone().filter(|_| has_no_metrics).unwrap_or_else(|| error.to_string());
-        ReconcileStep::EnsureHpa.failed(cause)
+        ReconcileStep::EnsureHpa.failed(cause).of_triggers(unlisted)
     })?;
     let GeneratedHpa { hpa: wanted, status } = generated.in_profile(object, context.settings.profile);
     // One event per scaler, even if it was built late. After a restart of the operator they are not new.
@@ -73,14 +80,15 @@ pub(super) async fn ensure(
     object.status.health = status.health;
     if mode == ScalingMode::Direct {
         object.status.conditions.remove(types::HPA_ACTIVE);
-        delete_hpa(applier, entry, object).await.map_err(|error| failed(&error))?;
+        delete_hpa(applier, entry, object).await.map_err(|error| failed(object, &error))?;
         object.status.hpa_name = String::new();
     } else if !is_unchanged(applier, entry, object, &wanted) {
         let found = match found {
-            None => find(context, object).await.map_err(|error| failed(&error))?,
+            None => find(context, object).await.map_err(|error| failed(object, &error))?,
             found => found,
         };
-        write(applier, entry, object, found.as_deref(), wanted).await.map_err(|error| failed(&error))?;
+        let written = write(applier, entry, object, found.as_deref(), wanted).await;
+        written.map_err(|error| failed(object, &error))?;
     }
     let was_polled = std::mem::replace(&mut entry.state().polled, true);
     if !was_polled && !is_restart {

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use api::keda::{ConditionStatus, ScaledJob, annotations, types};
+use cluster::request::ApiError;
+use engine::TriggerPoll;
 use keda::event::Event;
 use keda::jobs::{OutdatedJobs, outdated};
 use keda::status;
@@ -19,6 +21,7 @@ use crate::operator::decide::conditions::{
 use crate::operator::effect::Effect;
 use crate::operator::id::{EventSubject, ResourceId, ResourceKind};
 use crate::operator::object_state::ObjectEntry;
+use crate::operator::record;
 use crate::operator::scaled_resource::ScaledResource;
 use crate::operator::validate::{self, ReconcileStep, StepFailure};
 
@@ -32,6 +35,7 @@ pub(super) async fn reconcile(context: &OperatorContext, id: &ResourceId) -> Rec
     if let Some(patch) = adoption(ResourceKind::Job, &job.metadata) {
         let applier = Applier { context, id, metadata: &job.metadata };
         if let Err(error) = applier.apply(Effect::PatchObject(patch)).await {
+            record_refusal(applier, &entry, &job, &error);
             return write_failed(applier, error).await;
         }
     }
@@ -42,10 +46,14 @@ pub(super) async fn reconcile(context: &OperatorContext, id: &ResourceId) -> Rec
     let result = steps(applier, &entry, &mut new).await;
     if let Err(failure) = &result {
         tracing::warn!(object = %id, %failure, "failed to reconcile a ScaledJob");
+        record_failure(applier, &entry, &new, failure);
     }
+    entry.state().reconcile_failure =
+        result.as_ref().err().and_then(StepFailure::reconcile_failure).map(Box::new);
     let (outcome, effects) = conclude_job(&job, &mut new, result, context.settings.compat);
     let patch = status_patch(&job, &new).map(Effect::PatchStatus);
     if let Err(error) = applier.apply_all(effects.into_iter().chain(patch).collect()).await {
+        record_refusal(applier, &entry, &job, &error);
         return write_failed(applier, error).await;
     }
     let before = job.status.authentications_types.clone().unwrap_or_default();
@@ -66,7 +74,7 @@ async fn steps(
     if let Err(failure) = validate::job_template(job) {
         let event = Event::warning("ScaledJobCheckFailed", failure.step.to_string());
         applier.log_failed_status(applier.apply(Effect::ReconcileEvent(event)).await);
-        return Err(failure);
+        return Err(failure.of_spec());
     }
     let is_paused = annotations::is_set(&job.metadata.annotations, annotations::PAUSED);
     let event = set_paused(ResourceKind::Job, &mut job.status.conditions, is_paused);
@@ -75,12 +83,12 @@ async fn steps(
         stop_polls(applier, entry).await;
         return Ok(Reconciled::Paused);
     }
-    validate::job_triggers(job)?;
+    validate::job_triggers(job).map_err(StepFailure::of_spec)?;
     let (types, names) = summarize(&job.spec.triggers);
     (job.status.triggers_types, job.status.authentications_types) = (Some(types), Some(names));
     roll_out(applier, job).await?;
     build_scalers(applier, entry, job).await?;
-    validate::job_metric_types(job)?;
+    validate::job_metric_types(job).map_err(StepFailure::of_spec)?;
     let was_polled = std::mem::replace(&mut entry.state().polled, true);
     if !was_polled && !is_restart(entry, job) {
         applier.log_failed_status(applier.apply(polls_started()).await);
@@ -105,7 +113,8 @@ async fn roll_out(applier: Applier<'_>, job: &ScaledJob) -> Result<(), StepFailu
         let effect = Effect::DeleteJob { name: name.clone(), propagation: old.propagation };
         if let Err(error) = applier.apply(effect).await {
             record(OutdatedJobs::failed(name, &error.message)).await;
-            return Err(ReconcileStep::DeleteJob(name.clone()).failed(error.message));
+            let failure = record::refused(format!("Job {name}"), &error);
+            return Err(ReconcileStep::DeleteJob(name.clone()).failed(error.message).of_reconcile(failure));
         }
     }
     record(old.completed()).await;
@@ -123,6 +132,7 @@ async fn build_scalers(
     let is_restart = is_restart(entry, job);
     let scalers = context.scalers(entry, &owner);
     let listed = scalers.list_metrics(&context.builder, &owner, context.settings.source_deadline).await;
+    let unlisted = record::unlisted(&job.spec.triggers, &listed);
     let (mut first_error, mut works) = (None, false);
     for (scaler, listed) in scalers.scalers().iter().zip(listed) {
         // In KEDA it is enough that a scaler can be built.
@@ -142,8 +152,33 @@ async fn build_scalers(
     match first_error {
         // With one scaler that works the object is polled; the poll reports those that do not.
         Some(error) if !works || context.settings.compat.is_strict() => {
-            Err(ReconcileStep::BuildJobScalers.failed(error))
+            Err(ReconcileStep::BuildJobScalers.failed(error).of_triggers(unlisted))
         }
         _ => Ok(()),
     }
+}
+
+/// Records why a reconcile failed, unless polls record it.
+fn record_failure(applier: Applier<'_>, entry: &ObjectEntry, job: &ScaledJob, failure: &StepFailure) {
+    let is_polled = entry.state().polled;
+    if let Some(round) = failure.record.as_deref().filter(|_| !is_polled) {
+        let (context, id) = (applier.context, applier.id);
+        record::keep_unpolled_job(context, id, job, &failure.to_string(), round.clone());
+    }
+}
+
+/// Records that a write of the object itself was refused.
+fn record_refusal(applier: Applier<'_>, entry: &ObjectEntry, job: &ScaledJob, error: &ApiError) {
+    if error.is_not_found() {
+        return;
+    }
+    let Some(failure) = record::refused(applier.id.to_string(), error) else {
+        return;
+    };
+    entry.state().reconcile_failure = Some(Box::new(failure.clone()));
+    if entry.state().polled {
+        return;
+    }
+    let round = TriggerPoll { reconcile: Some(failure), ..TriggerPoll::default() };
+    record::keep_unpolled_job(applier.context, applier.id, job, &error.message, round);
 }

@@ -1,6 +1,8 @@
 //! Reconciles a ScaledObject (docs/spec/keda.md 2.2, 2.3). The status is written in one patch at the end.
 
 use api::keda::ScaledObject;
+use cluster::request::ApiError;
+use engine::TriggerPoll;
 use keda::status;
 
 use super::steps::resolve_target;
@@ -14,6 +16,7 @@ use crate::operator::effect::Effect;
 use crate::operator::id::{ResourceId, ResourceKind};
 use crate::operator::object_state::ObjectEntry;
 use crate::operator::record;
+use crate::operator::resolve::target;
 use crate::operator::scaled_resource::ScaledResource;
 use crate::operator::validate::{self, ReconcileStep, StepFailure};
 
@@ -27,6 +30,7 @@ pub(super) async fn reconcile(context: &OperatorContext, id: &ResourceId) -> Rec
     if let Some(patch) = adoption(ResourceKind::Object, &object.metadata) {
         let applier = Applier { context, id, metadata: &object.metadata };
         if let Err(error) = applier.apply(Effect::PatchObject(patch)).await {
+            record_refusal(applier, &entry, &object, &error).await;
             return write_failed(applier, error).await;
         }
     }
@@ -38,12 +42,18 @@ pub(super) async fn reconcile(context: &OperatorContext, id: &ResourceId) -> Rec
     let result = steps(applier, &entry, &mut new).await;
     if let Err(failure) = &result {
         tracing::warn!(object = %id, %failure, "failed to reconcile a ScaledObject");
+        record_failure(applier, &entry, &new, failure).await;
     }
-    entry.state().target_missing =
-        matches!(&result, Err(failure) if failure.step == ReconcileStep::ScaleTarget);
+    {
+        let failure = result.as_ref().err();
+        let mut state = entry.state();
+        state.target_missing = failure.is_some_and(|failure| failure.step == ReconcileStep::ScaleTarget);
+        state.reconcile_failure = failure.and_then(StepFailure::reconcile_failure).map(Box::new);
+    }
     let (outcome, effects) = conclude_object(&object, &mut new, result, context.settings.compat);
     let patch = status::difference(&object.status, &new.status).map(Effect::PatchStatus);
     if let Err(error) = applier.apply_all(effects.into_iter().chain(patch).collect()).await {
+        record_refusal(applier, &entry, &object, &error).await;
         return write_failed(applier, error).await;
     }
     let before = object.status.authentications_types.clone().unwrap_or_default();
@@ -68,9 +78,45 @@ async fn steps(
         ReconcileStep::ScaleTarget.failed(failure)
     })?;
     target.write_to(object);
-    validate::object(object)?;
+    validate::object(object).map_err(StepFailure::of_spec)?;
     let (types, names) = summarize(&object.spec.triggers);
     (object.status.triggers_types, object.status.authentications_types) = (Some(types), Some(names));
     let broken_trigger = hpa::ensure(applier, entry, object).await?;
     Ok(Reconciled::Ready { broken_trigger })
+}
+
+/// Records why a reconcile failed. The polls of an object that is polled already record it too, except in strict mode, where
+/// they may end before.
+async fn record_failure(
+    applier: Applier<'_>,
+    entry: &ObjectEntry,
+    object: &ScaledObject,
+    failure: &StepFailure,
+) {
+    let is_recorded_by_polls = entry.state().polled && !applier.context.settings.compat.is_strict();
+    if let Some(round) = failure.record.as_deref().filter(|_| !is_recorded_by_polls) {
+        record::keep_unpolled(applier.context, applier.id, object, round.clone()).await;
+    }
+}
+
+/// Records that a write of the object itself was refused.
+async fn record_refusal(applier: Applier<'_>, entry: &ObjectEntry, object: &ScaledObject, error: &ApiError) {
+    if error.is_not_found() {
+        return;
+    }
+    let Some(failure) = record::refused(applier.id.to_string(), error) else { return };
+    entry.state().reconcile_failure = Some(Box::new(failure.clone()));
+    if entry.state().polled {
+        return;
+    }
+    // The target of a new object is not in its status yet.
+    let mut object = object.clone();
+    match target::resolve(applier.context, &object).await {
+        Ok(target) => target.write_to(&mut object),
+        Err(failure) => {
+            return record::keep_unresolved(applier.context, applier.id, &object, &failure.read);
+        }
+    }
+    let round = TriggerPoll { reconcile: Some(failure), ..TriggerPoll::default() };
+    record::keep_unpolled(applier.context, applier.id, &object, round).await;
 }

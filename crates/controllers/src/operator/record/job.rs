@@ -6,7 +6,7 @@ use api::decisions::DecisionMode;
 use api::keda::ScaledJob;
 use engine::decision::{ErrorClass, StepError};
 use engine::spec::TargetRef;
-use engine::trigger_poll::{JobCounts, PolledTrigger, TriggerMetric, TriggerPoll};
+use engine::trigger_poll::{JobCounts, PolledTrigger, ReconcileFailure, TriggerMetric, TriggerPoll};
 use engine::{
     Activation, ActivationVerdict, Decision, MilliValue, Replicas, Scale, ScaleOutcome, Spec, State, Status,
 };
@@ -28,6 +28,8 @@ pub(crate) struct JobRecord<'a> {
     pub(crate) job: &'a ScaledJob,
     /// See [`job_triggers`].
     pub(crate) triggers: Vec<PolledTrigger>,
+    /// Why the last reconcile failed.
+    pub(crate) reconcile: Option<ReconcileFailure>,
     pub(crate) round: &'a JobPoll,
     /// The jobs before the poll.
     pub(crate) jobs: &'a [JobView],
@@ -84,7 +86,8 @@ pub(crate) fn keep_job(context: &OperatorContext, id: &ResourceId, record: JobRe
     decision.status = Status::default();
     let interval = poll_interval(record.job.spec.polling_interval);
     let period = SignedDuration::try_from(interval).unwrap_or_default();
-    let round = TriggerPoll { triggers: record.triggers, jobs: Some(counts), ..TriggerPoll::default() };
+    let JobRecord { triggers, reconcile, .. } = record;
+    let round = TriggerPoll { triggers, jobs: Some(counts), reconcile, ..TriggerPoll::default() };
     context.records.add_round(&key(id), DecisionMode::Active, period, &spec, &decision, Some(round));
 }
 

@@ -27,7 +27,8 @@ fn value(name: &str, text: &str) -> activity::MetricValue {
 fn round(object: &ScaledObject, samples: &[TriggerResult]) -> TriggerPoll {
     let facts = TargetFacts { current: Ok(2), ready_pods: Ok(2) };
     let (now, compat) = (Timestamp::UNIX_EPOCH, Compat::Better);
-    RoundRecord { now, object, samples, facts: &facts, formula: None, active: true, compat }.round()
+    RoundRecord { now, object, samples, facts: &facts, formula: None, active: true, compat }
+        .round(&ObjectEntry::default())
 }
 
 #[test]

@@ -33,4 +33,5 @@ mod stale_reads;
 mod strict;
 mod supervision;
 mod targets;
+mod unpolled;
 mod workshop;

@@ -1,8 +1,8 @@
 //! Set-ups whose triggers fail or are not active.
 
-use engine::failure::TriggerFailure;
-use engine::trigger_poll::{FormulaResult, JobCounts, PolledTrigger, TriggerMetric};
-use engine::{Activation, ActivationVerdict, TriggerPoll};
+use engine::failure::{DeniedAccess, RequestFailure, TriggerFailure};
+use engine::trigger_poll::{FormulaResult, JobCounts, PolledTrigger, ReconcileFailure, TriggerMetric};
+use engine::{Activation, ActivationVerdict, RecordedError, TriggerPoll};
 
 use super::super::test_facts::{TestFacts, at};
 use super::{SetUp, set_up};
@@ -29,6 +29,17 @@ fn failing(failure: TriggerFailure, text: &str) -> TestFacts {
     let metric =
         TriggerMetric { failure: Some(text.into()), cause: Some(failure), ..TriggerMetric::default() };
     scaled_object(queue(metric), ActivationVerdict::Held("a trigger cannot be read".into()), 2)
+}
+
+fn unreconciled(failure: ReconcileFailure) -> TestFacts {
+    let poll = TriggerPoll { reconcile: Some(failure), ..TriggerPoll::default() };
+    scaled_object(poll, ActivationVerdict::Held("its triggers are not polled".into()), 2)
+}
+
+/// A request for the HPA of the object that failed.
+fn unmanaged(text: &str, denied: DeniedAccess) -> TestFacts {
+    let error = RecordedError::new(text, Some(RequestFailure::Forbidden(denied)));
+    unreconciled(ReconcileFailure::Request { object: "HPA keda-hpa-web".into(), error })
 }
 
 pub(super) fn set_ups() -> Vec<SetUp> {
@@ -158,6 +169,35 @@ pub(super) fn set_ups() -> Vec<SetUp> {
                 TriggerPoll { jobs: Some(not_created), ..queue(quiet()) },
                 ActivationVerdict::Metrics,
                 0,
+            ),
+        ),
+        set_up(
+            "a ScaledObject with minReplicaCount above maxReplicaCount",
+            "spec-invalid",
+            "the spec is invalid: MinReplicaCount=5 must be less than MaxReplicaCount=2",
+            unreconciled(ReconcileFailure::InvalidSpec(
+                "MinReplicaCount=5 must be less than MaxReplicaCount=2".into(),
+            )),
+        ),
+        set_up(
+            "a webhook that denies the HPA of a ScaledObject",
+            "object-not-managed",
+            "the operator cannot manage HPA keda-hpa-web: admission webhook \"names\" denied the request",
+            unmanaged("admission webhook \"names\" denied the request", DeniedAccess::default()),
+        ),
+        set_up(
+            "no right to create HPAs",
+            "rbac-missing",
+            "HPA keda-hpa-web is not accessible: system:serviceaccount:keda:keda-operator may not create \
+             horizontalpodautoscalers in autoscaling",
+            unmanaged(
+                "horizontalpodautoscalers.autoscaling is forbidden",
+                DeniedAccess {
+                    user: "system:serviceaccount:keda:keda-operator".into(),
+                    verb: "create".into(),
+                    resource: "horizontalpodautoscalers".into(),
+                    group: "autoscaling".into(),
+                },
             ),
         ),
     ]

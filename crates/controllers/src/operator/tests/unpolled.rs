@@ -1,0 +1,102 @@
+//! Records of objects whose triggers are not polled: the cause is kept until it is gone.
+
+use api::diagnosis::{Diagnosis, diagnose};
+use api::provider::Compat;
+use http::Method;
+use serde_json::{Value, json};
+
+use super::env::{TestEnv, trigger};
+use crate::operator::OperatorSettings;
+
+const AUTHENTICATIONS: &str = "/apis/keda.sh/v1alpha1/namespaces/shop/triggerauthentications";
+/// More requests than a test sends.
+const ALL: u32 = 10_000;
+
+/// The first cause of the newest record, such as `so.worker`.
+fn first_cause(env: &TestEnv, name: &str) -> Option<Diagnosis> {
+    let record = env.handle.records().of("shop", name).pop()?;
+    diagnose(&record.facts(None)).into_iter().next()
+}
+
+/// Waits for a cause with this identifier whose sentence contains these words.
+async fn until_cause(env: &TestEnv, name: &str, id: &str, words: &str) {
+    let is_it = |cause: Diagnosis| cause.id == id && cause.sentence.contains(words);
+    env.until(words, async || first_cause(env, name).is_some_and(is_it)).await;
+}
+
+fn spec(trigger: &Value) -> Value {
+    json!({"pollingInterval": 5, "triggers": [trigger]})
+}
+
+fn unknown() -> Value {
+    json!({"type": "unheard-of", "metadata": {}})
+}
+
+#[tokio::test(start_paused = true)]
+async fn missing_credentials_are_recorded() {
+    let env = TestEnv::start().await;
+    env.deployment("worker", 2).await;
+    let mut guarded = trigger("orders");
+    guarded["authenticationRef"] = json!({"name": "creds"});
+    env.scaled_object("worker", spec(&guarded)).await;
+    let id = "trigger-authentication";
+    until_cause(&env, "so.worker", id, "TriggerAuthentication shop/creds does not exist").await;
+    let record = env.handle.records().of("shop", "so.worker").pop().unwrap();
+    assert_eq!(record.decision.current(), 2);
+    assert_eq!(record.sentence(), "held: its triggers are not polled");
+
+    let parameter = json!({"parameter": "password", "name": "login", "key": "password"});
+    let authentication = json!({"apiVersion": "keda.sh/v1alpha1", "kind": "TriggerAuthentication",
+        "metadata": {"name": "creds"}, "spec": {"secretTargetRef": [parameter]}});
+    env.create(AUTHENTICATIONS, authentication).await;
+    until_cause(&env, "so.worker", id, "Secret shop/login does not exist").await;
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "login"},
+        "data": {"user": "c2VjcmV0"}});
+    env.create("/api/v1/namespaces/shop/secrets", secret).await;
+    until_cause(&env, "so.worker", id, "Secret shop/login has no key").await;
+    env.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn refused_writes_are_recorded_until_they_succeed() {
+    let env = TestEnv::start().await;
+    for name in ["worker", "other"] {
+        env.deployment(name, 0).await;
+    }
+    env.client_faults.refuse(Method::POST, "horizontalpodautoscalers", 403, ALL);
+    env.client_faults.refuse(Method::PATCH, "scaledobjects/other", 403, ALL);
+    for name in ["worker", "other"] {
+        env.scaled_object(name, spec(&trigger("orders"))).await;
+    }
+    let id = "object-not-managed";
+    until_cause(&env, "so.worker", id, "the operator cannot manage HPA keda-hpa-worker: ").await;
+    until_cause(&env, "so.other", id, "the operator cannot manage ScaledObject shop/other: ").await;
+    env.client_faults.clear_refusals();
+    for name in ["so.worker", "so.other"] {
+        until_cause(&env, name, "nothing-active", "no trigger is active").await;
+    }
+    env.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn unusable_triggers_are_recorded_for_jobs_too() {
+    let env = TestEnv::start().await;
+    let pods = json!({"spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let mut spec = spec(&unknown());
+    spec["jobTargetRef"] = json!({"template": pods});
+    let job = json!({"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledJob", "metadata": {"name": "sj"}, "spec": spec});
+    env.create("/apis/keda.sh/v1alpha1/namespaces/shop/scaledjobs", job).await;
+    let words = "trigger unheard-of is not usable: no scaler found for type: unheard-of";
+    until_cause(&env, "sj.sj", "trigger-parameters", words).await;
+    env.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn unusable_triggers_are_recorded_in_strict_mode() {
+    let env = TestEnv::with(OperatorSettings { compat: Compat::Strict, ..OperatorSettings::default() }).await;
+    env.deployment("worker", 2).await;
+    env.scaled_object("worker", spec(&unknown())).await;
+    let words = "trigger unheard-of is not usable: ";
+    until_cause(&env, "so.worker", "trigger-parameters", words).await;
+    env.stop().await;
+}
