@@ -154,6 +154,6 @@ scaler_folders! {
 }
 
 pub use parse_error::ParseError;
-pub use scaler::{HttpStatusError, MetricValue, Reading, Scaler, ScalerError, ScalerFuture};
+pub use scaler::{HttpStatusError, MetricValue, Reading, Scaler, ScalerError, ScalerFuture, SourceRefusal};
 pub use sources::dial;
 pub use trigger::{Owner, Trigger};

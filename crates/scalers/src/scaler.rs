@@ -29,6 +29,17 @@ pub struct ScalerError {
 #[error("the last response had status {0}")]
 pub struct HttpStatusError(pub u16);
 
+/// What a source means that refuses a request by a code of a protocol other than HTTP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SourceRefusal {
+    /// It does not accept the credentials, or they lack a right.
+    #[error("the source does not accept the credentials")]
+    Credentials,
+    /// It does not know the object that the request names.
+    #[error("the source does not know the name")]
+    UnknownName,
+}
+
 impl ScalerError {
     /// Creates an error with this message; a long message is cut off.
     pub fn new(message: impl Into<String>) -> Self {
@@ -62,6 +73,15 @@ impl ScalerError {
                 Self { source: Some(Arc::new(HttpStatusError(status))), ..self }
             }
             _ => self,
+        }
+    }
+
+    /// With the meaning of the source's error code as the cause, if it is known.
+    #[must_use]
+    pub fn with_refusal(self, refusal: Option<SourceRefusal>) -> Self {
+        match refusal {
+            Some(refusal) => Self { source: Some(Arc::new(refusal)), ..self },
+            None => self,
         }
     }
 

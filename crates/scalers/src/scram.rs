@@ -10,8 +10,8 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use sources::http::Secret;
 
-use crate::ScalerError;
 use crate::responses::excerpt;
+use crate::{ScalerError, SourceRefusal};
 
 /// Bytes of a nonce.
 const NONCE_BYTES: usize = 18;
@@ -44,7 +44,8 @@ pub(crate) enum ScramError {
 
 impl From<ScramError> for ScalerError {
     fn from(error: ScramError) -> Self {
-        Self::caused_by(error.to_string(), error)
+        let refusal = matches!(error, ScramError::Refused(_)).then_some(SourceRefusal::Credentials);
+        Self::caused_by(error.to_string(), error).with_refusal(refusal)
     }
 }
 

@@ -38,7 +38,10 @@ pub(crate) async fn secure(
     let connecting = TlsConnector::from(tls.config(&[])?).connect(name, stream);
     match timeout(HANDSHAKE_TIMEOUT, connecting).await {
         Ok(stream) => Ok(Box::new(stream.map_err(|error| io_error(&error))?)),
-        Err(_) => Err(scaler_error!("no TLS handshake within {HANDSHAKE_TIMEOUT:?}")),
+        Err(_) => Err(ScalerError::caused_by(
+            format!("no TLS handshake within {HANDSHAKE_TIMEOUT:?}"),
+            HttpErrorCause::TimedOut(HANDSHAKE_TIMEOUT),
+        )),
     }
 }
 
@@ -47,5 +50,6 @@ pub(crate) fn io_error(error: &std::io::Error) -> ScalerError {
     if error.kind() == std::io::ErrorKind::UnexpectedEof {
         return scaler_error!("the server closed the connection");
     }
-    ScalerError::new(HttpErrorCause::classify(error).to_string())
+    let cause = HttpErrorCause::classify(error);
+    ScalerError::caused_by(cause.to_string(), cause)
 }

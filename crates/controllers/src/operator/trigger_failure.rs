@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use engine::failure::TriggerFailure;
 use keda::OperationError;
-use scalers::HttpStatusError;
+use scalers::{HttpStatusError, SourceRefusal};
 use sources::dial::DialError;
 use sources::http::{HttpError, HttpErrorCause};
 
@@ -43,10 +43,20 @@ fn class_of(error: &(dyn Error + 'static)) -> Option<TriggerFailure> {
             _ => TriggerFailure::Source,
         });
     }
-    let cause = match error.downcast_ref::<HttpError>() {
-        Some(http) => http.cause.clone(),
-        None if error.is::<DialError>() || error.is::<std::io::Error>() => HttpErrorCause::classify(error),
-        None => return None,
+    if let Some(refusal) = error.downcast_ref::<SourceRefusal>() {
+        return Some(match refusal {
+            SourceRefusal::Credentials => TriggerFailure::Authentication,
+            SourceRefusal::UnknownName => TriggerFailure::UnknownName,
+        });
+    }
+    let cause = if let Some(http) = error.downcast_ref::<HttpError>() {
+        http.cause.clone()
+    } else if let Some(cause) = error.downcast_ref::<HttpErrorCause>() {
+        cause.clone()
+    } else if error.is::<DialError>() || error.is::<std::io::Error>() {
+        HttpErrorCause::classify(error)
+    } else {
+        return None;
     };
     Some(match cause {
         HttpErrorCause::Refused => TriggerFailure::Refused,
@@ -82,5 +92,10 @@ mod tests {
         assert_eq!(of(answered(403)), TriggerFailure::Authentication);
         assert_eq!(of(answered(404)), TriggerFailure::UnknownName);
         assert_eq!(of(answered(500)), TriggerFailure::Source);
+        let refused = |refusal| SampleError::Source(ScalerError::new("refused").with_refusal(Some(refusal)));
+        assert_eq!(of(refused(SourceRefusal::Credentials)), TriggerFailure::Authentication);
+        assert_eq!(of(refused(SourceRefusal::UnknownName)), TriggerFailure::UnknownName);
+        let late = HttpErrorCause::TimedOut(Duration::from_secs(3));
+        assert_eq!(of(SampleError::Source(ScalerError::caused_by("late", late))), TriggerFailure::Timeout);
     }
 }

@@ -1,6 +1,7 @@
 //! Frames and messages of AMQP 1.0, without IO.
 
 use super::amqp_value::{AmqpValue, InvalidAmqp};
+use crate::SourceRefusal;
 
 /// What both sides send first: for SASL, and after it.
 pub(super) const SASL_HEADER: [u8; 8] = *b"AMQP\x03\x01\x00\x00";
@@ -66,8 +67,8 @@ pub(super) enum AmqpFrame {
         more: bool,
         payload: Vec<u8>,
     },
-    /// The link, session or connection ends, with an error if there is one.
-    Ended(String),
+    /// The link, session or connection ends, with an error if there is one, and what its condition means.
+    Ended(String, Option<SourceRefusal>),
 }
 
 /// Decodes the content of a frame.
@@ -112,20 +113,26 @@ pub(super) fn frame(mut content: &[u8]) -> Result<AmqpFrame, InvalidAmqp> {
             more: flag(5),
             payload: content.to_vec(),
         },
-        DETACH => AmqpFrame::Ended(condition(fields.field(2))),
-        END | CLOSE => AmqpFrame::Ended(condition(fields.field(0))),
+        DETACH => ended(fields.field(2)),
+        END | CLOSE => ended(fields.field(0)),
         _ => AmqpFrame::Nothing,
     })
 }
 
-/// The condition and description of an error.
-fn condition(error: Option<&AmqpValue>) -> String {
-    let Some(AmqpValue::Described(_, fields)) = error else { return String::new() };
+/// The end of a link, session or connection, with the condition and description of its error.
+fn ended(error: Option<&AmqpValue>) -> AmqpFrame {
+    let Some(AmqpValue::Described(_, fields)) = error else { return AmqpFrame::Ended(String::new(), None) };
     let text = |index| fields.field(index).and_then(AmqpValue::as_text);
-    match (text(0), text(1)) {
+    let refusal = match text(0) {
+        Some("amqp:unauthorized-access") => Some(SourceRefusal::Credentials),
+        Some("amqp:not-found") => Some(SourceRefusal::UnknownName),
+        _ => None,
+    };
+    let why = match (text(0), text(1)) {
         (Some(condition), Some(description)) => format!("{condition}: {description}"),
         (condition, description) => condition.or(description).unwrap_or_default().to_owned(),
-    }
+    };
+    AmqpFrame::Ended(why, refusal)
 }
 
 fn whole(frame_type: u8, kind: u64, fields: Vec<AmqpValue>, payload: &[u8]) -> Vec<u8> {

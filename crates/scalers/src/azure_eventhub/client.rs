@@ -10,13 +10,13 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use super::amqp::{self, AmqpFrame, AmqpReply};
 use super::amqp_value::{AmqpValue, InvalidAmqp};
 use super::query::{self, HubAddress, PartitionInfo};
-use crate::ScalerError;
 use crate::dial::Dialer;
 use crate::parameters::Secret;
 use crate::pool::{self, PoolError, PoolFuture};
 use crate::responses::excerpt;
 use crate::stream::{BoxStream, dial, io_error, secure};
 use crate::tls::TlsSettings;
+use crate::{ScalerError, SourceRefusal};
 
 /// Timeout of a read, including the connection. Each partition is a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 5 } else { 20 });
@@ -24,6 +24,8 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 5 } else {
 const MAX_MESSAGE_BYTES: usize = 128 << 10;
 /// Maximum number of frames that a request waits for.
 const MAX_FRAMES: usize = 1000;
+/// The outcome of a SASL login whose credentials are wrong.
+const SASL_AUTHENTICATION_FAILED: i64 = 1;
 /// The node that checks tokens, and the one that knows hubs; with the handles of the links to them.
 const CBS: (&str, u32) = ("$cbs", 0);
 const MANAGEMENT: (&str, u32) = ("$management", 2);
@@ -128,7 +130,10 @@ impl EventHubConnection {
                 }
                 return Ok(Some(amqp::reply(&std::mem::take(&mut self.message))?));
             }
-            AmqpFrame::Ended(why) => bail!("Event Hubs closed the connection: {}", excerpt(&why)),
+            AmqpFrame::Ended(why, refusal) => {
+                let error = scaler_error!("Event Hubs closed the connection: {}", excerpt(&why));
+                return Err(error.with_refusal(refusal));
+            }
             AmqpFrame::Mechanisms(_) | AmqpFrame::Outcome(_) => return Err(InvalidAmqp.into()),
         }
         Ok(None)
@@ -161,7 +166,11 @@ impl EventHubConnection {
         self.send(&amqp::sasl_anonymous()).await?;
         match self.receive(amqp::SASL_FRAME).await? {
             AmqpFrame::Outcome(0) => {}
-            AmqpFrame::Outcome(code) => bail!("the server refused the login (SASL code {code})"),
+            AmqpFrame::Outcome(code) => {
+                let refusal = (code == SASL_AUTHENTICATION_FAILED).then_some(SourceRefusal::Credentials);
+                let error = scaler_error!("the server refused the login (SASL code {code})");
+                return Err(error.with_refusal(refusal));
+            }
             _ => return Err(InvalidAmqp.into()),
         }
         self.exchange(amqp::AMQP_HEADER).await?;
@@ -212,7 +221,14 @@ fn refused(what: &str, reply: &AmqpReply) -> Result<(), ScalerError> {
     if (200..300).contains(&reply.status) {
         return Ok(());
     }
-    Err(scaler_error!("{what}: {} (status {})", excerpt(&reply.description), reply.status))
+    // Codes of HTTP.
+    let refusal = match reply.status {
+        401 | 403 => Some(SourceRefusal::Credentials),
+        404 => Some(SourceRefusal::UnknownName),
+        _ => None,
+    };
+    let error = scaler_error!("{what}: {} (status {})", excerpt(&reply.description), reply.status);
+    Err(error.with_refusal(refusal))
 }
 
 impl EventHubServer {

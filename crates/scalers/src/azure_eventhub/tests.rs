@@ -74,7 +74,9 @@ async fn checkpoints_that_cannot_be_read_are_an_error() {
 #[tokio::test]
 async fn wrong_keys_are_named_and_not_shown() {
     let port = fake_event_hub(&[(0, 9)]).await;
-    let error = read(&hub_trigger(port, "hunter3", "http://127.0.0.1:1")).await.unwrap_err().message;
+    let refused = read(&hub_trigger(port, "hunter3", "http://127.0.0.1:1")).await.unwrap_err();
+    assert_eq!(refused.cause(), Some(&crate::SourceRefusal::Credentials));
+    let error = refused.message;
     assert!(error.ends_with("Event Hubs refused the token: InvalidSignature (status 401)"), "{error}");
     assert!(!error.contains("hunter"), "{error}");
 }

@@ -6,7 +6,6 @@ use sources::http::UNCOUNTED_BYTES;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::wire::{self, CqlField, CqlResponse, InvalidCqlFrame};
-use crate::ScalerError;
 use crate::dial::Dialer;
 use crate::parameters::Secret;
 use crate::pool::{self, PoolError, PoolFuture};
@@ -14,6 +13,7 @@ use crate::responses::excerpt;
 use crate::stream::{BoxStream, dial, io_error, secure};
 use crate::tls::TlsSettings;
 use crate::web::RESPONSES_UNDER_WAY;
+use crate::{ScalerError, SourceRefusal};
 
 /// Timeout of a query, including the connection. Counting queries may be slow.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 5 } else { 15 });
@@ -97,7 +97,9 @@ impl CassandraNode {
 
 /// The error that a server returned.
 fn refused(code: u32, message: &str) -> ScalerError {
-    scaler_error!("{} (error {code:#06x})", excerpt(message))
+    // Bad credentials, unauthorized.
+    let refusal = matches!(code, 0x0100 | 0x2100).then_some(SourceRefusal::Credentials);
+    scaler_error!("{} (error {code:#06x})", excerpt(message)).with_refusal(refusal)
 }
 
 /// The number in the field. No row is 0, as in KEDA.

@@ -51,7 +51,9 @@ async fn logins() {
     let open = FakeCassandra::start("").await;
     assert_eq!(value(read(&asking(&open, "SELECT 7", "any")).await), "7");
     let fake = FakeCassandra::start("org.apache.cassandra.auth.PasswordAuthenticator").await;
-    let wrong = value(read(&asking(&fake, "SELECT 7", "hunter3")).await);
+    let refused = read(&asking(&fake, "SELECT 7", "hunter3")).await;
+    assert_eq!(refused.as_ref().unwrap_err().cause(), Some(&crate::SourceRefusal::Credentials));
+    let wrong = value(refused);
     assert!(wrong.contains("password are incorrect (error 0x0100)"), "{wrong}");
     assert!(!wrong.contains("hunter"), "{wrong}");
     let other = FakeCassandra::start("org.example.Kerberos").await;

@@ -19,11 +19,11 @@ use tonic::transport::{self, ClientTlsConfig, Endpoint, Identity};
 use tonic::{Code, Request, Status};
 use tonic_prost::ProstCodec;
 
-use crate::ScalerError;
 use crate::dial::{Dialer, UriConnector};
 use crate::parameters::Secret;
 use crate::tls::TlsSettings;
 use crate::urls::shown;
+use crate::{ScalerError, SourceRefusal};
 
 /// Timeout of a call, including the connection. KEDA has none, so that a server that hangs blocks its object.
 pub(crate) const CALL_TIMEOUT: Duration =
@@ -213,10 +213,10 @@ impl Channel {
     }
 
     pub(crate) fn late(&self, name: &str) -> ScalerError {
-        scaler_error!(
-            "{} {}: no answer to {name} within {CALL_TIMEOUT:?}",
-            self.destination.what,
-            self.address()
+        let (what, address) = (self.destination.what, self.address());
+        ScalerError::caused_by(
+            format!("{what} {address}: no answer to {name} within {CALL_TIMEOUT:?}"),
+            HttpErrorCause::TimedOut(CALL_TIMEOUT),
         )
     }
 
@@ -225,7 +225,8 @@ impl Channel {
         // Errors of the transport have a source, statuses returned by the server have none.
         if let Some(source) = std::error::Error::source(status) {
             let cause = HttpErrorCause::classify(source);
-            return CallError::Lost(scaler_error!("{what} {address}: {name} failed: {cause}"));
+            let text = format!("{what} {address}: {name} failed: {cause}");
+            return CallError::Lost(ScalerError::caused_by(text, cause));
         }
         let shorten = address::shorten(status.message());
         let text = match status.code() {
@@ -233,7 +234,16 @@ impl Channel {
             code if shorten.is_empty() => format!("{what} {address} refused {name}: {code:?}"),
             code => format!("{what} {address} refused {name}: {shorten} ({code:?})"),
         };
-        CallError::Refused(ScalerError::new(text))
+        CallError::Refused(ScalerError::new(text).with_refusal(refusal(status.code())))
+    }
+}
+
+/// What a status code means that a server returned.
+fn refusal(code: Code) -> Option<SourceRefusal> {
+    match code {
+        Code::Unauthenticated | Code::PermissionDenied => Some(SourceRefusal::Credentials),
+        Code::NotFound => Some(SourceRefusal::UnknownName),
+        _ => None,
     }
 }
 

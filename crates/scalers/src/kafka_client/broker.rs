@@ -6,12 +6,12 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use super::messages::{self, KafkaRequest};
 use super::wire::{InvalidResponse, ResponseReader};
 use super::{KafkaServer, SaslLogin};
-use crate::ScalerError;
 use crate::off_thread::{decode_elsewhere, send_from_task};
 use crate::responses::{excerpt, hidden};
 use crate::scram::{ScramExchange, ScramHash};
 use crate::stream::{BoxStream, dial, io_error, secure};
 use crate::web::RESPONSES_UNDER_WAY;
+use crate::{ScalerError, SourceRefusal};
 
 /// Maximum size of a response, in bytes.
 const MAX_RESPONSE_BYTES: usize = 16 << 20;
@@ -128,7 +128,8 @@ impl BrokerConnection {
                 let answer = self.authenticate(mechanism, message.reveal().to_owned().into_bytes()).await?;
                 // A refused token is answered with a reason instead of an error code (RFC 7628, 3.2.2).
                 if mechanism == "OAUTHBEARER" && !answer.is_empty() {
-                    bail!("the broker refused the token: {}", hidden(&answer));
+                    let refused = scaler_error!("the broker refused the token: {}", hidden(&answer));
+                    return Err(refused.with_refusal(Some(SourceRefusal::Credentials)));
                 }
             }
         }
@@ -140,8 +141,11 @@ impl BrokerConnection {
         let (error, text, answer) = self.ask(&request, messages::authenticated).await?;
         match (error, &*text) {
             (0, _) => Ok(answer),
-            (error, "") => Err(scaler_error!("SASL {mechanism}: {}", messages::describe(error))),
-            (_, text) => Err(scaler_error!("SASL {mechanism}: {}", excerpt(text))),
+            (error, "") => Err(messages::refused(error).inside(format!("SASL {mechanism}"))),
+            (error, text) => {
+                let refused = scaler_error!("SASL {mechanism}: {}", excerpt(text));
+                Err(refused.with_refusal(messages::refusal(error)))
+            }
         }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use sources::http::HttpErrorCause;
 use tokio::time::{Instant, timeout};
 
 use super::KafkaServer;
@@ -105,7 +106,8 @@ impl KafkaCluster {
             Ok(offsets) => offsets,
             Err(_) => {
                 *round = Round::default();
-                Err(scaler_error!("the brokers did not answer within {ROUND_TIMEOUT:?}"))
+                let text = format!("the brokers did not answer within {ROUND_TIMEOUT:?}");
+                Err(ScalerError::caused_by(text, HttpErrorCause::TimedOut(ROUND_TIMEOUT)))
             }
         };
         let taken = Instant::now();

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use super::wire::{InvalidResponse, RequestWriter, ResponseReader};
+use crate::{ScalerError, SourceRefusal};
 
 /// Name of this client in the logs and quotas of brokers.
 const CLIENT_ID: &str = "plimsoll";
@@ -331,6 +332,20 @@ pub(super) fn handshake(mut body: ResponseReader<'_>) -> Result<(i16, Vec<String
 /// Error, its text and the message of a response to [`KafkaRequest::SaslAuthenticate`].
 pub(super) fn authenticated(mut body: ResponseReader<'_>) -> Result<(i16, String, Vec<u8>), InvalidResponse> {
     Ok((body.int16()?, body.string()?, body.bytes()?.to_vec()))
+}
+
+/// The error of an error code.
+pub(super) fn refused(code: i16) -> ScalerError {
+    ScalerError::new(describe(code)).with_refusal(refusal(code))
+}
+
+/// Whether an error code concerns the credentials or a name.
+pub(super) fn refusal(code: i16) -> Option<SourceRefusal> {
+    match code {
+        29..=31 | 58 => Some(SourceRefusal::Credentials),
+        3 | 69 => Some(SourceRefusal::UnknownName),
+        _ => None,
+    }
 }
 
 /// The name of an error code and what it means.

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use super::broker::BrokerConnection;
 use super::messages::{
     BrokerAddress, ClusterMetadata, Coordinator, EARLIEST, GroupOffsets, LATEST, NO_OFFSET, PartitionOffset,
-    TopicPartitions, describe,
+    TopicPartitions, describe, refusal, refused,
 };
 use super::sample::{OffsetMap, RoundOffsets};
 use super::task::{BrokerAnswer, BrokerTask, TopicsByGroup};
@@ -209,7 +209,8 @@ impl Round {
                 }
                 (error, _) => {
                     let text = if message.is_empty() { describe(error) } else { excerpt(&message) };
-                    found.insert(group, Err(scaler_error!("the coordinator is not known: {text}")));
+                    let unknown = scaler_error!("the coordinator is not known: {text}");
+                    found.insert(group, Err(unknown.with_refusal(refusal(error))));
                 }
             }
         }
@@ -231,7 +232,7 @@ impl Round {
                     by_leader.entry(leader).or_default().entry(topic).or_default().push(index);
                 }
                 Err(error) => {
-                    found.insert((topic, index), Err(ScalerError::new(describe(error))));
+                    found.insert((topic, index), Err(refused(error)));
                 }
             }
         }
@@ -246,8 +247,7 @@ impl Round {
             match answer {
                 Ok(BrokerAnswer::Offsets(partitions)) => {
                     for PartitionOffset { topic, partition, offset, error } in partitions {
-                        let offset =
-                            if error == 0 { Ok(offset) } else { Err(ScalerError::new(describe(error))) };
+                        let offset = if error == 0 { Ok(offset) } else { Err(refused(error)) };
                         found.insert((topic, partition), offset);
                     }
                 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::messages::{GroupOffsets, NO_OFFSET, TopicMetadata, describe};
+use super::messages::{GroupOffsets, NO_OFFSET, TopicMetadata, refused};
 use crate::ScalerError;
 
 /// Maximum number of topics of a group whose trigger names none.
@@ -70,7 +70,7 @@ impl RoundOffsets {
         match self.groups.get(group) {
             None => Err(failed(scaler_error!("the coordinator did not name group {group}"))),
             Some(Err(error)) => Err(failed(error.clone())),
-            Some(Ok(offsets)) if offsets.error != 0 => Err(failed(ScalerError::new(describe(offsets.error)))),
+            Some(Ok(offsets)) if offsets.error != 0 => Err(failed(refused(offsets.error))),
             Some(Ok(offsets)) => Ok(offsets),
         }
     }
@@ -89,7 +89,7 @@ impl RoundOffsets {
             let known =
                 known.ok_or_else(|| scaler_error!("error describing topics: no answer for topic {name}"))?;
             if known.error != 0 {
-                bail!("error describing topics: {name}: {}", describe(known.error));
+                return Err(refused(known.error).inside(format!("error describing topics: {name}")));
             }
             let partitions = known.partitions.iter().map(|partition| {
                 let index = partition.index;
@@ -98,10 +98,9 @@ impl RoundOffsets {
                     // A group without a commit in a partition of its topics.
                     None => Ok(NO_OFFSET),
                     Some((offset, 0)) => Ok(*offset),
-                    Some((_, error)) => Err(scaler_error!(
-                        "error finding offset block for topic {name} and partition {index}: {}",
-                        describe(*error)
-                    )),
+                    Some((_, error)) => Err(refused(*error).inside(format!(
+                        "error finding offset block for topic {name} and partition {index}"
+                    ))),
                 };
                 let latest = self.latest.get(&key).cloned();
                 let latest = latest.unwrap_or_else(|| Err(scaler_error!("it was not asked for")));

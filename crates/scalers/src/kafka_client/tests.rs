@@ -130,11 +130,15 @@ async fn errors_concern_their_group_or_topic_only() {
         value(&refused, &policy)
     );
     assert_eq!(good, Ok(1), "one partition bounds the lag");
-    let text = no_topic.unwrap_err().message;
+    let no_topic = no_topic.unwrap_err();
+    assert_eq!(no_topic.cause(), Some(&crate::SourceRefusal::UnknownName));
+    let text = no_topic.message;
     assert!(text.starts_with("error describing topics: nope: UNKNOWN_TOPIC_OR_PARTITION"), "{text}");
     let text = no_leader.unwrap_err().message;
     assert!(text.contains("topic headless and partition 0: LEADER_NOT_AVAILABLE"), "{text}");
-    let text = refused.unwrap_err().message;
+    let refused = refused.unwrap_err();
+    assert_eq!(refused.cause(), Some(&crate::SourceRefusal::Credentials));
+    let text = refused.message;
     assert!(text.starts_with("error listing consumer group offsets: GROUP_AUTHORIZATION_FAILED"), "{text}");
 }
 

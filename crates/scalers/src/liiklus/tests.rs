@@ -36,8 +36,15 @@ async fn reads_the_lag_of_a_group() {
 async fn errors_of_the_server_are_named() {
     let address = grpc_server(|_, _, _| Err(Status::not_found("no such topic"))).await;
     let error = read(&trigger("liiklus", &[("address", &address), ("topic", "t"), ("group", "g")])).await;
-    let error = error.unwrap_err().message;
-    assert_eq!(error, format!("Liiklus {address} refused GetOffsets: no such topic (NotFound)"));
+    let error = error.unwrap_err();
+    assert_eq!(error.message, format!("Liiklus {address} refused GetOffsets: no such topic (NotFound)"));
+    assert_eq!(error.cause(), Some(&crate::SourceRefusal::UnknownName));
+    for status in [Status::unauthenticated("who?"), Status::permission_denied("no")] {
+        let address = grpc_server(move |_, _, _| Err(status.clone())).await;
+        let given = trigger("liiklus", &[("address", &address), ("topic", "t"), ("group", "g")]);
+        let refused = read(&given).await.unwrap_err();
+        assert_eq!(refused.cause(), Some(&crate::SourceRefusal::Credentials));
+    }
 }
 
 #[test]

@@ -9,7 +9,6 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::bson::{self, Bson, Document, InvalidBson, field};
 use super::uri::{self, MongoUri};
-use crate::ScalerError;
 use crate::dial::Dialer;
 use crate::off_thread::decode_elsewhere;
 use crate::pool::{self, PoolError, PoolFuture};
@@ -18,6 +17,7 @@ use crate::scram::{ScramExchange, ScramHash};
 use crate::stream::{BoxStream, dial, io_error, secure};
 use crate::tls::TlsSettings;
 use crate::web::RESPONSES_UNDER_WAY;
+use crate::{ScalerError, SourceRefusal};
 
 /// Timeout of a count, including the connection, as in KEDA.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 5 } else { 10 });
@@ -70,9 +70,20 @@ enum CommandError {
 impl CommandError {
     fn into_error(self) -> ScalerError {
         match self {
-            Self::Refused(_, text) => ScalerError::new(text),
+            Self::Refused(code, text) => ScalerError::new(text).with_refusal(refusal(code)),
             Self::Lost(error) => error,
         }
+    }
+}
+
+/// What an error code of the server means.
+fn refusal(code: f64) -> Option<SourceRefusal> {
+    match code as i64 {
+        // Unauthorized, AuthenticationFailed, and what Atlas returns instead.
+        13 | 18 | 8000 => Some(SourceRefusal::Credentials),
+        // NamespaceNotFound.
+        26 => Some(SourceRefusal::UnknownName),
+        _ => None,
     }
 }
 
@@ -336,8 +347,8 @@ impl pool::PooledServer for MongoServer {
                 Err(CommandError::Refused(code, text)) if NOT_PRIMARY.contains(&code) => {
                     Err(PoolError::Lost(scaler_error!("{}: {text}", self.name())))
                 }
-                Err(CommandError::Refused(_, text)) => {
-                    Err(PoolError::Refused(scaler_error!("{}: {text}", self.name())))
+                Err(error @ CommandError::Refused(..)) => {
+                    Err(PoolError::Refused(error.into_error().inside(self.name())))
                 }
                 Err(CommandError::Lost(error)) => Err(PoolError::Lost(error.inside(self.name()))),
             }

@@ -67,7 +67,9 @@ async fn counts_with_new_and_old_logins() {
         assert_eq!(value(&asking(&fake, "empty", "hunter2")).await, "0");
         let broken = value(&asking(&fake, "broken", "hunter2")).await;
         assert!(broken.ends_with("(BadValue) unknown operator: $nope"), "{broken}");
-        let wrong = value(&asking(&fake, "c", "hunter3")).await;
+        let refused = read(&asking(&fake, "c", "hunter3")).await.unwrap_err();
+        assert_eq!(refused.cause(), Some(&crate::SourceRefusal::Credentials));
+        let wrong = refused.message;
         assert!(wrong.ends_with("(AuthenticationFailed) Authentication failed."), "{wrong}");
         assert!(!wrong.contains("hunter"), "{wrong}");
     }

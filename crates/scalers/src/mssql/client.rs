@@ -12,9 +12,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use super::dsn::{MssqlDsn, MssqlEncryption};
 use super::prelogin_stream::PreloginStream;
 use super::query;
-use super::tokens::{self, TdsResponse, TdsTokenError};
+use super::tokens::{self, MssqlError, TdsResponse, TdsTokenError};
 use super::wire::{self, InvalidTds, LoginAs};
-use crate::ScalerError;
 use crate::dial::Dialer;
 use crate::parameters::Secret;
 use crate::pool::{self, PoolError, PoolFuture};
@@ -22,6 +21,7 @@ use crate::responses::excerpt;
 use crate::stream::{BoxStream, dial, io_error, secure};
 use crate::tls::TlsSettings;
 use crate::web::RESPONSES_UNDER_WAY;
+use crate::{ScalerError, SourceRefusal};
 
 /// Timeout of a query, including the connection. Counting queries may be slow.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 5 } else { 15 });
@@ -107,9 +107,7 @@ impl MssqlConnection {
             Err(error @ TdsTokenError::UnsupportedColumn(_)) => Ok(Err(error.into())),
             Err(error) => Err(error.into()),
             Ok(response) if !response.done => Err(InvalidTds.into()),
-            Ok(TdsResponse { error: Some(error), .. }) => {
-                Ok(Err(scaler_error!("{} (error {})", excerpt(&error.message), error.number)))
-            }
+            Ok(TdsResponse { error: Some(error), .. }) => Ok(Err(refused(&error))),
             Ok(response) => Ok(Ok(response)),
         }
     }
@@ -173,14 +171,26 @@ impl MssqlServer {
         connection.send(wire::LOGIN7, &login).await?;
         let response = tokens::response(&connection.receive().await?)?;
         match response {
-            TdsResponse { error: Some(error), .. } => {
-                bail!("{} (error {})", excerpt(&error.message), error.number)
-            }
+            TdsResponse { error: Some(error), .. } => Err(refused(&error)),
             TdsResponse { logged_in: false, .. } => Err(InvalidTds.into()),
             TdsResponse { route: Some((host, port)), .. } => Ok(Err((host, port))),
             _ => Ok(Ok(connection)),
         }
     }
+}
+
+/// The error that a server returned.
+fn refused(error: &MssqlError) -> ScalerError {
+    let refusal = match error.number {
+        // Login failed, expired, disabled or locked; permission denied on a database or object.
+        18450 | 18452 | 18456 | 18470 | 18486..=18488 | 229 | 230 | 262 | 297 | 300 | 916 => {
+            Some(SourceRefusal::Credentials)
+        }
+        // Invalid object name, unknown database.
+        208 | 911 => Some(SourceRefusal::UnknownName),
+        _ => None,
+    };
+    scaler_error!("{} (error {})", excerpt(&error.message), error.number).with_refusal(refusal)
 }
 
 /// Starts TLS inside of PRELOGIN packets.

@@ -61,7 +61,9 @@ async fn results() {
 #[tokio::test]
 async fn wrong_password_is_named_and_not_shown() {
     let fake = FakeMssql::start(FakeMode::Plain).await;
-    let wrong = value(read(&asking(fake.port, "SELECT 7", "hunter3")).await);
+    let refused = read(&asking(fake.port, "SELECT 7", "hunter3")).await;
+    assert_eq!(refused.as_ref().unwrap_err().cause(), Some(&crate::SourceRefusal::Credentials));
+    let wrong = value(refused);
     assert!(wrong.contains("Login failed for user 'u'. (error 18456)"), "{wrong}");
     assert!(!wrong.contains("hunter"), "{wrong}");
 }

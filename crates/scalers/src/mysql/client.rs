@@ -10,13 +10,13 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use super::dsn::{MysqlDsn, TlsMode};
 use super::query::{self, FirstField};
 use super::wire::{self, Greeting, InvalidPacket, Reply, WITH_TLS};
-use crate::ScalerError;
 use crate::dial::Dialer;
 use crate::pool::{self, PoolError, PoolFuture};
 use crate::responses::excerpt;
 use crate::stream::{BoxStream, dial, io_error, secure};
 use crate::tls::{CertificateCheck, TlsSettings};
 use crate::web::RESPONSES_UNDER_WAY;
+use crate::{ScalerError, SourceRefusal};
 
 /// Timeout of a query, including the connection. Counting queries may be slow.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 5 } else { 15 });
@@ -109,7 +109,7 @@ impl MysqlConnection {
             let packet = self.receive().await?;
             match wire::reply(&packet)? {
                 Reply::Ok => return Ok(()),
-                Reply::Error { code, message, .. } => bail!("{} (error {code})", excerpt(&message)),
+                Reply::Error { code, message, .. } => return Err(refused(code, &message)),
                 Reply::Switch { plugin: other, nonce: new } => {
                     (plugin, nonce) = (other, new);
                     let Some(response) = wire::response(&plugin, password, &nonce, self.tls) else {
@@ -142,7 +142,7 @@ impl MysqlConnection {
         match wire::reply(&packet)? {
             Reply::Ok => return Ok(Ok(FirstField::NoRow)),
             Reply::Error { code, state, message } => {
-                return Ok(Err(scaler_error!("Error {code} ({}): {}", excerpt(&state), excerpt(&message))));
+                return Ok(Err(failed(code, &state, &message)));
             }
             Reply::Columns(1..) => {}
             Reply::LocalFile => bail!("the server asks for a file of this machine"),
@@ -159,12 +159,35 @@ impl MysqlConnection {
                 let Reply::Error { code, state, message } = wire::reply(&packet)? else {
                     return Err(InvalidPacket.into());
                 };
-                return Ok(Err(scaler_error!("Error {code} ({}): {}", excerpt(&state), excerpt(&message))));
+                return Ok(Err(failed(code, &state, &message)));
             }
             if first == FirstField::NoRow {
                 first = wire::first_field(&packet)?.map_or(FirstField::Null, FirstField::Text);
             }
         }
+    }
+}
+
+/// The error of a login.
+fn refused(code: u16, message: &str) -> ScalerError {
+    scaler_error!("{} (error {code})", excerpt(message)).with_refusal(refusal(code))
+}
+
+/// The error of a query.
+fn failed(code: u16, state: &str, message: &str) -> ScalerError {
+    scaler_error!("Error {code} ({}): {}", excerpt(state), excerpt(message)).with_refusal(refusal(code))
+}
+
+/// What an error code of the server means.
+fn refusal(code: u16) -> Option<SourceRefusal> {
+    match code {
+        // Access denied to the server, a database, a table, a column or a routine; host not allowed, password expired, account locked.
+        1044 | 1045 | 1130 | 1142 | 1143 | 1227 | 1370 | 1698 | 1820 | 1862 | 3118 => {
+            Some(SourceRefusal::Credentials)
+        }
+        // Unknown database, no such table.
+        1049 | 1146 => Some(SourceRefusal::UnknownName),
+        _ => None,
     }
 }
 
@@ -176,7 +199,7 @@ impl MysqlServer {
         let packet = connection.receive().await?;
         let greeting = match wire::greeting(&packet)? {
             Ok(greeting) => greeting,
-            Err(Reply::Error { code, message, .. }) => bail!("{} (error {code})", excerpt(&message)),
+            Err(Reply::Error { code, message, .. }) => return Err(refused(code, &message)),
             Err(_) => return Err(InvalidPacket.into()),
         };
         let offers_tls = greeting.capabilities & WITH_TLS != 0;

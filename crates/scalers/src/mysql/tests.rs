@@ -55,7 +55,9 @@ async fn logins_of_all_plugins() {
         let fake = FakeMysql::start(plugin).await;
         let given = asking(&fake, "SELECT 7", "hunter2");
         assert_eq!(value(read(&given).await), "7", "{plugin:?}");
-        let wrong = value(read(&asking(&fake, "SELECT 7", "hunter3")).await);
+        let refused = read(&asking(&fake, "SELECT 7", "hunter3")).await;
+        assert_eq!(refused.as_ref().unwrap_err().cause(), Some(&crate::SourceRefusal::Credentials));
+        let wrong = value(refused);
         assert!(wrong.contains("Access denied for user 'u' (error 1045)"), "{plugin:?}: {wrong}");
         assert!(!wrong.contains("hunter"), "{wrong}");
     }

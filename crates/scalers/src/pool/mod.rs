@@ -13,6 +13,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use sources::http::HttpErrorCause;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
@@ -122,8 +123,8 @@ impl<S: PooledServer> Pool<S> {
         match timeout_at(deadline, self.attempts(question)).await {
             Ok(answer) => answer,
             Err(_) => {
-                let error = scaler_error!("{}: no answer within {within:?}", self.server.name());
-                Err(error)
+                let text = format!("{}: no answer within {within:?}", self.server.name());
+                Err(ScalerError::caused_by(text, HttpErrorCause::TimedOut(within)))
             }
         }
     }
@@ -200,7 +201,8 @@ impl<S: PooledServer> Drop for Attempt<'_, S> {
         }
         let wait = state.failure.as_ref().map_or(MIN_BACKOFF, |failure| (failure.wait * 2).min(MAX_BACKOFF));
         let error = self.error.take().unwrap_or_else(|| {
-            scaler_error!("{}: did not accept a connection in time", self.pool.server.name())
+            let text = format!("{}: did not accept a connection in time", self.pool.server.name());
+            ScalerError::caused_by(text, HttpErrorCause::TimedOut(self.pool.server.within()))
         });
         state.failure = Some(Failure { error, wait, until: Instant::now() + wait });
     }

@@ -13,12 +13,12 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::dsn::{Dsn, SslMode};
 use super::metered::{Budget, Metered, ReadingResponse};
 use super::query;
-use crate::ScalerError;
 use crate::dial::Dialer;
 use crate::pool::{self, PoolError, PoolFuture};
 use crate::responses::excerpt;
 use crate::tenant_files::TenantFiles;
 use crate::tls::{CertificateCheck, TlsSettings};
+use crate::{ScalerError, SourceRefusal};
 
 /// Timeout of a query, including the connection. Counting queries may be slow.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 5 } else { 15 });
@@ -105,7 +105,10 @@ impl PostgresServer {
     }
 
     async fn open_at(&self, host: &str, port: u16) -> Result<Connection, ScalerError> {
-        let failed = |error: tokio_postgres::Error| ScalerError::caused_by(describe(&error), error);
+        let failed = |error: tokio_postgres::Error| {
+            let refusal = refusal(&error);
+            ScalerError::caused_by(describe(&error), error).with_refusal(refusal)
+        };
         let stream = self.dialer.connect(host, port).await?;
         let budget = Budget::new();
         let (stream, config) = (Metered::new(stream, budget.clone()), self.config());
@@ -152,7 +155,7 @@ impl pool::PooledServer for PostgresServer {
     ) -> PoolFuture<'a, f64, PoolError> {
         Box::pin(async move {
             let said = |error: &tokio_postgres::Error| {
-                let text = scaler_error!("{}: {}", self.name(), describe(error));
+                let text = scaler_error!("{}: {}", self.name(), describe(error)).with_refusal(refusal(error));
                 if error.as_db_error().is_some_and(|error| !ends_connection(error.code().code())) {
                     PoolError::Refused(text)
                 } else {
@@ -179,6 +182,17 @@ impl pool::PooledServer for PostgresServer {
 /// Whether the server closes the connection after this error: on shutdown, or if the session was terminated.
 fn ends_connection(state: &str) -> bool {
     state.starts_with("57P") || state.starts_with("08")
+}
+
+/// What a SQLSTATE means that the server returned.
+fn refusal(error: &tokio_postgres::Error) -> Option<SourceRefusal> {
+    match error.as_db_error()?.code().code() {
+        // Invalid authorization, insufficient privilege.
+        state if state.starts_with("28") || state == "42501" => Some(SourceRefusal::Credentials),
+        // Undefined database, schema and table.
+        "3D000" | "3F000" | "42P01" => Some(SourceRefusal::UnknownName),
+        _ => None,
+    }
 }
 
 /// Describes an error for events.

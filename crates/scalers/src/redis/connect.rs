@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use sources::http::Secret;
+use sources::http::{HttpErrorCause, Secret};
 use tokio::io::{AsyncWriteExt as _, BufReader};
 use tokio::time::timeout;
 
 use super::resp::{self, RedisReply, ReplyError};
-use crate::ScalerError;
 use crate::dial::Dialer;
 use crate::responses::excerpt;
 use crate::stream::{BoxStream, dial, io_error, secure};
 use crate::tls::TlsSettings;
+use crate::{ScalerError, SourceRefusal};
 
 /// Timeout of a request, including the connection.
 pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -67,7 +67,10 @@ impl From<ReplyError> for RedisFailure {
 impl From<RedisFailure> for ScalerError {
     fn from(failure: RedisFailure) -> Self {
         match failure {
-            RedisFailure::Refused(text) => Self::new(excerpt(&text)),
+            RedisFailure::Refused(text) => {
+                let is_denied = matches!(text.split(' ').next(), Some("NOAUTH" | "WRONGPASS" | "NOPERM"));
+                Self::new(excerpt(&text)).with_refusal(is_denied.then_some(SourceRefusal::Credentials))
+            }
             RedisFailure::Unexpected(text) => Self::new(text),
             RedisFailure::Lost(error) => error,
         }
@@ -119,7 +122,8 @@ impl RedisConnection {
             }
             match answer {
                 Err(RedisFailure::Refused(text)) => {
-                    bail!("user or password was refused ({})", excerpt(&text));
+                    let error = scaler_error!("user or password was refused ({})", excerpt(&text));
+                    return Err(error.with_refusal(Some(SourceRefusal::Credentials)));
                 }
                 answer => answer?,
             };
@@ -147,7 +151,8 @@ impl RedisConnector<'_> {
             connection.log_in(login).await?;
             Ok::<_, ScalerError>(connection)
         };
-        timeout(CONNECT_TIMEOUT, connecting).await.unwrap_or_else(|_| Err(scaler_error!("timed out")))
+        let late = || ScalerError::caused_by("timed out", HttpErrorCause::TimedOut(CONNECT_TIMEOUT));
+        timeout(CONNECT_TIMEOUT, connecting).await.unwrap_or_else(|_| Err(late()))
     }
 
     /// The address of the master that a sentinel names.

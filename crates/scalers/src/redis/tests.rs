@@ -142,6 +142,16 @@ async fn lengths_of_replies_are_bounded_before_they_are_read() {
 }
 
 #[tokio::test]
+async fn denied_access_is_known_by_its_code() {
+    for reply in ["-NOAUTH Authentication required.\r\n", "-NOPERM this user has no permissions\r\n"] {
+        let address = server(vec![reply.to_owned()]).await;
+        let given = crate::test_support::trigger("redis", &[("address", &address), ("listName", "l")]);
+        let refused = crate::test_support::read(&given).await.unwrap_err();
+        assert_eq!(refused.cause(), Some(&crate::SourceRefusal::Credentials), "{refused}");
+    }
+}
+
+#[tokio::test]
 async fn groups_report_their_lag() {
     let info = "$21\r\nredis_version:7.0.15\n\r\n";
     let group = |lag: &str| format!("*1\r\n*4\r\n$4\r\nname\r\n$1\r\ng\r\n$3\r\nlag\r\n{lag}");

@@ -10,15 +10,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustls::pki_types::ServerName;
-use sources::http::{HttpErrorCause, Secret};
+use sources::http::Secret;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio_rustls::TlsConnector;
 
-use crate::ScalerError;
 use crate::dial::{DialError, Dialer};
 use crate::pool::{self, PoolError, PoolFuture};
 use crate::responses::excerpt;
+use crate::stream::io_error;
 use crate::tls::TlsSettings;
+use crate::{ScalerError, SourceRefusal};
 
 use wire::{ClientMethod, FRAME_HEADER_BYTES, InvalidFrame, ServerMethod};
 
@@ -28,6 +29,10 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 const PROPOSED_FRAME_BYTES: u32 = 128 << 10;
 /// Maximum number of unrelated methods before a response.
 const MAX_UNRELATED_METHODS: usize = 100;
+
+/// Reply codes of a server that closes a channel or connection.
+const ACCESS_REFUSED: u16 = 403;
+const NOT_FOUND: u16 = 404;
 
 /// A virtual host of a server, its credentials and TLS settings.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -65,35 +70,39 @@ enum Trouble {
     /// The server closed the channel or connection and gave a reason.
     Closed { connection: bool, code: u16, reason: String },
     /// Any other failure.
-    Broken(String),
+    Broken(ScalerError),
 }
 
 impl From<std::io::Error> for Trouble {
     fn from(error: std::io::Error) -> Self {
-        if error.kind() == std::io::ErrorKind::UnexpectedEof {
-            return Self::Broken("the server closed the connection".to_owned());
-        }
-        Self::Broken(HttpErrorCause::classify(&error).to_string())
+        Self::Broken(io_error(&error))
     }
 }
 
 impl From<DialError> for Trouble {
     fn from(error: DialError) -> Self {
-        Self::Broken(ScalerError::from(error).message)
+        Self::Broken(error.into())
     }
 }
 
 impl From<InvalidFrame> for Trouble {
     fn from(InvalidFrame: InvalidFrame) -> Self {
-        Self::Broken("the server does not speak AMQP 0-9-1".to_owned())
+        Self::Broken(scaler_error!("the server does not speak AMQP 0-9-1"))
     }
 }
 
 impl Trouble {
-    fn words(self) -> String {
+    fn into_error(self) -> ScalerError {
         match self {
-            Self::Closed { code, reason, .. } => format!("{} ({code})", excerpt(&reason)),
-            Self::Broken(reason) => reason,
+            Self::Closed { code, reason, .. } => {
+                let refusal = match code {
+                    ACCESS_REFUSED => Some(SourceRefusal::Credentials),
+                    NOT_FOUND => Some(SourceRefusal::UnknownName),
+                    _ => None,
+                };
+                scaler_error!("{} ({code})", excerpt(&reason)).with_refusal(refusal)
+            }
+            Self::Broken(error) => error,
         }
     }
 }
@@ -101,9 +110,9 @@ impl Trouble {
 impl AmqpConnection {
     async fn say(&mut self, what: &ClientMethod<'_>) -> Result<(), Trouble> {
         let Some(frame) = what.frame() else {
-            return Err(Trouble::Broken(
-                "a name is longer than 255 bytes, which AMQP does not allow".to_owned(),
-            ));
+            return Err(Trouble::Broken(scaler_error!(
+                "a name is longer than 255 bytes, which AMQP does not allow"
+            )));
         };
         self.stream.write_all(&frame).await?;
         Ok(self.stream.flush().await?)
@@ -138,7 +147,7 @@ impl AmqpConnection {
             Login::Certificate => ("EXTERNAL", Secret::default()),
         };
         if !mechanisms.split_whitespace().any(|offered| offered == mechanism) {
-            return Err(Trouble::Broken(format!(
+            return Err(Trouble::Broken(scaler_error!(
                 "the server does not offer {mechanism}, only {}",
                 excerpt(&mechanisms)
             )));
@@ -176,10 +185,10 @@ impl AmqpServer {
         let stream: Box<dyn Stream> = match &self.tls {
             None => Box::new(stream),
             Some(tls) => {
-                let broken = |reason: String| Trouble::Broken(reason);
-                let config = tls.config(&[]).map_err(|error| broken(error.message))?;
-                let name = ServerName::try_from(self.host.clone())
-                    .map_err(|_| broken(format!("{} cannot be the name of a server", self.host)))?;
+                let config = tls.config(&[]).map_err(Trouble::Broken)?;
+                let name = ServerName::try_from(self.host.clone()).map_err(|_| {
+                    Trouble::Broken(scaler_error!("{} cannot be the name of a server", self.host))
+                })?;
                 Box::new(TlsConnector::from(Arc::clone(&config)).connect(name, stream).await?)
             }
         };
@@ -225,7 +234,7 @@ impl pool::PooledServer for AmqpServer {
     fn connect(&self) -> PoolFuture<'_, AmqpConnection, ScalerError> {
         Box::pin(async move {
             let made = self.open().await;
-            made.map_err(|trouble| scaler_error!("{}: {}", self.name(), trouble.words()))
+            made.map_err(|trouble| trouble.into_error().inside(self.name()))
         })
     }
 
@@ -245,7 +254,7 @@ impl pool::PooledServer for AmqpServer {
                 connection.channel = false;
                 lost = connection.say(&ClientMethod::ChannelClosed).await.is_err();
             }
-            let error = scaler_error!("{}: {}", self.name(), trouble.words());
+            let error = trouble.into_error().inside(self.name());
             Err(if lost { PoolError::Lost(error) } else { PoolError::Refused(error) })
         })
     }

@@ -93,6 +93,7 @@ async fn connection_is_reused_after_missing_queue() {
     assert_eq!(pool.ask(&"q".to_owned()).await, Ok(7));
     let missing = pool.ask(&"x".to_owned()).await.unwrap_err();
     assert!(missing.message.ends_with("NOT_FOUND - no queue 'x' in vhost '/' (404)"), "{missing}");
+    assert_eq!(missing.cause(), Some(&SourceRefusal::UnknownName));
     assert_eq!(pool.ask(&"q".to_owned()).await, Ok(7));
 }
 
@@ -101,6 +102,7 @@ async fn wrong_password_error_does_not_contain_it() {
     let pool = listening(|stream| async move { play(stream, false).await.unwrap_or_default() }).await;
     let error = pool.ask(&"q".to_owned()).await.unwrap_err();
     assert!(error.message.contains("ACCESS_REFUSED") && !error.message.contains("hunter2"), "{error}");
+    assert_eq!(error.cause(), Some(&SourceRefusal::Credentials));
 }
 
 #[tokio::test]
