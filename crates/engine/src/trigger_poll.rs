@@ -131,6 +131,22 @@ pub struct TriggerMetric {
     /// Fallback replicas that are used because the metric failed too often.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fallback: Option<Replicas>,
+    /// When and how the value was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read: Option<SampleRead>,
+}
+
+/// When and how a value was read from its source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SampleRead {
+    /// Time of the response.
+    pub at: Timestamp,
+    /// How long the query took.
+    pub took: SignedDuration,
+    /// Whether the response to an earlier query was used.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shared: bool,
 }
 
 /// A formula and its value.

@@ -12,7 +12,7 @@ use api::keda::{COMPOSITE_METRIC, ScaledObject, Trigger as Written};
 use api::provider::Compat;
 use cluster::{AutoscalerKey, AutoscalerKind};
 use engine::spec::TargetRef;
-use engine::trigger_poll::{Cooldown, FormulaResult, PolledTrigger, TriggerMetric, TriggerPoll};
+use engine::trigger_poll::{Cooldown, FormulaResult, PolledTrigger, SampleRead, TriggerMetric, TriggerPoll};
 use engine::{
     ActivationVerdict, Decision, MilliValue, Observation, PodSelection, RecordedError, Replicas,
     RequestFailure, Scale, ScaleOutcome, ScaleReadError, Spec, State, Status,
@@ -29,6 +29,7 @@ use super::decide::object::ObjectPoll;
 use super::id::{ResourceId, ResourceKind};
 use super::object_state::ObjectEntry;
 use super::scaled_resource::poll_interval;
+use super::scalers_cache::ScalersCache;
 use super::trigger_failure::classify;
 pub(crate) use job::{JobRecord, job_triggers, keep_job};
 pub(crate) use unpolled::{
@@ -65,10 +66,11 @@ impl<'a> RoundRecord<'a> {
 impl RoundRecord<'_> {
     /// The samples of all triggers, and why the last reconcile failed, as they are recorded.
     pub(crate) fn round(&self, entry: &ObjectEntry) -> TriggerPoll {
+        let scalers = entry.scalers();
         let trigger = |result: &TriggerResult| {
             let written = self.object.spec.triggers.get(result.trigger)?;
-            let metrics =
-                collect_exact(result.samples().take(MAX_RECORDED_METRICS).map(|sample| self.metric(sample)));
+            let samples = result.samples().take(MAX_RECORDED_METRICS);
+            let metrics = collect_exact(samples.map(|sample| self.metric(sample, scalers.as_deref())));
             let failure =
                 result.metrics.as_ref().err().map(|error| truncate(error.as_str(), MAX_ERROR_CHARS));
             let cause = result.metrics.as_ref().err().map(classify);
@@ -85,7 +87,7 @@ impl RoundRecord<'_> {
         }
     }
 
-    fn metric(&self, sample: &MetricSample) -> TriggerMetric {
+    fn metric(&self, sample: &MetricSample, scalers: Option<&ScalersCache>) -> TriggerMetric {
         let MetricSample { name, target, reading, .. } = sample;
         let (target, each) = goal(target);
         let mut metric = TriggerMetric { metric: name.clone(), target, each, ..TriggerMetric::default() };
@@ -94,6 +96,7 @@ impl RoundRecord<'_> {
                 let sum = reading.values.iter().map(|value| value.value.milli_value());
                 metric.value = sum.reduce(i64::saturating_add).map(MilliValue::new);
                 metric.active = reading.active;
+                metric.read = scalers.and_then(|scalers| sample_read(scalers, name, self.now));
             }
             Err(error) => {
                 metric.failure = Some(truncate(error.as_str(), MAX_ERROR_CHARS));
@@ -131,6 +134,15 @@ impl RoundRecord<'_> {
             active: self.active,
         })
     }
+}
+
+/// When and how a metric was last read from its trigger.
+fn sample_read(scalers: &ScalersCache, metric: &str, now: Timestamp) -> Option<SampleRead> {
+    let origin = scalers.origin(metric)?;
+    // Finer times say nothing and take space in each record.
+    let age = SignedDuration::from_millis(i64::try_from(origin.age.as_millis()).ok()?);
+    let took = SignedDuration::from_micros(i64::try_from(origin.latency.as_micros()).ok()?);
+    Some(SampleRead { at: now.checked_sub(age).ok()?, took, shared: origin.is_shared })
 }
 
 /// Collects without spare capacity: most lists have one element, and a growing `Vec` reserves four.

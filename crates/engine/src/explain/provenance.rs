@@ -1,12 +1,13 @@
 //! Explains where the samples of a metric came from.
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 
 use super::Rows;
 use super::words::{amount, clock, plural};
 use crate::decision::Decision;
 use crate::provenance::{Provenance, ResponseSharing};
 use crate::spec::{Metric, MetricSource, SeriesAggregator};
+use crate::trigger_poll::SampleRead;
 
 /// Adds the rows of metric number `index`.
 pub(super) fn rows(rows: &mut Rows, name: &str, metric: &Metric, decision: &Decision, index: usize) {
@@ -82,6 +83,17 @@ fn answered(from: &Provenance) -> Option<String> {
     Some(text)
 }
 
+/// `read 02:09:44, 12 s old, in 4 ms`.
+pub(super) fn sample_read(read: &SampleRead, decided: Timestamp) -> String {
+    let mut text = format!("read {}", clock(read.at));
+    let age = decided.duration_since(read.at);
+    if age.as_secs() > 0 {
+        text += &format!(", {} old", short(age));
+    }
+    text += &format!(", in {}", short(read.took));
+    text + if read.shared { ", with the response to an earlier query" } else { "" }
+}
+
 /// A duration with two to four digits: `4 ms`, `1.25 s`, `300 s`.
 fn short(duration: SignedDuration) -> String {
     let millis = duration.as_millis();
@@ -97,7 +109,6 @@ fn short(duration: SignedDuration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use jiff::Timestamp;
 
     use super::*;
     use crate::provenance::LargestSample;

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::words::{clock, plain_amount as amount, seconds};
-use super::{Explanation, Row, Rows, explain, jobs, sentence};
+use super::{Explanation, Row, Rows, explain, jobs, provenance, sentence};
 use crate::activation::{Activation, ActivationVerdict};
 use crate::decision::{Course, Decision, ScaleOutcome};
 use crate::spec::{MetricSource, Spec};
@@ -20,13 +20,13 @@ pub fn explain_trigger_poll(
 ) -> Explanation {
     if let Some(counts) = &poll.jobs {
         let mut rows = Rows::default();
-        triggers(&mut rows, poll);
+        triggers(&mut rows, poll, decision);
         return jobs::explanation(rows, (kind, spec), decision, counts, period);
     }
     let (spec, decision) = with_trigger_names(spec, decision, poll);
     let mut explanation = explain(kind, &spec, &decision, period);
     let mut trigger_rows = Rows::default();
-    triggers(&mut trigger_rows, poll);
+    triggers(&mut trigger_rows, poll, &decision);
     if let Some(formula) = &poll.formula {
         trigger_rows.add("formula", self::formula(formula));
     }
@@ -140,7 +140,7 @@ fn metrics(poll: &TriggerPoll) -> impl Iterator<Item = (&PolledTrigger, &Trigger
     poll.triggers.iter().flat_map(|trigger| trigger.metrics.iter().map(move |metric| (trigger, metric)))
 }
 
-fn triggers(rows: &mut Rows, poll: &TriggerPoll) {
+fn triggers(rows: &mut Rows, poll: &TriggerPoll, decision: &Decision) {
     if let Some(failure) = &poll.reconcile {
         rows.add("reconcile", format!("failed: {failure}"));
     }
@@ -162,6 +162,10 @@ fn triggers(rows: &mut Rows, poll: &TriggerPoll) {
             let name = if poll.label(&metric.metric).is_some() { "" } else { &metric.metric };
             let who = if name.is_empty() { who.clone() } else { format!("{who} {name}") };
             rows.add("triggers", describe_metric(&who, trigger, metric));
+            // A decision by metrics has it with each of them.
+            if let Some(read) = metric.read.filter(|_| decision.provenance.is_empty()) {
+                rows.add("triggers", provenance::sample_read(&read, decision.at));
+            }
         }
     }
 }

@@ -33,7 +33,7 @@ pub(super) async fn poll_job(context: &OperatorContext, id: &ResourceId) {
     let samples = scalers.query(&context.builder, &owner, query).await;
     let failed = build_error(&samples);
     let results: Vec<_> = samples.into_iter().map(|samples| samples.for_job(compat)).collect();
-    let triggers = job_triggers(&job, &results);
+    let triggers = job_triggers(&job, &results, &scalers, context.clock.now());
     let answers = answers(results, failed, compat);
 
     let _lock = entry.gate.lock().await;

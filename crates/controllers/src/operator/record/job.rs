@@ -15,11 +15,13 @@ use keda::OperationError;
 use keda::jobs::{self, JobPoll, JobReading, JobTriggerResult, JobView};
 
 use super::{
-    MAX_ERROR_CHARS, MAX_RECORDED_METRICS, collect_exact, goal, key, observation, trigger, truncate,
+    MAX_ERROR_CHARS, MAX_RECORDED_METRICS, collect_exact, goal, key, observation, sample_read, trigger,
+    truncate,
 };
 use crate::operator::context::OperatorContext;
 use crate::operator::id::ResourceId;
 use crate::operator::scaled_resource::poll_interval;
+use crate::operator::scalers_cache::ScalersCache;
 use crate::operator::trigger_failure::classify;
 
 /// One poll of a ScaledJob.
@@ -39,10 +41,18 @@ pub(crate) struct JobRecord<'a> {
 }
 
 /// The results of all triggers, as they are recorded.
-pub(crate) fn job_triggers(job: &ScaledJob, results: &[JobTriggerResult]) -> Vec<PolledTrigger> {
+pub(crate) fn job_triggers(
+    job: &ScaledJob,
+    results: &[JobTriggerResult],
+    scalers: &ScalersCache,
+    now: Timestamp,
+) -> Vec<PolledTrigger> {
     let one = |(written, result): (_, &JobTriggerResult)| {
         let samples = result.samples.iter().take(MAX_RECORDED_METRICS);
-        let metrics = samples.map(|(name, reading)| metric(result, name, reading));
+        let metrics = samples.map(|(name, reading)| {
+            let read = reading.as_ref().ok().and_then(|_| sample_read(scalers, name, now));
+            TriggerMetric { read, ..metric(result, name, reading) }
+        });
         let failure = result.specs.as_ref().err();
         PolledTrigger {
             metrics: collect_exact(metrics),

@@ -77,6 +77,9 @@ async fn polls_are_recorded() {
     let words = record.explain("sj").to_string();
     assert!(words.contains("strategy   default: the less of work for 3 − 3 running"), "{words}");
     assert_eq!((record.spec.max.get(), record.period.as_secs()), (5, 5));
+    let read = record.round.as_ref().unwrap().triggers[0].metrics[0].read.unwrap();
+    assert!(read.at <= record.decision.at && read.took.as_millis() >= 2 && !read.shared, "{read:?}");
+    assert!(words.contains(" ms\n") && words.contains("\n           read "), "{words}");
     env.sources.set("orders", SourceResponse::Fails("connection refused"));
     let failed = "3 → 3: scripted cannot be read: no jobs are created";
     env.until("an error is told", async || said().last().is_some_and(|line| line == failed)).await;

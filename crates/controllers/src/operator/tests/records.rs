@@ -34,6 +34,8 @@ async fn activation_is_recorded_when_an_hpa_scales() {
     let records = env.handle.records().of("shop", "so.worker");
     assert_eq!(records.len(), 1, "the same again and again is one record");
     assert!(records[0].times > 5 && records[0].period.as_secs() == 5, "{records:?}");
+    let read = records[0].round.as_ref().unwrap().triggers[0].metrics[0].read.unwrap();
+    assert!(read.at <= records[0].decision.at && read.took.as_millis() >= 2 && !read.shared, "{read:?}");
 
     env.sources.set("orders", SourceResponse::Value(25));
     env.until("it is woken", async || said(&env).len() == 2).await;

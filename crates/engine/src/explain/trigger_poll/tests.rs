@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::spec::{Metric, MetricId, MetricTarget, TargetRef};
-use crate::trigger_poll::Cooldown;
+use crate::trigger_poll::{Cooldown, SampleRead};
 use crate::{
     ControllerConfig, DecisionDetail, MetricSamples, Observation, PodSelection, Replicas, Scale,
     ScaleWriteResult, State, Status,
@@ -249,6 +249,23 @@ fn failures_fallbacks_formulas_and_pushes_are_explained() {
     assert!(
         why(&spec, &decision, &pushed).contains("triggers   queue (metrics-api) reported activity (push)\n")
     );
+}
+
+#[test]
+fn the_read_of_a_value_is_told() {
+    let mut polled = poll(3);
+    let took = SignedDuration::from_millis(4);
+    polled.triggers[0].metrics[0].read = Some(SampleRead { at: at("09:15:02"), took, shared: false });
+    let (spec, decision) = activity(0, 0, &polled, ActivationVerdict::Resting);
+    let text = why(&spec, &decision, &polled);
+    assert!(
+        text.contains("activation 5: not active\n           read 09:15:02, in 4 ms\nactivity "),
+        "{text}"
+    );
+    polled.triggers[0].metrics[0].read = Some(SampleRead { at: at("09:14:50"), took, shared: true });
+    let text = why(&spec, &decision, &polled);
+    let told = "read 09:14:50, 12 s old, in 4 ms, with the response to an earlier query\n";
+    assert!(text.contains(told), "{text}");
 }
 
 #[test]
