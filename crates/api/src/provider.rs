@@ -350,3 +350,14 @@ pub trait ExternalMetricsProvider: Send + Sync {
     /// All metrics that are known, in the order of discovery.
     fn known(&self) -> Arc<Vec<String>>;
 }
+
+/// The providers of the metrics APIs that a process serves.
+#[derive(Clone, Default)]
+pub struct Providers {
+    /// `metrics.k8s.io`.
+    pub resource: Option<Arc<dyn ResourceMetricsProvider>>,
+    /// `custom.metrics.k8s.io`.
+    pub custom: Option<Arc<dyn CustomMetricsProvider>>,
+    /// `external.metrics.k8s.io`.
+    pub external: Option<Arc<dyn ExternalMetricsProvider>>,
+}

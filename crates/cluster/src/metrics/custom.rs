@@ -12,7 +12,9 @@ use engine::{MetricSamples, Provenance, RequestFailure};
 use futures::FutureExt as _;
 use kube::Client;
 use runtime::SingleFlight;
+use runtime::single_flight::FlightRole;
 
+use super::local::{IN_PROCESS, LocalMetrics};
 use super::{
     MAX_JOIN_AGE, MetricScope, QueryMeter, REQUEST_DEADLINE, SampleError, Sourced, sharing, uri, wire,
 };
@@ -34,12 +36,18 @@ pub(super) struct CustomMetricsClient {
     discovery: Discovery,
     /// How long the discovered version is used.
     freshness: Duration,
+    local: LocalMetrics,
     flights: Arc<SingleFlight<String, MetricValuesResult>>,
 }
 
 impl CustomMetricsClient {
-    pub(super) fn new(client: Client, discovery: Discovery, freshness: Duration) -> Self {
-        Self { meter: Arc::default(), client, discovery, freshness, flights: Arc::default() }
+    pub(super) fn new(
+        client: Client,
+        discovery: Discovery,
+        freshness: Duration,
+        local: LocalMetrics,
+    ) -> Self {
+        Self { meter: Arc::default(), client, discovery, freshness, local, flights: Arc::default() }
     }
 
     pub(super) async fn samples(
@@ -70,6 +78,13 @@ impl CustomMetricsClient {
         metric: &Metric,
         from: &mut Provenance,
     ) -> Result<Arc<MetricValueList>, SampleError> {
+        if let Some(answer) = self.local_values(scope, metric).await {
+            from.api = IN_PROCESS.into();
+            self.meter.note::<(), ()>(FlightRole::Joined, &Ok(()));
+            let Sourced { values, source } = answer.map_err(SampleError::request)?;
+            from.source = source;
+            return Ok(values);
+        }
         let version = self.version().await?;
         from.api = format!("{GROUP}/{version}").into();
         let resource = self.described(metric).await?;
@@ -94,6 +109,16 @@ impl CustomMetricsClient {
         let Sourced { values, source } = answer.map_err(SampleError::request)?;
         from.source = source;
         Ok(values)
+    }
+
+    /// The values of a provider in this process; none if it does not have the metric.
+    async fn local_values(&self, scope: MetricScope<'_>, metric: &Metric) -> Option<MetricValuesResult> {
+        if !self.local.has_custom() {
+            return None;
+        }
+        // A kind that cannot be mapped is reported by the request.
+        let resource = self.described(metric).await.ok()?;
+        self.local.values(scope, metric, &resource).await
     }
 
     /// The preferred version if it can be decoded, else the first that can (docs/spec/hpa.md Appendix C.3).

@@ -4,6 +4,7 @@
 //! resource   metrics.k8s.io: lists of whole namespaces, shared by autoscalers, or of selected pods
 //! custom     custom.metrics.k8s.io: its version, and the values of pods and objects
 //! external   external.metrics.k8s.io
+//! local      providers in the same process, asked first
 //! usage      the usage of pods, compact and indexed by label
 //! wire       decoding of responses
 //! ```
@@ -12,6 +13,7 @@
 
 mod custom;
 mod external;
+mod local;
 mod resource;
 #[cfg(test)]
 mod tests;
@@ -22,7 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use api::metrics::{PodMetricsList, Query};
+use api::metrics::Query;
 use engine::provenance::ResponseSharing;
 use engine::spec::{Metric, MetricSource};
 use engine::{MetricSamples, Provenance, RecordedError, RequestFailure};
@@ -31,18 +33,13 @@ use runtime::single_flight::FlightRole;
 
 use crate::discovery::Discovery;
 use crate::request::{ApiError, path, with_query};
+pub use local::LocalMetrics;
 
 /// The deadline of one request.
 const REQUEST_DEADLINE: Duration = Duration::from_secs(10);
 
 /// A request joins an identical one under way that started no longer ago than this.
 const MAX_JOIN_AGE: Duration = Duration::from_secs(1);
-
-/// Resource metrics of pods from the same process, instead of over the API.
-pub trait LocalPodMetrics: Send + Sync {
-    /// All pods of a namespace.
-    fn pods(&self, namespace: &str) -> Arc<PodMetricsList>;
-}
 
 /// Fetches samples; concurrent callers share lists. Cheap to clone.
 #[derive(Clone)]
@@ -139,20 +136,21 @@ struct MetricsClientState {
 impl MetricsClient {
     /// `freshness` is how long a shared list is used: less than the shortest period.
     pub fn new(client: Client, discovery: Discovery, freshness: Duration) -> Self {
-        Self(Arc::new(MetricsClientState {
-            resource: resource::ResourceMetricsClient::new(client.clone(), discovery.clone(), freshness),
-            custom: custom::CustomMetricsClient::new(client.clone(), discovery, freshness),
-            external: external::ExternalMetricsClient::new(client),
-        }))
+        Self::local_first(client, discovery, freshness, &LocalMetrics::default())
     }
 
-    /// Takes resource metrics from `store` instead of the API.
-    pub fn with_store(self, store: Arc<dyn LocalPodMetrics>) -> Self {
-        let MetricsClientState { resource, custom, external } = &*self.0;
+    /// As [`MetricsClient::new`]; asks the providers of this process first.
+    pub fn local_first(
+        client: Client,
+        discovery: Discovery,
+        freshness: Duration,
+        local: &LocalMetrics,
+    ) -> Self {
+        let (one, other) = (client.clone(), discovery.clone());
         Self(Arc::new(MetricsClientState {
-            resource: resource.with_store(store),
-            custom: custom.clone(),
-            external: external.clone(),
+            resource: resource::ResourceMetricsClient::new(one, other, freshness, local.clone()),
+            custom: custom::CustomMetricsClient::new(client.clone(), discovery, freshness, local.clone()),
+            external: external::ExternalMetricsClient::new(client, local.clone()),
         }))
     }
 

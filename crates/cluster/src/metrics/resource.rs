@@ -1,7 +1,7 @@
 //! `metrics.k8s.io`: lists of whole namespaces, shared by autoscalers, or of selected pods.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use api::metrics::{PodMetricsList, Query, Versions, join_samples, resource_samples};
@@ -16,15 +16,13 @@ use runtime::SingleFlight;
 use runtime::single_flight::FlightRole;
 use tokio::time::Instant;
 
+use super::local::{IN_PROCESS, LocalMetrics};
 use super::usage::Usage;
-use super::{LocalPodMetrics, MetricScope, QueryMeter, REQUEST_DEADLINE, SampleError, sharing, uri, wire};
+use super::{MetricScope, QueryMeter, REQUEST_DEADLINE, SampleError, sharing, uri, wire};
 use crate::discovery::Discovery;
 use crate::request::{ApiError, Request, decode, exchange};
 
 const GROUP: &str = "metrics.k8s.io";
-
-/// What is recorded as the API of samples that this process scraped itself.
-const IN_PROCESS: &str = "this process";
 
 /// After a list without labels, lists are not shared for this long.
 const UNLABELLED_TTL: Duration = Duration::from_mins(5);
@@ -41,11 +39,11 @@ pub(super) struct ResourceMetricsClient {
     freshness: Duration,
     cache: Mutex<PodMetricsCache>,
     flights: SingleFlight<Arc<str>, UsageResult>,
-    store: Option<Arc<dyn LocalPodMetrics>>,
 }
 
-/// Sends list requests.
+/// Lists pods of this process, or sends list requests.
 struct PodMetricsLister {
+    local: LocalMetrics,
     client: Client,
     discovery: Discovery,
     version: Mutex<&'static str>,
@@ -55,33 +53,24 @@ struct PodMetricsLister {
 struct PodMetricsCache {
     /// Lists by namespace, with the time of their arrival.
     lists: HashMap<Arc<str>, (Instant, Arc<Usage>)>,
-    /// Converted lists of the local store.
-    stored: HashMap<Arc<str>, (Weak<PodMetricsList>, Arc<Usage>)>,
     /// When the server last sent a list without labels.
     unlabelled: Option<Instant>,
 }
 
 impl ResourceMetricsClient {
-    pub(super) fn new(client: Client, discovery: Discovery, freshness: Duration) -> Self {
-        let source = PodMetricsLister { client, discovery, version: Mutex::new(VERSIONS[0]) };
+    pub(super) fn new(
+        client: Client,
+        discovery: Discovery,
+        freshness: Duration,
+        local: LocalMetrics,
+    ) -> Self {
+        let source = PodMetricsLister { local, client, discovery, version: Mutex::new(VERSIONS[0]) };
         Self {
             meter: Arc::default(),
             source: Arc::new(source),
             freshness,
             cache: Mutex::default(),
             flights: SingleFlight::default(),
-            store: None,
-        }
-    }
-
-    pub(super) fn with_store(&self, store: Arc<dyn LocalPodMetrics>) -> Self {
-        Self {
-            meter: Arc::clone(&self.meter),
-            source: Arc::clone(&self.source),
-            freshness: self.freshness,
-            cache: Mutex::default(),
-            flights: SingleFlight::default(),
-            store: Some(store),
         }
     }
 
@@ -94,11 +83,6 @@ impl ResourceMetricsClient {
         from: &mut Provenance,
     ) -> Result<MetricSamples, SampleError> {
         let part = |usage: &Usage, selector: &Selector| usage.selected(selector, resource, container);
-        if let Some(store) = &self.store {
-            (from.api, from.source) = (IN_PROCESS.into(), Some("kubelets".into()));
-            let usage = self.stored(&**store, scope.namespace);
-            return in_pod_order(scope.pods, part(&usage, &parse_selector(scope)?));
-        }
         if scope.shared && !self.is_unlabelled() {
             let (listed, response) = self.shared(scope.namespace, metric).await;
             (from.api, from.response) = (self.source.api(), response);
@@ -110,7 +94,7 @@ impl ResourceMetricsClient {
             self.cache().unlabelled = Some(Instant::now());
         }
         let listed = self.source.list(scope.namespace, scope.selector, metric).await;
-        self.meter.note(FlightRole::Started, &listed);
+        self.meter.note(self.source.role(FlightRole::Started), &listed);
         (from.api, from.response) = (self.source.api(), ResponseSharing::Own);
         let usage = listed.map_err(failure)?;
         from.source.clone_from(&usage.source);
@@ -131,7 +115,7 @@ impl ResourceMetricsClient {
         let place = Arc::clone(&key);
         let ask = || async move { source.list(&place, "", &metric).await }.boxed();
         let (listed, role) = self.flights.run_within(&key, Duration::MAX, ask).await;
-        self.meter.note(role, &listed);
+        self.meter.note(self.source.role(role), &listed);
         if let Ok(usage) = &listed {
             let mut cache = self.cache();
             if cache.lists.get(&key).is_some_and(|(_, known)| Arc::ptr_eq(known, usage)) {
@@ -144,21 +128,6 @@ impl ResourceMetricsClient {
         (listed, sharing(role))
     }
 
-    fn stored(&self, store: &dyn LocalPodMetrics, namespace: &str) -> Arc<Usage> {
-        let list = store.pods(namespace);
-        self.meter.note::<(), ()>(FlightRole::Joined, &Ok(()));
-        let mut cache = self.cache();
-        if let Some((known, usage)) = cache.stored.get(namespace)
-            && Weak::ptr_eq(known, &Arc::downgrade(&list))
-        {
-            return Arc::clone(usage);
-        }
-        let usage = Arc::new(Usage::from(&*list));
-        cache.stored.retain(|_, (list, _)| list.strong_count() > 0);
-        cache.stored.insert(namespace.into(), (Arc::downgrade(&list), Arc::clone(&usage)));
-        usage
-    }
-
     fn is_unlabelled(&self) -> bool {
         self.cache().unlabelled.is_some_and(|seen| seen.elapsed() < UNLABELLED_TTL)
     }
@@ -169,8 +138,11 @@ impl ResourceMetricsClient {
 }
 
 impl PodMetricsLister {
-    /// Lists pods in the version that is served.
+    /// Lists pods of this process, or in the version that is served.
     async fn list(&self, namespace: &str, selector: &str, metric: &Metric) -> UsageResult {
+        if let Some(listed) = self.local.pods(namespace, selector).await {
+            return listed.map(Arc::new);
+        }
         let version = self.version();
         let error = match self.list_in(version, namespace, selector, metric).await {
             Err(error) if error.is_not_found() => error,
@@ -191,8 +163,16 @@ impl PodMetricsLister {
         listed
     }
 
+    /// How a list counts: one of this process is no request.
+    fn role(&self, role: FlightRole) -> FlightRole {
+        if self.local.has_resource() { FlightRole::Joined } else { role }
+    }
+
     /// Group and version of the last list.
     fn api(&self) -> CowStr {
+        if self.local.has_resource() {
+            return IN_PROCESS.into();
+        }
         match self.version() {
             "v1beta1" => "metrics.k8s.io/v1beta1".into(),
             other => format!("{GROUP}/{other}").into(),

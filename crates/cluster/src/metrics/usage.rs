@@ -3,9 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use api::metrics::PodMetricsList;
 use api::selector::{Operator, Selector};
-use api::time::{GO_ZERO, parse_go_duration};
+use api::time::GO_ZERO;
 use engine::Sample;
 use engine::observe::NamedSample;
 use jiff::{SignedDuration, Timestamp};
@@ -192,28 +191,23 @@ impl From<wire::WirePodList<'_>> for Usage {
     }
 }
 
-impl From<&PodMetricsList> for Usage {
-    fn from(list: &PodMetricsList) -> Self {
+impl From<Vec<api::provider::PodUsage>> for Usage {
+    fn from(pods: Vec<api::provider::PodUsage>) -> Self {
         let mut texts = Texts::default();
-        let pod = |pod: &api::metrics::PodMetrics| PodUsage {
-            name: pod.metadata.name.as_str().into(),
-            labels: pod
-                .metadata
-                .labels
-                .iter()
-                .map(|(key, value)| (texts.keep(key), texts.keep(value)))
-                .collect(),
+        let pod = |pod: api::provider::PodUsage| PodUsage {
+            labels: pod.labels.iter().map(|(key, value)| (texts.keep(key), texts.keep(value))).collect(),
             at: pod.timestamp.unwrap_or(GO_ZERO),
-            window: parse_go_duration(&pod.window).unwrap_or(SignedDuration::ZERO),
+            window: SignedDuration::from_nanos(pod.window),
             containers: pod
                 .containers
-                .iter()
+                .into_iter()
                 .map(|c| {
-                    let usage = c.usage.iter().map(|(name, used)| (name.as_str(), used));
-                    ContainerUsage::new(texts.keep(&c.name), usage, &mut texts)
+                    let usage = c.usage.iter().map(|(name, used)| (&**name, used));
+                    ContainerUsage::new(c.name, usage, &mut texts)
                 })
                 .collect(),
+            name: pod.name,
         };
-        Self::of(list.items.iter().map(pod).collect())
+        Self::of(pods.into_iter().map(pod).collect())
     }
 }

@@ -109,16 +109,6 @@ impl Kubelets {
         Arc::new(self.served.clone())
     }
 
-    /// The stored samples.
-    pub fn served(&self) -> &KubeletProvider {
-        &self.served
-    }
-
-    /// A number that changes with every new sample.
-    pub fn generation(&self) -> u64 {
-        self.store.generation()
-    }
-
     /// Nodes and running pods.
     pub fn inventory(&self) -> &Inventory {
         &self.inventory

@@ -6,7 +6,6 @@
 //! kubelets  resource metrics from kubelets                                needs a client
 //! rules     custom, external and resource metrics from Prometheus         needs a client
 //! server    checks, report and exported metrics of the whole server       pure
-//! local     resource metrics for the controller in the same process       pure
 //! replicas  discovers the other replicas, for sharding                    needs a client
 //! check     health checks                                                 pure
 //! ```
@@ -16,16 +15,15 @@ mod described;
 #[cfg(test)]
 mod fault_tests;
 pub mod kubelets;
-mod local;
 mod replicas;
 pub mod rules;
 mod server;
 mod watches;
 
+pub use api::provider::Providers;
 pub use check::{CheckScope, HealthCheck};
 pub use kubelets::Kubelets;
-pub use local::LocalResourceMetrics;
 pub use rules::Rules;
 pub use runtime::exported_metrics::{self, MetricsWriter};
-pub use server::{Providers, Sources};
+pub use server::Sources;
 pub use watches::ClusterInventory;

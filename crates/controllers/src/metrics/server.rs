@@ -1,8 +1,6 @@
 //! The sources of the three metrics APIs: checks, report and exported metrics.
 
-use std::sync::Arc;
-
-use api::provider::{Compat, CustomMetricsProvider, ExternalMetricsProvider, ResourceMetricsProvider};
+use api::provider::Compat;
 use api::reports::{
     API_VERSION, BackendReport, CURRENT, KIND, MetricsReport, ProblemSeverity, ReplicaReport, ReportMeta,
     ReportedProblem, ServerIdentity as Identity, ServerReport,
@@ -36,17 +34,6 @@ pub struct Sources {
     pub rules: Option<Rules>,
     /// The router of custom and external metrics to rules and upstream servers.
     pub router: Option<Router>,
-}
-
-/// The providers of the served APIs.
-#[derive(Clone, Default)]
-pub struct Providers {
-    /// `metrics.k8s.io`.
-    pub resource: Option<Arc<dyn ResourceMetricsProvider>>,
-    /// `custom.metrics.k8s.io`.
-    pub custom: Option<Arc<dyn CustomMetricsProvider>>,
-    /// `external.metrics.k8s.io`.
-    pub external: Option<Arc<dyn ExternalMetricsProvider>>,
 }
 
 impl Sources {

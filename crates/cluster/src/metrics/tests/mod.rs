@@ -1,12 +1,16 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod answers;
+mod local;
 mod sharing;
 mod usage;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::metrics::PodMetricsList;
+use api::provider::{ContainerUsage, PodUsage};
+use api::time::parse_go_duration;
 use engine::spec::{Metric, MetricId, MetricSource, MetricTarget, UtilizationBase};
 use serde_json::{Value, json};
 
@@ -102,6 +106,24 @@ fn pod_metrics(name: &str, app: &str, cpu: &str) -> Value {
 
 fn pod_list(items: &[Value]) -> Value {
     json!({"kind": "PodMetricsList", "apiVersion": "metrics.k8s.io/v1beta1", "metadata": {}, "items": items})
+}
+
+/// The pods of a list, as a provider in this process returns them.
+fn provided(list: &Value) -> Vec<PodUsage> {
+    let list: PodMetricsList = serde_json::from_value(list.clone()).unwrap();
+    let container = |container: api::metrics::ContainerMetrics| ContainerUsage {
+        name: container.name.into(),
+        usage: container.usage.into_iter().map(|(name, used)| (name.into(), used)).collect(),
+    };
+    let pod = |pod: api::metrics::PodMetrics| PodUsage {
+        namespace: "ns".into(),
+        name: pod.metadata.name.into(),
+        labels: Arc::new(pod.metadata.labels.into_iter().collect()),
+        timestamp: pod.timestamp,
+        window: i64::try_from(parse_go_duration(&pod.window).unwrap().as_nanos()).unwrap(),
+        containers: pod.containers.into_iter().map(container).collect(),
+    };
+    list.items.into_iter().map(pod).collect()
 }
 
 /// MetricSamples without a pod, in thousandths.

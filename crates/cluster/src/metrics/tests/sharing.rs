@@ -1,8 +1,5 @@
 //! One question for all who need the answer.
 
-use std::sync::Mutex;
-
-use api::metrics::PodMetricsList;
 use futures::future::join_all;
 use tokio::time::sleep;
 
@@ -225,31 +222,4 @@ async fn provenance_of_a_failure_names_the_api() {
         assert!(metrics.samples_from(alone(), &metric, &mut from).await.is_err());
         assert_eq!((&*from.api, from.samples, from.oldest), (api, 0, None));
     }
-}
-
-struct Shelf(Mutex<Arc<PodMetricsList>>);
-
-impl LocalPodMetrics for Shelf {
-    fn pods(&self, namespace: &str) -> Arc<PodMetricsList> {
-        if namespace == "ns" { Arc::clone(&self.0.lock().unwrap()) } else { Arc::default() }
-    }
-}
-
-#[tokio::test]
-async fn a_local_store_replaces_the_api() {
-    let fake = server(|_| Reply::new(500, TEXT, "boom"));
-    let list = |items: &Value| Arc::new(serde_json::from_value::<PodMetricsList>(items.clone()).unwrap());
-    let shelf = Arc::new(Shelf(Mutex::new(list(&two_apps()))));
-    let metrics = metrics(&fake).with_store(Arc::clone(&shelf) as Arc<dyn LocalPodMetrics>);
-    for shared in [true, false] {
-        let asker = MetricScope { shared, ..of("app=a") };
-        assert_eq!(stray(&metrics.samples(asker, &resource("cpu")).await.unwrap()), [1000, 3000]);
-    }
-    *shelf.0.lock().unwrap() = list(&pod_list(&[pod_metrics("a1", "a", "7")]));
-    assert_eq!(stray(&metrics.samples(of("app=a"), &container("cpu", "c")).await.unwrap()), [7000]);
-    let none = "no metrics returned from resource metrics API";
-    assert_eq!(metrics.samples(of("app=b"), &resource("cpu")).await.unwrap_err().to_string(), none);
-    let elsewhere = MetricScope { namespace: "other", ..of("app=a") };
-    assert_eq!(metrics.samples(elsewhere, &resource("cpu")).await.unwrap_err().to_string(), none);
-    assert!(fake.lines().is_empty());
 }
