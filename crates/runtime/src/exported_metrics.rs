@@ -1,10 +1,12 @@
 //! Exported metrics: families that are updated as things happen, and the writer of the text that Prometheus scrapes.
 
 mod family;
+mod join;
 
 use std::fmt::{Display, Write as _};
 
 pub use family::{Counter, Family, Gauge, Histogram, LabelValues, Series};
+pub use join::join_roles;
 
 /// The content type of a [`MetricsWriter`] made by `default`.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";

@@ -63,11 +63,26 @@ impl Reflectors {
         T: Send + 'static,
         S: Stream<Item = WatchEvent<T>> + Send + 'static,
     {
-        let (resource, health) = (resource.into(), WatchHealth::default());
+        let health = WatchHealth::default();
+        self.spawn_with_health(resource, health.clone(), list_and_watch, apply);
+        health
+    }
+
+    /// As [`Reflectors::spawn`], with a health that others know already.
+    pub fn spawn_with_health<T, S>(
+        &mut self,
+        resource: impl Into<String>,
+        health: WatchHealth,
+        list_and_watch: impl FnMut(WatchHealth) -> S + Send + 'static,
+        apply: impl FnMut(WatchEvent<T>) + Send + 'static,
+    ) where
+        T: Send + 'static,
+        S: Stream<Item = WatchEvent<T>> + Send + 'static,
+    {
+        let resource = resource.into();
         self.watches.add(&resource, &health);
         let faults = self.faults.clone();
-        self.tasks.spawn(supervise(resource, health.clone(), faults, list_and_watch, apply));
-        health
+        self.tasks.spawn(supervise(resource, health, faults, list_and_watch, apply));
     }
 }
 

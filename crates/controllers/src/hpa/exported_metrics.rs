@@ -148,9 +148,8 @@ impl Default for HpaMetrics {
 }
 
 impl HpaMetrics {
-    /// All metrics as text.
-    pub(crate) fn text(&self, process: &ProcessCounts<'_>) -> String {
-        let mut writer = MetricsWriter::open_metrics();
+    /// All metrics as text, in the format of the writer.
+    pub(crate) fn text(&self, mut writer: MetricsWriter, process: &ProcessCounts<'_>) -> String {
         self.reconciliations.export(&mut writer);
         self.reconciliation_duration.export(&mut writer);
         self.computations.export(&mut writer);

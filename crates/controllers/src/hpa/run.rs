@@ -15,6 +15,7 @@ use cluster::scale::ScaleClient;
 use cluster::{AutoscalerKey, Clock};
 use engine::Event;
 use kube::Client;
+use runtime::exported_metrics::MetricsWriter;
 use runtime::leader::{TermEnd, stopped};
 use runtime::reconcile_loop::PanicCounter;
 use runtime::{FaultInjector, Liveness, ReconcileResult, Reconciles, WatchSet, WorkQueue};
@@ -33,7 +34,7 @@ use super::report::StatusWriter;
 use super::settings::HpaSettings;
 use super::shadow::Shadow;
 use super::store::{AutoscalerChange, AutoscalerStore};
-use super::watches::HpaReflectors;
+use super::watches::{HpaReflectors, PodObserver};
 
 /// The interval of housekeeping: clock jumps, watches of new target kinds, gauges.
 const HOUSEKEEPING_INTERVAL: Duration = Duration::from_secs(1);
@@ -135,6 +136,11 @@ impl HpaController {
         let controller =
             Self { reconciler, signals, reflectors, steady, changed: seen, handle: handle.clone(), health };
         (controller, handle)
+    }
+
+    /// Lets an observer take part in the watch of pods. Only for a controller of all namespaces.
+    pub fn observe_pods(&mut self, observer: PodObserver) {
+        self.reflectors.observe_pods(observer);
     }
 
     /// Runs until `stop`; reconciles under way may finish.
@@ -352,17 +358,27 @@ impl HpaControllerHandle {
         self.reconciler.shadow.lock().unwrap_or_else(PoisonError::into_inner).report(namespace)
     }
 
-    /// The exported metrics, as text.
+    /// The exported metrics as OpenMetrics.
     pub fn exposition(&self) -> String {
+        self.written(MetricsWriter::open_metrics())
+    }
+
+    /// The exported metrics in the text format of Prometheus.
+    pub fn prometheus_text(&self) -> String {
+        self.written(MetricsWriter::default())
+    }
+
+    fn written(&self, writer: MetricsWriter) -> String {
         let reconciler = &self.reconciler;
-        reconciler.metrics.text(&ProcessCounts {
+        let process = ProcessCounts {
             records: &reconciler.records,
             metrics_apis: reconciler.observer.metrics.traffic(),
             events: reconciler.recorder.counts(),
             limiter: self.health.limiter.get().map(ConcurrencyLimiter::snapshot),
             watches: &self.health.watches,
             panics: &self.health.panics,
-        })
+        };
+        reconciler.metrics.text(writer, &process)
     }
 
     /// Exports the state of this limiter.

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use api::pod::Pod;
 use cluster::index::{Target, TargetKind};
 use cluster::request::within;
 use cluster::watch::{self, View, WatchEvent, WatchHealth, WatchSource};
@@ -15,6 +16,14 @@ use super::autoscaler::AutoscalerEntry;
 use super::settings::HpaSettings;
 use super::store::{AutoscalerChange, AutoscalerStore};
 
+/// Takes part in the watch of all pods: another store that is filled by it.
+pub struct PodObserver {
+    /// The health of the watch.
+    pub health: WatchHealth,
+    /// Receives every event.
+    pub apply: Box<dyn FnMut(&WatchEvent<Pod>) + Send>,
+}
+
 /// The reflectors, which end when this is dropped.
 pub(crate) struct HpaReflectors {
     client: Client,
@@ -23,6 +32,7 @@ pub(crate) struct HpaReflectors {
     changes: mpsc::UnboundedSender<AutoscalerChange>,
     reflectors: Reflectors,
     targets: HashMap<TargetKind, WatchHealth>,
+    pod_observer: Option<PodObserver>,
 }
 
 impl HpaReflectors {
@@ -34,7 +44,12 @@ impl HpaReflectors {
         faults: FaultInjector,
     ) -> Self {
         let reflectors = Reflectors::new(faults);
-        Self { client, store, settings, changes, reflectors, targets: HashMap::new() }
+        Self { client, store, settings, changes, reflectors, targets: HashMap::new(), pod_observer: None }
+    }
+
+    /// Lets an observer take part in the watch of pods, if all namespaces are watched.
+    pub(crate) fn observe_pods(&mut self, observer: PodObserver) {
+        self.pod_observer = Some(observer);
     }
 
     /// The health of all watches.
@@ -50,7 +65,7 @@ impl HpaReflectors {
         };
         let mut healths = Vec::new();
         for scope in scopes {
-            healths.push(self.spawn(scoped("/api/v1/pods", &scope), AutoscalerStore::pod));
+            healths.push(self.watch_pods(&scope));
             healths.push(self.watch_hpas(&scope));
             healths.push(self.watch_autoscalers(&scope));
         }
@@ -75,6 +90,24 @@ impl HpaReflectors {
             }
         }
         self.targets.clone()
+    }
+
+    fn watch_pods(&mut self, scope: &str) -> WatchHealth {
+        let source = scoped("/api/v1/pods", scope);
+        let Some(PodObserver { health, mut apply }) = self.pod_observer.take() else {
+            return self.spawn(source, AutoscalerStore::pod);
+        };
+        let (client, store) = (self.client.clone(), self.store.clone());
+        self.reflectors.spawn_with_health(
+            source.resource().to_owned(),
+            health.clone(),
+            move |health| watch::list_and_watch::<Pod>(client.clone(), source.clone(), health),
+            move |event| {
+                apply(&event);
+                store.lock().unwrap_or_else(PoisonError::into_inner).pod(event);
+            },
+        );
+        health
     }
 
     fn watch_hpas(&mut self, scope: &str) -> WatchHealth {

@@ -4,11 +4,14 @@ use std::collections::HashSet;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
+use api::pod;
 use api::reports::ReportedProblem;
 use cluster::watch::{self, MeasuredNode, MeasuredPod, View, WatchEvent, WatchHealth, WatchSource};
 use kube::Client;
 use runtime::{CheckFailure, Reflectors, WatchSet};
 use sources::inventory::{Inventory, Node, Pod};
+
+use crate::hpa::PodObserver;
 
 /// The watched nodes and running pods. Cheap to clone; the watches end with the last clone.
 #[derive(Clone, Debug)]
@@ -33,6 +36,19 @@ impl ClusterInventory {
         let nodes = spawn.run::<MeasuredNode>(WatchSource::nodes());
         let pods = spawn.run::<MeasuredPod>(WatchSource::running_pods());
         Self { inventory, nodes, pods, watches: reflectors.watches(), reflectors: Arc::new(reflectors) }
+    }
+
+    /// Starts to watch nodes. Pods come from the watch of a controller in the same process, with this observer.
+    pub fn with_observed_pods(client: &Client) -> (Self, PodObserver) {
+        let inventory = Inventory::new();
+        let mut reflectors = Reflectors::default();
+        let mut spawn = SpawnReflector { reflectors: &mut reflectors, client, inventory: &inventory };
+        let nodes = spawn.run::<MeasuredNode>(WatchSource::nodes());
+        let (pods, mut feed) = (WatchHealth::default(), InventoryFeed::new(inventory.clone()));
+        let observer =
+            PodObserver { health: pods.clone(), apply: Box::new(move |event| feed.take(running(event))) };
+        let watches = reflectors.watches();
+        (Self { inventory, nodes, pods, watches, reflectors: Arc::new(reflectors) }, observer)
     }
 
     /// The health of the watches.
@@ -145,6 +161,26 @@ impl InventoryObject for MeasuredPod {
     }
 }
 
+/// The event of a watch that selects running pods.
+fn running(event: &WatchEvent<pod::Pod>) -> WatchEvent<MeasuredPod> {
+    match event {
+        WatchEvent::Listing => WatchEvent::Listing,
+        WatchEvent::Listed => WatchEvent::Listed,
+        WatchEvent::Applied(pod) => {
+            let pod::PodMeta { namespace, name, labels, .. } = &pod.metadata;
+            let (namespace, name) = (namespace.clone(), name.clone());
+            if pod.status.phase == "Running" {
+                WatchEvent::Applied(MeasuredPod { namespace, name, labels: labels.clone() })
+            } else {
+                WatchEvent::Deleted { namespace, name }
+            }
+        }
+        WatchEvent::Deleted { namespace, name } | WatchEvent::Unreadable { namespace, name, .. } => {
+            WatchEvent::Deleted { namespace: namespace.clone(), name: name.clone() }
+        }
+    }
+}
+
 /// Applies watch events to the inventory. A complete list removes what it does not contain.
 struct InventoryFeed {
     inventory: Inventory,
@@ -243,6 +279,29 @@ mod tests {
             error,
         });
         assert!(names(&inventory).is_empty());
+    }
+
+    #[test]
+    fn whole_pods_are_kept_while_they_run() {
+        let whole = |name: &str, phase: &str| {
+            let metadata =
+                pod::PodMeta { namespace: "shop".into(), name: name.into(), ..pod::PodMeta::default() };
+            let status = pod::PodStatus { phase: phase.into(), ..pod::PodStatus::default() };
+            WatchEvent::Applied(pod::Pod { metadata, status, ..pod::Pod::default() })
+        };
+        let inventory = Inventory::new();
+        let mut feed = InventoryFeed::new(inventory.clone());
+        let listed = [whole("a", "Running"), whole("b", "Pending"), whole("c", "Running")];
+        for event in [WatchEvent::Listing].into_iter().chain(listed).chain([WatchEvent::Listed]) {
+            feed.take(running(&event));
+        }
+        assert_eq!(names(&inventory), ["a", "c"]);
+        for event in [whole("a", "Succeeded"), whole("b", "Running")] {
+            feed.take(running(&event));
+        }
+        assert_eq!(names(&inventory), ["b", "c"]);
+        feed.take(running(&WatchEvent::Deleted { namespace: "shop".into(), name: "c".into() }));
+        assert_eq!(names(&inventory), ["b"]);
     }
 
     #[test]
