@@ -35,6 +35,11 @@ impl AzurePrincipal<'_> {
         if trigger.identity.provider == "azure-workload" {
             return AzureIdentity::of(&trigger.identity);
         }
+        self.client_secret()
+    }
+
+    /// The identity of the service principal.
+    pub(crate) fn client_secret(&self) -> AzureIdentity {
         AzureIdentity::ClientSecret {
             client: self.client.to_owned(),
             tenant: self.tenant.to_owned(),

@@ -27,6 +27,20 @@ pub(crate) fn of_cloud(cloud: &str, values: [&'static str; 3]) -> Option<&'stati
     }
 }
 
+/// A URL of a server without user, path or trailing slash; none if it is something else.
+pub(crate) fn origin(url: &str) -> Option<&str> {
+    let url = url.trim().trim_end_matches('/');
+    let host = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"))?;
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);
+    (!host.is_empty() && host.chars().all(allowed)).then_some(url)
+}
+
+/// Whether an [`origin`] is a host of one of these domains, with TLS at the usual port: only such hosts get tokens of the operator.
+pub(crate) fn is_of_domains(origin: &str, domains: &[&str]) -> bool {
+    let host = origin.strip_prefix("https://").unwrap_or_default().to_ascii_lowercase();
+    !host.contains([':', '[']) && domains.iter().any(|domain| host.ends_with(domain))
+}
+
 /// Checks the id of a tenant.
 pub(crate) fn check_tenant(tenant: &str) -> Result<(), ParseError> {
     let known = |c: char| c.is_ascii_alphanumeric() || "-.".contains(c);
@@ -51,6 +65,28 @@ mod tests {
         assert_eq!(of_cloud("azureUSGovernmentCloud", values), Some("government"));
         assert_eq!(of_cloud("AzureChinaCloud", values), Some("china"));
         assert_eq!(of_cloud("Private", values), None);
+    }
+
+    #[test]
+    fn hosts_of_the_vendor() {
+        assert_eq!(origin(" https://n.vault.azure.net/ "), Some("https://n.vault.azure.net"));
+        assert_eq!(origin("http://[::1]:80"), Some("http://[::1]:80"));
+        for bad in
+            ["", "https://", "n.vault.azure.net", "https://u@h", "https://h/p", "https://h?q", "https://h#f"]
+        {
+            assert_eq!(origin(bad), None, "{bad}");
+        }
+        let domains = [".vault.azure.net"];
+        assert!(is_of_domains("https://N.Vault.Azure.Net", &domains));
+        for other in [
+            "http://n.vault.azure.net",
+            "https://n.vault.azure.net:8443",
+            "https://vault.azure.net",
+            "https://evilvault.azure.net",
+            "https://n.vault.azure.net.example",
+        ] {
+            assert!(!is_of_domains(other, &domains), "{other}");
+        }
     }
 
     #[test]

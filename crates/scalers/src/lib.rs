@@ -8,7 +8,7 @@
 //! backends     shared state: connections, shared responses, access to the cluster
 //! web          the shared HTTP client
 //! off_thread   large responses are decoded on worker threads; `tree` JSON of bounded size
-//! identity     credentials at clouds
+//! identity     credentials at clouds; `secret_managers` secrets of clouds
 //! responses    decoding of responses; `xml` elements; `urls` URLs; `single` scalers with one metric; `aws` signatures;
 //!              `azure_client`, `azure_clouds`, `azure_storage`, `google_credentials`, `google_client`, `google_monitoring`,
 //!              `jolokia`, `keystone`, `search`, `oauth` code shared by several scalers
@@ -52,6 +52,7 @@ mod prelude;
 mod responses;
 mod scram;
 mod search;
+pub mod secret_managers;
 mod single;
 mod stream;
 pub mod table;

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
+use super::credential_refs::{PodIdentity, ValueFromSecret};
+use super::secret_managers::{AwsSecretManager, AzureKeyVault, GcpSecretManager};
 use crate::meta::ObjectMeta;
 use crate::wire::nullable;
 
@@ -51,15 +52,15 @@ pub struct TriggerAuthenticationSpec {
     /// Secrets of HashiCorp Vault.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hashi_corp_vault: Option<HashiCorpVault>,
-    /// Secrets of Azure Key Vault; passed through.
+    /// Secrets of Azure Key Vault.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub azure_key_vault: Option<Value>,
-    /// Secrets of GCP Secret Manager; passed through.
+    pub azure_key_vault: Option<AzureKeyVault>,
+    /// Secrets of GCP Secret Manager.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub gcp_secret_manager: Option<Value>,
-    /// Secrets of AWS Secrets Manager; passed through.
+    pub gcp_secret_manager: Option<GcpSecretManager>,
+    /// Secrets of AWS Secrets Manager.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub aws_secret_manager: Option<Value>,
+    pub aws_secret_manager: Option<AwsSecretManager>,
     /// Tokens of service accounts.
     #[serde(deserialize_with = "nullable", skip_serializing_if = "Vec::is_empty")]
     pub bound_service_account_token: Vec<BoundServiceAccountToken>,
@@ -69,33 +70,6 @@ pub struct TriggerAuthenticationSpec {
     /// An Azure service principal, since KEDA 2.21.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub azure_service_principal: Option<AzureServicePrincipal>,
-}
-
-/// Pod identity of a cloud provider.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct PodIdentity {
-    /// `azure-workload`, `gcp`, `aws`, `aws-eks` or `none`.
-    #[serde(deserialize_with = "nullable")]
-    pub provider: String,
-    /// Azure: client.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub identity_id: Option<String>,
-    /// Azure: tenant.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub identity_tenant_id: Option<String>,
-    /// Azure: authority.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub identity_authority_host: Option<String>,
-    /// AWS: role.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub role_arn: Option<String>,
-    /// AWS: external id.
-    #[serde(rename = "externalID", skip_serializing_if = "Option::is_none")]
-    pub external_id: Option<String>,
-    /// AWS: `keda` or `workload`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub identity_owner: Option<String>,
 }
 
 /// A parameter from an environment variable of the target.
@@ -285,36 +259,6 @@ pub struct AzureServicePrincipal {
     /// The password of the certificate.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_certificate_password: Option<ValueFromSecret>,
-}
-
-/// A value from a Secret.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct ValueFromSecret {
-    /// Its source.
-    #[serde(deserialize_with = "nullable")]
-    pub value_from: SecretKeySource,
-}
-
-/// The source of a value.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct SecretKeySource {
-    /// The key of a secret.
-    #[serde(deserialize_with = "nullable")]
-    pub secret_key_ref: SecretKeyRef,
-}
-
-/// The key of a secret.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct SecretKeyRef {
-    /// The secret.
-    #[serde(deserialize_with = "nullable")]
-    pub name: String,
-    /// The key in it.
-    #[serde(deserialize_with = "nullable")]
-    pub key: String,
 }
 
 /// Objects that use an authentication.

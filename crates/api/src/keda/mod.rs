@@ -5,18 +5,22 @@ mod authentication;
 mod behavior;
 mod cloud_events;
 mod conditions;
+mod credential_refs;
 mod profile;
 mod scaled_job;
 mod scaled_object;
+mod secret_managers;
 mod trigger;
 
 pub use authentication::*;
 pub use behavior::{AdmissionBehavior, KedaBehavior, OperatorBehavior, ReplicaWarnings, TriggerBehavior};
 pub use cloud_events::*;
 pub use conditions::{Condition, ConditionStatus, Conditions, types};
+pub use credential_refs::*;
 pub use profile::{KedaProfile, UnknownProfile};
 pub use scaled_job::*;
 pub use scaled_object::*;
+pub use secret_managers::*;
 pub use trigger::{AuthenticationRef, Trigger};
 
 /// The group of all but cloud event sources.

@@ -1,13 +1,14 @@
 //! Resolves a TriggerAuthentication to parameters and a pod identity (docs/spec/keda.md 1.3).
 //!
 //! ```text
-//! error      why a resolution failed
-//! objects    reads the cluster: the trait, and its implementation             needs a client
-//! manifests  the same trait on manifests
-//! steps      the twelve steps, in order
-//! files      files of the operator: credentials, tokens of service accounts
-//! identity   parameters of a cloud identity
-//! vault      HashiCorp Vault                                                 needs a network
+//! error            why a resolution failed
+//! objects          reads the cluster: the trait, and its implementation      needs a client
+//! manifests        the same trait on manifests
+//! steps            the twelve steps, in order
+//! files            files of the operator: credentials, tokens of service accounts
+//! identity         parameters of a cloud identity
+//! vault            HashiCorp Vault                                           needs a network
+//! secret_managers  secret managers of clouds                                 needs a network
 //! ```
 //!
 //! Which credentials of the operator go where is decided by `operator_identity` (docs/security.md).
@@ -20,6 +21,7 @@ mod files;
 mod identity;
 mod manifests;
 pub mod objects;
+mod secret_managers;
 mod steps;
 #[cfg(test)]
 mod tests;
@@ -37,6 +39,9 @@ use api::provider::Compat;
 use cluster::Clock;
 use keda::OperationError;
 use keda::environment::{FetchedSources, PodTemplate, needed, resolve};
+use scalers::backends::Backends;
+use scalers::secret_managers::SecretManagers;
+use scalers::web::HttpSettings;
 use sources::dial::Dialer;
 use sources::http::Secret;
 
@@ -172,6 +177,7 @@ pub struct AuthResolver {
     objects: Arc<dyn AuthObjects>,
     rules: Arc<AuthRules>,
     vaults: vault::Vaults,
+    managers: SecretManagers,
     clock: Clock,
 }
 
@@ -179,7 +185,16 @@ impl AuthResolver {
     /// Reads these objects by these rules.
     pub fn new(objects: Arc<dyn AuthObjects>, rules: AuthRules) -> Self {
         let vaults = vault::Vaults::new(rules.vault.clone());
-        Self { objects, rules: Arc::new(rules), vaults, clock: Clock::system() }
+        let web = HttpSettings { dialer: rules.vault.dialer.clone(), ..HttpSettings::default() };
+        let managers = SecretManagers::of(&Backends::without_cluster(web, rules.compat));
+        Self { objects, rules: Arc::new(rules), vaults, managers, clock: Clock::system() }
+    }
+
+    /// The same with secret managers that share the identities and the HTTP client of triggers.
+    #[must_use]
+    pub fn with_secret_managers(mut self, managers: SecretManagers) -> Self {
+        self.managers = managers;
+        self
     }
 
     /// The same with another clock, by which tokens expire.

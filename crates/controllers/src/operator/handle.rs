@@ -13,6 +13,7 @@ use kube::Client;
 use runtime::FaultInjector;
 use runtime::reconcile_loop::PanicCounter;
 use scalers::backends::{Backends, OperatorIdentity};
+use scalers::secret_managers::SecretManagers;
 use scalers::tenant_files::TenantFiles;
 use tokio::sync::mpsc;
 
@@ -95,15 +96,18 @@ impl Operator {
         let dialer = parts.web.dialer.clone();
         let cloud_events =
             CloudEvents::start(client.clone(), &settings, dialer, parts.clock.clone(), panics.clone());
+        let backends = Backends::new(Arc::new(reader.clone()), parts.web, settings.compat)
+            .with_files(TenantFiles::of(settings.tenant_files.clone()))
+            .with_operator_identity(match settings.identity.users {
+                IdentityUsers::Any => OperatorIdentity::Tenants,
+                IdentityUsers::ClusterOnly => OperatorIdentity::Administrators,
+            });
         let builder = ScalerBuilder {
             build: parts.build.unwrap_or_else(|| Arc::new(scalers::table::build)),
-            backends: Backends::new(Arc::new(reader.clone()), parts.web, settings.compat)
-                .with_files(TenantFiles::of(settings.tenant_files.clone()))
-                .with_operator_identity(match settings.identity.users {
-                    IdentityUsers::Any => OperatorIdentity::Tenants,
-                    IdentityUsers::ClusterOnly => OperatorIdentity::Administrators,
-                }),
-            auth: AuthResolver::new(Arc::new(credentials.clone()), rules).with_clock(parts.clock.clone()),
+            auth: AuthResolver::new(Arc::new(credentials.clone()), rules)
+                .with_secret_managers(SecretManagers::of(&backends))
+                .with_clock(parts.clock.clone()),
+            backends,
             credentials,
             client: client.clone(),
             http_timeout: settings.http_timeout,

@@ -135,6 +135,17 @@ impl AwsClient {
         })
     }
 
+    /// A client for the endpoint of a region. It is checked already that the identity may be used.
+    pub(crate) fn of_identity(
+        identity: AwsIdentity,
+        region: &str,
+        within: Duration,
+        identities: Arc<Identities>,
+        web: Arc<SharedHttpClient>,
+    ) -> Self {
+        Self { region: region.to_owned(), endpoint: None, identity: Ok(identity), identities, within, web }
+    }
+
     /// Sends a request; returns status and body of the response.
     pub(crate) async fn send(&self, request: AwsRequest<'_>) -> Result<(u16, Bytes), ScalerError> {
         let endpoint = self.endpoint(request.host);

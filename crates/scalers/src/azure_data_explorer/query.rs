@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::ScalerError;
 use crate::azure_client::check_azure_status;
+use crate::azure_clouds::{is_of_domains, origin};
 use crate::responses::{excerpt, hidden, json as parsed_json, kind};
 
 /// Where queries are sent.
@@ -14,19 +15,13 @@ const DOMAINS: [&str; 3] = [".kusto.windows.net", ".kusto.usgovcloudapi.net", ".
 
 /// The URL of a cluster without a trailing slash.
 pub(super) fn endpoint(given: &str, is_workload: bool) -> Result<String, ScalerError> {
-    let endpoint = given.trim().trim_end_matches('/');
-    let host = endpoint.strip_prefix("https://").or_else(|| endpoint.strip_prefix("http://"));
-    let allowed = |c: char| c.is_ascii_alphanumeric() || "-._:[]".contains(c);
-    let Some(host) = host.filter(|host| !host.is_empty() && host.chars().all(allowed)) else {
+    let Some(endpoint) = origin(given) else {
         bail!("endpoint must be the URL of the cluster, such as https://NAME.REGION.kusto.windows.net");
     };
-    let is_cluster = endpoint.starts_with("https://")
-        && !host.contains([':', '['])
-        && DOMAINS.iter().any(|domain| host.to_ascii_lowercase().ends_with(domain));
-    if is_workload && !is_cluster {
+    if is_workload && !is_of_domains(endpoint, &DOMAINS) {
         bail!(
-            "azure-workload can be used with clusters of Azure (*.kusto.windows.net) only, not with {host}: give a service \
-             principal"
+            "azure-workload can be used with clusters of Azure (*.kusto.windows.net) only, not with {endpoint}: give a \
+             service principal"
         );
     }
     Ok(endpoint.to_owned())

@@ -81,6 +81,11 @@ impl Identities {
         keys.map_err(|error| error.inside(format!("{} cannot be used", identity.shown())))
     }
 
+    /// The region of the operator's pod, if the platform has set it.
+    pub(crate) fn aws_region(&self) -> Option<&str> {
+        self.environment.variable("AWS_REGION")
+    }
+
     /// The first identity that the platform has given to the operator's pod.
     async fn operator_keys(
         &self,

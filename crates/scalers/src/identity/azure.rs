@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 use sources::http::Secret;
 
-use super::{Identities, REQUEST_TIMEOUT, is_name, send, token_file};
+use super::{Identities, REQUEST_TIMEOUT, is_name, send, send_to_tenant, token_file};
 use crate::ScalerError;
 use crate::oauth;
 use crate::responses::{excerpt, hidden, json};
@@ -111,7 +111,8 @@ impl Identities {
         if !is_name(&client) || !is_name(&tenant) {
             bail!("{who}: client and tenant must be given by the pod identity or by the operator's pod");
         }
-        let url = format!("{}/{tenant}/oauth2/v2.0/token", self.authority(&authority)?);
+        let (authority, is_tenants) = self.authority(identity, &authority)?;
+        let url = format!("{authority}/{tenant}/oauth2/v2.0/token");
         let form = format!(
             "client_id={client}&grant_type=client_credentials&scope={}&{}",
             escaped(scope),
@@ -119,22 +120,32 @@ impl Identities {
         );
         let call = HttpCall::post(url, form, REQUEST_TIMEOUT)
             .header("content-type", "application/x-www-form-urlencoded")?;
-        let (status, body) = send(web, call).await.map_err(|error| error.inside(&who))?;
+        let sent = if is_tenants { send_to_tenant(web, call).await } else { send(web, call).await };
+        let (status, body) = sent.map_err(|error| error.inside(&who))?;
         if status != 200 {
             bail!("{who}: the token endpoint returned {status}: {}", refusal(&body));
         }
         oauth::answer(status, &body).map_err(|error| error.inside(who))
     }
 
-    /// The authority, without a trailing slash.
-    fn authority(&self, asked: &str) -> Result<String, ScalerError> {
+    /// The authority without a trailing slash, and whether a tenant has chosen it: a private cloud, to which they send a secret of
+    /// their own.
+    fn authority(&self, identity: &AzureIdentity, asked: &str) -> Result<(String, bool), ScalerError> {
         let asked = asked.trim_end_matches('/');
         let of_process =
             self.environment.variable("AZURE_AUTHORITY_HOST").map(|host| host.trim_end_matches('/'));
-        match asked {
-            "" => Ok(PUBLIC_AUTHORITY.to_owned()),
-            asked if AUTHORITIES.contains(&asked) || of_process == Some(asked) => Ok(asked.to_owned()),
-            asked => Err(scaler_error!(
+        match (identity, asked) {
+            (_, "") => Ok((PUBLIC_AUTHORITY.to_owned(), false)),
+            (_, asked) if AUTHORITIES.contains(&asked) || of_process == Some(asked) => {
+                Ok((asked.to_owned(), false))
+            }
+            (AzureIdentity::ClientSecret { .. }, asked) if asked.starts_with("https://") => {
+                Ok((asked.to_owned(), true))
+            }
+            (AzureIdentity::ClientSecret { .. }, asked) => {
+                Err(scaler_error!("activeDirectoryEndpoint {asked} must begin with https://"))
+            }
+            (AzureIdentity::Workload { .. }, asked) => Err(scaler_error!(
                 "identityAuthorityHost {asked} is not an authority of Azure or of the operator"
             )),
         }

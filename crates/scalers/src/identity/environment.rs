@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 /// The variables that are read: those that the clouds' own libraries read.
-const VARIABLES: [&str; 15] = [
+const VARIABLES: [&str; 16] = [
     "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY",
     "AWS_SESSION_TOKEN",
+    "AWS_REGION",
     "AWS_ROLE_ARN",
     "AWS_WEB_IDENTITY_TOKEN_FILE",
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",

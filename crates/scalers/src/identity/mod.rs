@@ -66,6 +66,12 @@ async fn send(web: &SharedHttpClient, call: HttpCall) -> Result<(u16, Bytes), Sc
     Ok((response.status.as_u16(), response.body))
 }
 
+/// Sends a request with credentials of a tenant to an address of the tenant; its response is never shared with other callers.
+async fn send_to_tenant(web: &SharedHttpClient, call: HttpCall) -> Result<(u16, Bytes), ScalerError> {
+    let response = web.ask(call.alone()).await?;
+    Ok((response.status.as_u16(), response.body))
+}
+
 /// Reads a token that the platform renews in a file.
 async fn token_file(path: &str) -> Result<Secret, ScalerError> {
     let path = path.to_owned();

@@ -17,6 +17,7 @@ use controllers::operator::{OperatorSettings, cluster_reader};
 use kube::Client;
 use scalers::backends::Backends;
 use scalers::dial::Dialer;
+use scalers::secret_managers::SecretManagers;
 use scalers::tenant_files::TenantFiles;
 use serde_json::Value;
 
@@ -102,7 +103,7 @@ pub(crate) fn run(args: &CheckScalersArgs) -> Outcome {
         // The credentials are those of the person who runs this command on their own files.
         let identity = IdentityRules::of_caller();
         let rules = AuthRules { vault, identity, ..AuthRules::from(&OperatorSettings::default()) };
-        let auth = AuthResolver::new(source, rules);
+        let auth = AuthResolver::new(source, rules).with_secret_managers(SecretManagers::of(&backends));
         let mut findings = Vec::new();
         for object in &objects {
             for (index, trigger) in object.triggers.iter().enumerate() {

@@ -107,9 +107,32 @@ pub enum AuthFailure {
     /// Vault failed.
     #[error(transparent)]
     Vault(Arc<VaultError>),
-    /// The secret manager of a cloud is not supported.
-    #[error("{0} is not supported yet")]
-    UnsupportedProvider(&'static str),
+    /// A secret manager of a cloud failed.
+    #[error("{manager} {secret:?}: {source}")]
+    SecretManager {
+        /// The field of the object.
+        manager: &'static str,
+        /// The secret, vault or region.
+        secret: String,
+        /// Why.
+        source: scalers::ScalerError,
+    },
+    /// The secret manager has the pod identity of another cloud.
+    #[error("{manager} does not support podIdentity {provider}: use {cloud}, or credentials")]
+    SecretManagerIdentity {
+        /// The field of the object.
+        manager: &'static str,
+        /// The provider that is given.
+        provider: String,
+        /// The provider that can be used.
+        cloud: &'static str,
+    },
+    /// The secret manager has neither a pod identity nor credentials.
+    #[error("{manager} needs a podIdentity, or credentials that are not empty")]
+    NoSecretManagerCredentials {
+        /// The field of the object.
+        manager: &'static str,
+    },
     /// Cloud identities of the operator are for administrators.
     #[error(
         "podIdentity {0} is the operator's, which a TriggerAuthentication may not use (--operator-identity=cluster-only): use a \
@@ -125,6 +148,9 @@ pub enum AuthFailure {
     /// The pod identity names a role, but the workload owns the identity.
     #[error("roleArn of the podIdentity cannot be set if its identityOwner is workload")]
     RoleOfWorkload,
+    /// The identity of a workload is used without a workload.
+    #[error("identityOwner workload needs a target with pods, whose ServiceAccount has a role")]
+    NoWorkload,
     /// The ServiceAccount of the workload has no role.
     #[error("ServiceAccount {namespace}/{account} of the workload has no annotation {annotation}")]
     NoRole {

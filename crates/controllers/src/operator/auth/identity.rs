@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use api::keda::PodIdentity;
 use keda::environment::PodTemplate;
+use scalers::identity::AwsIdentity;
 
 use super::{AuthFailure, AuthQuery, AuthResolver, SourceKind, SourceRef, note};
 use crate::operator::operator_identity::IdentityUsers;
@@ -42,25 +43,10 @@ pub(super) async fn complete(
     seen: &mut Vec<SourceRef>,
 ) -> Result<(), AuthFailure> {
     let Some(template) = query.template else { return Ok(()) };
-    let owned_by_workload = identity.identity_owner.as_deref() == Some("workload");
     match identity.provider.as_str() {
         "aws" => {
-            let role = identity.role_arn.as_deref().filter(|role| !role.is_empty());
-            if role.is_some() && owned_by_workload {
-                return Err(AuthFailure::RoleOfWorkload);
-            }
-            if let Some(role) = role {
-                parameters.insert(ROLE_PARAMETER.to_owned(), role.to_owned());
-            } else if owned_by_workload {
-                let account = account(template);
-                let role = role_of(auth, query.namespace, account, seen).await?;
-                let missing = || AuthFailure::NoRole {
-                    namespace: query.namespace.to_owned(),
-                    account: account.to_owned(),
-                    annotation: ROLE_ANNOTATION,
-                };
-                parameters.insert(ROLE_PARAMETER.to_owned(), role.ok_or_else(missing)?);
-            }
+            let role = aws_role(auth, query, identity, seen).await?;
+            parameters.extend(role.map(|role| (ROLE_PARAMETER.to_owned(), role)));
         }
         "aws-eks" => {
             let role = role_of(auth, query.namespace, account(template), seen).await;
@@ -75,6 +61,44 @@ pub(super) async fn complete(
         _ => {}
     }
     Ok(())
+}
+
+/// Who asks AWS with a pod identity `aws`.
+pub(super) async fn of_aws(
+    auth: &AuthResolver,
+    query: AuthQuery<'_>,
+    identity: &PodIdentity,
+    seen: &mut Vec<SourceRef>,
+) -> Result<AwsIdentity, AuthFailure> {
+    let external_id = identity.external_id.clone().filter(|id| !id.is_empty());
+    Ok(match aws_role(auth, query, identity, seen).await? {
+        Some(arn) => AwsIdentity::Role { arn, external_id, web_identity: true },
+        None => AwsIdentity::Operator,
+    })
+}
+
+/// The role of a pod identity `aws`: its own, or that of the workload's ServiceAccount.
+async fn aws_role(
+    auth: &AuthResolver,
+    query: AuthQuery<'_>,
+    identity: &PodIdentity,
+    seen: &mut Vec<SourceRef>,
+) -> Result<Option<String>, AuthFailure> {
+    let role = identity.role_arn.clone().filter(|role| !role.is_empty());
+    if identity.identity_owner.as_deref() != Some("workload") {
+        return Ok(role);
+    }
+    if role.is_some() {
+        return Err(AuthFailure::RoleOfWorkload);
+    }
+    let account = account(query.template.ok_or(AuthFailure::NoWorkload)?);
+    let role = role_of(auth, query.namespace, account, seen).await?;
+    let missing = || AuthFailure::NoRole {
+        namespace: query.namespace.to_owned(),
+        account: account.to_owned(),
+        annotation: ROLE_ANNOTATION,
+    };
+    role.ok_or_else(missing).map(Some)
 }
 
 fn account(template: &PodTemplate) -> &str {

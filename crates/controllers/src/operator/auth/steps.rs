@@ -77,7 +77,7 @@ pub(super) struct AuthSource<'a> {
 
 impl AuthSource<'_> {
     /// Whether an administrator wrote it.
-    fn is_of_cluster(&self) -> bool {
+    pub(super) fn is_of_cluster(&self) -> bool {
         self.object.kind == SourceKind::ClusterTriggerAuthentication
     }
 
@@ -108,7 +108,8 @@ impl AuthSource<'_> {
             let secrets = self.auth.vaults.read(self, vault, seen).await;
             out.extend(secrets.map_err(|error| self.named(error))?);
         }
-        self.refuse_clouds(spec)?;
+        // In a box, because it is larger than the rest of the future and seldom needed.
+        Box::pin(self.cloud_secrets(spec, &mut out, seen)).await?;
         for bound in &spec.bound_service_account_token {
             let token = match bound.service_account_name.as_str() {
                 "" => Err(AuthFailure::NoAccountName),
@@ -139,8 +140,11 @@ impl AuthSource<'_> {
     }
 
     /// The error, with the name of the TriggerAuthentication.
-    fn named(&self, error: AuthFailure) -> AuthFailure {
-        AuthFailure::Of { object: self.object.clone(), source: Box::new(error) }
+    pub(super) fn named(&self, error: AuthFailure) -> AuthFailure {
+        match error {
+            named @ AuthFailure::Of { .. } => named,
+            error => AuthFailure::Of { object: self.object.clone(), source: Box::new(error) },
+        }
     }
 
     /// Environment variables of the workload.
@@ -185,7 +189,7 @@ impl AuthSource<'_> {
         self.lenient(value)
     }
 
-    async fn secret_value(
+    pub(super) async fn secret_value(
         &self,
         name: &str,
         key: &str,
@@ -250,20 +254,6 @@ impl AuthSource<'_> {
                 .map_err(|source| AuthFailure::InvalidToken { account: named(), source })?;
         }
         Ok(token)
-    }
-
-    /// Refuses secret managers of clouds; KEDA ignores two of them.
-    fn refuse_clouds(&self, spec: &TriggerAuthenticationSpec) -> Result<(), AuthFailure> {
-        let strict = self.auth.rules.compat.is_strict();
-        let clouds = [
-            ("azureKeyVault", spec.azure_key_vault.is_some()),
-            ("gcpSecretManager", spec.gcp_secret_manager.is_some() && !strict),
-            ("awsSecretManager", spec.aws_secret_manager.is_some() && !strict),
-        ];
-        match clouds.into_iter().find(|(_, given)| *given) {
-            Some((name, _)) => Err(self.named(AuthFailure::UnsupportedProvider(name))),
-            None => Ok(()),
-        }
     }
 
     async fn oauth2(

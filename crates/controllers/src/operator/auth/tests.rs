@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod outbound;
+mod secret_managers;
 mod server;
 
 use serde_json::{Value, json};
@@ -107,7 +108,7 @@ async fn missing_objects_are_named() {
     let spec = json!({"awsSecretManager": {}});
     assert_eq!(
         error(&[authentication(&spec)]).await.to_string(),
-        "TriggerAuthentication ns/ta: awsSecretManager is not supported yet"
+        "TriggerAuthentication ns/ta: awsSecretManager needs a podIdentity, or credentials that are not empty"
     );
 }
 
