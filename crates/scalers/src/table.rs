@@ -60,13 +60,15 @@ pub type BuildScaler = fn(&Trigger, &Backends) -> Result<Arc<dyn Scaler>, Scaler
 /// All scaler types, sorted by name.
 pub static SCALER_TYPES: LazyLock<Vec<&'static ScalerType>> = LazyLock::new(|| {
     let mut types = crate::TYPES.to_vec();
+    #[cfg(test)]
+    types.push(&crate::example_queue::TYPE);
     types.sort_by_key(|scaler| scaler.name);
     types
 });
 
 /// The scaler type with this name.
 pub fn find(name: &str) -> Option<&'static ScalerType> {
-    crate::TYPES.iter().copied().find(|scaler| scaler.name == name)
+    SCALER_TYPES.iter().copied().find(|scaler| scaler.name == name)
 }
 
 /// The scaler type with the most similar name.

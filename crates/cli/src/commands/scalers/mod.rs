@@ -4,6 +4,7 @@ mod ask;
 mod both;
 mod check;
 mod describe;
+mod new;
 mod object;
 
 use scalers::table::{SCALER_TYPES, ScalerType};
@@ -12,7 +13,7 @@ use serde_json::json;
 use crate::failure::Outcome;
 use crate::output::{self, Format};
 
-/// List trigger types, describe their parameters, and query their sources
+/// List trigger types, describe their parameters, query their sources, and add types
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -31,6 +32,7 @@ enum ScalersCommand {
     List(ListArgs),
     Describe(describe::DescribeScalerArgs),
     Check(check::CheckScalersArgs),
+    New(new::NewScalerArgs),
 }
 
 #[derive(clap::Args)]
@@ -45,6 +47,7 @@ pub(crate) fn run(args: &ScalersArgs) -> Outcome {
         ScalersCommand::List(args) => list(args.output),
         ScalersCommand::Describe(args) => describe::run(args),
         ScalersCommand::Check(args) => check::run(args),
+        ScalersCommand::New(args) => new::run(args),
     }
 }
 
