@@ -34,7 +34,7 @@ crate::parameters! {
         /// used.
         endpoints: Vec<String> = "endpoints" in [Authentication, Metadata], required;
         /// The collection. Has no effect: the query names its collections.
-        collection: String = "collection" in [Authentication, Metadata], required;
+        collection: String = "collection" in [Metadata], required;
         /// The query. Its first result must be a number, or an object with a number `value`.
         query: String = "query" in [Metadata], required;
         /// Target value per replica.
@@ -42,7 +42,7 @@ crate::parameters! {
         /// The trigger is active above this value.
         activation_query_value: f64 = "activationQueryValue" in [Metadata], default "0";
         /// The database.
-        db_name: String = "dbName" in [Authentication, Metadata], required;
+        db_name: String = "dbName" in [Metadata, Authentication], required;
         /// Accepts any server certificate.
         unsafe_ssl: bool = "unsafeSsl" in [Metadata], default "false";
         /// Has no effect: connections are shared by all triggers and limited for each server.

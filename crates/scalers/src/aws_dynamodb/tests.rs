@@ -5,7 +5,8 @@ async fn all_pages_are_counted() {
     let url = server(|head| {
         assert!(
             head.contains("x-amz-target: DynamoDB_20120810.Query\r\n")
-                && head.contains(r#""Select":"COUNT""#),
+                && head.contains(r#""Select":"COUNT""#)
+                && head.contains(r#""FilterExpression":"age > :a""#),
             "{head}"
         );
         ServerAction::Answer(
@@ -24,6 +25,7 @@ async fn all_pages_are_counted() {
         ("keyConditionExpression", "#n = :v"),
         ("expressionAttributeNames", r##"{"#n":"name"}"##),
         ("expressionAttributeValues", r#"{":v":{"S":"x"}}"#),
+        ("filterExpression", "age > :a"),
         ("targetValue", "3"),
     ];
     let mut trigger = trigger("aws-dynamodb", &pairs);

@@ -43,9 +43,9 @@ crate::parameters! {
     /// Parameters of azure-app-insights.
     pub struct Parameters of "error parsing azure app insights metadata: error parsing azure app insights metadata" {
         /// The application.
-        application: String = "applicationInsightsId" in [Authentication, Metadata, Environment], required;
+        application: String = "applicationInsightsId" in [Metadata, Authentication, Environment], required;
         /// The tenant.
-        tenant: String = "tenantId" in [Authentication, Metadata, Environment], required;
+        tenant: String = "tenantId" in [Metadata, Authentication, Environment], required;
         /// The metric.
         metric: String = "metricId" in [Metadata], required;
         /// How far back values count, as `hh:mm`.
@@ -61,7 +61,7 @@ crate::parameters! {
         /// Whether missing data is 0; otherwise it is an error.
         ignore_null_values: bool = "ignoreNullValues" in [Metadata], default "true";
         /// Client id of the service principal.
-        client_id: String = "activeDirectoryClientId" in [Authentication, Metadata, Environment];
+        client_id: String = "activeDirectoryClientId" in [Metadata, Authentication, Environment];
         /// Its password.
         client_password: Secret = "activeDirectoryClientPassword" in [Authentication, Environment];
         /// The cloud.

@@ -54,7 +54,7 @@ crate::parameters! {
         /// The account, for `azure-workload`.
         account_name: String = "accountName" in [Metadata];
         /// The connection string.
-        connection: Secret = "connection" in [Authentication, Environment];
+        connection: Secret = "connection" in [Authentication, Environment, Metadata];
         /// Suffix of the host names of a private cloud.
         endpoint_suffix: String = "endpointSuffix" in [Metadata];
         /// The cloud.

@@ -49,9 +49,9 @@ crate::parameters! {
         /// The trigger is active above this value.
         activation: f64 = "activationThreshold" in [Metadata], default "0";
         /// The tenant of the service principal.
-        tenant: String = "tenantId" in [Authentication, Metadata, Environment];
+        tenant: String = "tenantId" in [Metadata, Authentication, Environment];
         /// Client id of the service principal.
-        client_id: String = "clientId" in [Authentication, Metadata, Environment];
+        client_id: String = "clientId" in [Metadata, Authentication, Environment];
         /// Its secret.
         client_secret: Secret = "clientSecret" in [Authentication, Environment];
         /// The cloud.

@@ -71,9 +71,9 @@ crate::parameters! {
         /// The trigger is active above this value.
         activation: f64 = "activationTargetValue" in [Metadata], default "0";
         /// Client id of the service principal.
-        client_id: String = "activeDirectoryClientId" in [Authentication, Metadata, Environment];
+        client_id: String = "activeDirectoryClientId" in [Metadata, Environment, Authentication];
         /// Its password.
-        client_password: Secret = "activeDirectoryClientPassword" in [Authentication, Environment];
+        client_password: Secret = "activeDirectoryClientPassword" in [Metadata, Environment, Authentication];
         /// The cloud.
         cloud: String = "cloud" in [Metadata];
         /// Endpoint of Azure Resource Manager in a private cloud.

@@ -34,18 +34,18 @@ crate::parameters! {
         /// The URL including user and password; replaces host, port, username and password.
         connection_string: Secret = "connectionString" in [Authentication, Metadata, Environment];
         /// The host; as a URL for HTTPS.
-        host: String = "host" in [Metadata, Authentication];
+        host: String = "host" in [Authentication, Metadata];
         /// The port.
-        port: String = "port" in [Metadata, Authentication];
+        port: String = "port" in [Authentication, Metadata];
         /// User name.
-        username: String = "username" in [Metadata, Authentication];
+        username: String = "username" in [Authentication, Metadata];
         /// Password.
         password: Secret = "password" in [Authentication, Metadata, Environment];
         /// The database.
-        db_name: String = "dbName" in [Metadata, Authentication];
+        db_name: String = "dbName" in [Authentication, Metadata];
         /// The query, e.g. `{"selector": {"feet": {"$gt": 0}}, "fields": ["_id"]}`.
         query: String = "query" in [Metadata];
-        /// Target number of documents per replica.
+        /// Target number of documents per replica; required unless a formula uses the value.
         query_value: i64 = "queryValue" in [Metadata];
         /// The trigger is active above this number of documents.
         activation_query_value: i64 = "activationQueryValue" in [Metadata], default "0";
@@ -59,11 +59,11 @@ impl Parameters {
             return Ok(());
         }
         let there = [
-            (&*self.db_name, "no dbName given"),
             (&*self.host, "no host given"),
             (&*self.port, "no port given"),
             (&*self.username, "no username given"),
             (self.password.reveal(), "no password given"),
+            (&*self.db_name, "no dbName given"),
         ];
         match there.into_iter().find(|(value, _)| value.is_empty()) {
             Some((_, missing)) => Err(missing.into()),
@@ -82,6 +82,9 @@ struct CouchDb {
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let parameters = Parameters::read(trigger)?;
+    if parameters.query_value == 0 && !trigger.feeds_formula {
+        bail!("error parsing couchdb metadata: no queryValue given");
+    }
     // A formula has its own target. The spelling of the metric name is KEDA's.
     let target = if trigger.feeds_formula { 0 } else { parameters.query_value };
     let spec = external(trigger, &format!("coucdb-{}", parameters.db_name), whole(target));

@@ -1,5 +1,5 @@
 use super::query::{body, found};
-use crate::test_support::{ServerAction, read, server, texts, trigger};
+use crate::test_support::{ServerAction, build, read, server, texts, trigger};
 
 #[test]
 fn questions() {
@@ -52,4 +52,20 @@ async fn reads_value() {
     let mut trigger = trigger("couchdb", &pairs);
     trigger.auth = texts(&[("password", "p")]);
     assert_eq!(read(&trigger).await.unwrap().values.first().unwrap().value.canonical(), "1");
+}
+
+#[test]
+fn errors_of_missing_parameters_are_those_of_keda() {
+    let error = |given: &crate::Trigger| build(given).err().map(|error| error.message).unwrap_or_default();
+    let mut given = trigger("couchdb", &[("connectionString", "http://u:p@h:5984"), ("query", "{}")]);
+    assert_eq!(error(&given), "error parsing couchdb metadata: no queryValue given");
+    given.feeds_formula = true;
+    assert!(build(&given).is_ok());
+    let parts = [("host", "h"), ("port", "5984"), ("username", "u"), ("password", "p"), ("dbName", "d")];
+    let mut given = trigger("couchdb", &[("queryValue", "1")]);
+    for (key, value) in parts {
+        assert!(error(&given).ends_with(&format!(": no {key} given")), "{}", error(&given));
+        given.metadata.insert(key.to_owned(), value.to_owned());
+    }
+    assert!(build(&given).is_ok());
 }

@@ -32,13 +32,13 @@ crate::parameters! {
         /// Password.
         password: Secret = "password" in [Authentication, Environment, Metadata];
         /// Uses the client certificate.
-        enable_tls: bool = "enableTLS" in [Metadata], default "false";
+        enable_tls: bool = "enableTLS" in [Metadata, Authentication], default "false";
         /// CA certificate that must have signed the server certificate (PEM).
-        authority: String = "caCert" in [Authentication];
+        authority: String = "caCert" in [Authentication, Metadata];
         /// Client certificate (PEM).
-        certificate: String = "clientCert" in [Authentication];
+        certificate: String = "clientCert" in [Authentication, Metadata];
         /// Private key of the client certificate (PEM).
-        key: Secret = "clientKey" in [Authentication];
+        key: Secret = "clientKey" in [Authentication, Metadata];
         /// The search, and the location of the value.
         searched: SearchParameters;
     }

@@ -1,4 +1,4 @@
-use crate::test_support::{ServerAction, read, server, trigger};
+use crate::test_support::{ServerAction, build, read, server, texts, trigger};
 
 #[tokio::test]
 async fn reads_value() {
@@ -32,4 +32,21 @@ async fn unreachable_server_is_an_error() {
         ("targetValue", "1"),
     ];
     assert!(read(&trigger("opensearch", &pairs)).await.unwrap_err().message.contains("refused"));
+}
+
+#[test]
+fn certificates_are_read_from_both_sources() {
+    let pairs = [
+        ("addresses", "https://127.0.0.1:1"),
+        ("index", "a"),
+        ("query", "{}"),
+        ("valueLocation", "v"),
+        ("targetValue", "1"),
+    ];
+    let mut given = trigger("opensearch", &pairs);
+    given.auth = texts(&[("enableTLS", "true"), ("clientCert", "c")]);
+    let error = build(&given).err().unwrap().message;
+    assert!(error.contains("both clientCert and clientKey must be provided"), "{error}");
+    given.metadata.insert("clientKey".to_owned(), "k".to_owned());
+    assert!(build(&given).is_ok());
 }

@@ -6,6 +6,7 @@ mod hostile;
 mod outbound;
 mod samples;
 mod secrets;
+mod sources;
 
 use std::collections::BTreeSet;
 
