@@ -16,6 +16,8 @@ const METRICS_REPORT: &str = "v1alpha1.metrics.plimsoll.dev";
 const OPERATOR_DECISIONS: &str = "v1alpha1.operator.plimsoll.dev";
 /// The API of KEDA's metrics.
 const EXTERNAL_METRICS: &str = "external.metrics.k8s.io";
+/// The variable with the namespace of the Secrets of ClusterTriggerAuthentications.
+const CLUSTER_OBJECTS: &str = "KEDA_CLUSTER_OBJECT_NAMESPACE";
 /// KEDA's definitions.
 const KEDA_DEFINITIONS: &str = "scaledobjects.keda.sh scaledjobs.keda.sh triggerauthentications.keda.sh \
      clustertriggerauthentications.keda.sh cloudeventsources.eventing.keda.sh clustercloudeventsources.eventing.keda.sh";
@@ -172,7 +174,16 @@ fn adapter(
 fn keda(state: &ClusterState, operator: &InstalledProgram, place: &Destination<'_>) -> Vec<PlanStep> {
     let mut values = ConvertedValues::default();
     keda_arguments(&mut values, "args", &operator.arguments);
-    keda_variables(&mut values, "env", &operator.env());
+    let variables = operator.env();
+    keda_variables(&mut values, "env", &variables);
+    // The Secrets of ClusterTriggerAuthentications stay where KEDA's operator reads them.
+    let is_given = |one: &Value| {
+        text(one, "/name") == CLUSTER_OBJECTS
+            && (one.get("valueFrom").is_some() || !text(one, "/value").is_empty())
+    };
+    if operator.namespace != place.namespace && !variables.iter().any(is_given) {
+        values.push("operator.env", json!({"name": CLUSTER_OBJECTS, "value": operator.namespace}));
+    }
     values.set("operator.enabled", json!(true));
     values.set("operator.apiService", json!(false));
     values.set("operator.webhook", json!({"enabled": false}));

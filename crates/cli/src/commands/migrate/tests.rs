@@ -332,6 +332,11 @@ fn plan_from_keda_never_deletes_its_definitions() {
     let text = page::plans(&all, false);
     assert!(text.contains("--zap-log-level=debug"), "{text}");
     assert!(text.contains("\nkubectl -n keda scale deployment keda-operator --replicas=0\n"), "{text}");
+    // The Secrets of ClusterTriggerAuthentications stay in KEDA's namespace.
+    assert!(
+        text.contains("name: KEDA_CLUSTER_OBJECT_NAMESPACE\n") && text.contains("value: keda\n"),
+        "{text}"
+    );
     assert!(!text.contains("\nhelm uninstall"), "{text}");
     let back = page::plans(&all, true);
     assert!(back.contains("\nkubectl -n keda scale deployment keda-operator --replicas=2\n"), "{back}");
