@@ -1,7 +1,7 @@
 //! splunk-observability: the value of a SignalFlow program of Splunk Observability Cloud.
 //!
-//! KEDA runs the program for the next `duration` seconds and waits for its points. Here it is run over the last `duration` seconds,
-//! so that a read takes no longer than a request.
+//! KEDA runs the program for the next `duration` seconds and waits for its points. Here it is run over the past, so that a read takes
+//! no longer than a request. The last points arrive late, so the `duration` seconds that count end with the latest point.
 
 mod query;
 #[cfg(test)]
@@ -11,6 +11,9 @@ use crate::prelude::*;
 
 /// Minimum timeout of a request: programs take longer than the usual requests.
 const MIN_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// How long after their time points may arrive.
+const MAX_POINT_DELAY: Duration = Duration::from_mins(1);
 
 /// How the points of the duration become one value.
 const AGGREGATORS: [&str; 6] = ["min", "max", "avg", "sum", "count", "latest"];
@@ -44,7 +47,7 @@ crate::parameters! {
         realm: String = "realm" in [Authentication], required;
         /// The SignalFlow program.
         query: String = "query" in [Metadata], required;
-        /// How many seconds back points count.
+        /// How many seconds back from the latest point points count.
         duration: isize = "duration" in [Metadata], required;
         /// Target value.
         target: f64 = "targetValue" in [Metadata], required;
@@ -87,13 +90,14 @@ impl HttpSource<Parameters> {
     async fn points(&self) -> Result<Vec<f64>, ScalerError> {
         let Parameters { access_token, realm, query, duration, .. } = &self.parameters;
         let stop = self.web.now().as_millisecond();
-        let start = stop.saturating_sub((*duration as i64).saturating_mul(1000));
+        let span = (*duration as i64).saturating_mul(1000);
+        let start = stop.saturating_sub(span).saturating_sub(MAX_POINT_DELAY.as_millis() as i64);
         let call =
             HttpCall::post(query::url(realm, start, stop), query.clone(), self.within.max(MIN_TIMEOUT))
                 .header("content-type", "text/plain")?
                 .header("x-sf-token", access_token.reveal())?;
         let (status, body) = send(&self.web, call).await?;
-        query::points(status, &body)
+        Ok(query::latest(&query::points(status, &body)?, span))
     }
 }
 

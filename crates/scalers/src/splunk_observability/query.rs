@@ -15,8 +15,8 @@ pub(super) fn url(realm: &str, start: i64, stop: i64) -> String {
     )
 }
 
-/// The values of all points in a stream, in their order.
-pub(super) fn points(status: u16, body: &[u8]) -> Result<Vec<f64>, ScalerError> {
+/// The times (milliseconds of Unix time) and values of all points in a stream, in their order.
+pub(super) fn points(status: u16, body: &[u8]) -> Result<Vec<(i64, f64)>, ScalerError> {
     if status != 200 {
         bail!("Splunk Observability Cloud returned {status}: {}", error_field(body, "/message"));
     }
@@ -65,8 +65,18 @@ fn event(message: &str) -> Option<(String, String)> {
     Some((name, data.join("\n")))
 }
 
-/// The values of a data message; a series without a point at this time has none.
-fn values(message: &Value) -> Result<Vec<f64>, ScalerError> {
+/// The values of the points in the last `span` milliseconds, up to the latest point.
+pub(super) fn latest(points: &[(i64, f64)], span: i64) -> Vec<f64> {
+    let end = points.iter().map(|(time, _)| *time).max().unwrap_or_default();
+    points.iter().filter(|(time, _)| end.saturating_sub(*time) < span).map(|(_, value)| *value).collect()
+}
+
+/// The time and the values of a data message; a series without a point at this time has none.
+fn values(message: &Value) -> Result<Vec<(i64, f64)>, ScalerError> {
+    let time = message.get("logicalTimestampMs");
+    let Some(time) = time.and_then(Value::as_i64) else {
+        bail!("the time of a message is {} instead of a whole number", kind(time));
+    };
     let found = message.get("data");
     let Some(data) = found.and_then(Value::as_array) else {
         bail!("the data of a message are {} instead of a list", kind(found));
@@ -75,7 +85,7 @@ fn values(message: &Value) -> Result<Vec<f64>, ScalerError> {
     for point in data {
         match point.get("value") {
             Some(Value::Null) => {}
-            Some(Value::Number(number)) => values.extend(number.as_f64()),
+            Some(Value::Number(number)) => values.extend(number.as_f64().map(|value| (time, value))),
             other => bail!("the value of a point is {} instead of a number", kind(other)),
         }
     }

@@ -47,7 +47,7 @@ async fn reads_the_points_of_the_duration() {
                 .and_then(|rest| rest.strip_suffix("&immediate=true"))
                 .unwrap();
             let (start, stop) = span.split_once("&stop=").unwrap();
-            assert_eq!(stop.parse::<i64>().unwrap() - start.parse::<i64>().unwrap(), 10_000);
+            assert_eq!(stop.parse::<i64>().unwrap() - start.parse::<i64>().unwrap(), 70_000);
             assert_eq!(call.headers.get("x-sf-token").unwrap(), "hunter2");
             assert_eq!(call.headers.get("content-type").unwrap(), "text/plain");
             assert_eq!(&*call.body, b"data('x').publish()");
@@ -69,15 +69,24 @@ async fn reads_the_points_of_the_duration() {
 
 #[test]
 fn streams_without_an_end_or_a_number_are_errors() {
-    assert_eq!(query::points(200, STREAM.as_bytes()), Ok(vec![4.5, 1.0]));
+    assert_eq!(query::points(200, STREAM.as_bytes()), Ok(vec![(1, 4.5), (2, 1.0)]));
     let end = STREAM.find("event: control-message\ndata: {\"event\": \"END").unwrap();
     for (status, body, told) in [
         (200, &STREAM[..end], "the stream ended before the program did"),
         (200, "", "the stream ended before the program did"),
         (200, "<html>", "the stream ended before the program did"),
         (401, r#"{"message": "bad token"}"#, "returned 401: bad token"),
-        (200, "event: data\ndata: {\"data\": [{\"value\": \"5\"}]}\n\n", "a string instead of a number"),
-        (200, "event: data\ndata: {\"data\": {}}\n\n", "an object instead of a list"),
+        (
+            200,
+            "event: data\ndata: {\"logicalTimestampMs\": 1, \"data\": [{\"value\": \"5\"}]}\n\n",
+            "a string instead of a number",
+        ),
+        (
+            200,
+            "event: data\ndata: {\"logicalTimestampMs\": 1, \"data\": {}}\n\n",
+            "an object instead of a list",
+        ),
+        (200, "event: data\ndata: {\"data\": []}\n\n", "nothing instead of a whole number"),
         (
             200,
             "event: error\ndata: {\"errors\": [{\"code\": \"ANALYTICS_PROGRAM\"}]}\n\n",
@@ -106,4 +115,13 @@ fn aggregators() {
 fn realms_are_one_label() {
     assert!(query::url("us1", 1, 2).starts_with("https://stream.us1.signalfx.com/"));
     assert!(query::url("evil.example/", 1, 2).starts_with("https://stream.evilexample%2F.signalfx.com/"));
+}
+
+#[test]
+fn late_points_move_the_duration() {
+    let minute = [(0, 1.0), (45_000, 2.0), (50_000, 3.0), (50_000, 4.0)];
+    assert_eq!(query::latest(&minute, 10_000), [2.0, 3.0, 4.0]);
+    assert_eq!(query::latest(&minute, 5_000), [3.0, 4.0]);
+    assert_eq!(query::latest(&minute, i64::MAX), [1.0, 2.0, 3.0, 4.0]);
+    assert_eq!(query::latest(&[], 10_000), [] as [f64; 0]);
 }
