@@ -146,7 +146,7 @@ impl ScaledObjectMetrics {
         })?;
         let origin = self.origin(&query.namespace, &name, &query.metric);
         query.source.state(match &origin {
-            Some(origin) => format!("trigger {} of ScaledObject {name}", origin.type_),
+            Some(origin) => format!("trigger {} of ScaledObject {name}", origin.source()),
             None => format!("fallback of ScaledObject {name}"),
         });
         // KEDA states the time of the response, however old the sample is.

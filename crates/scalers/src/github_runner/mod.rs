@@ -7,6 +7,7 @@ mod tests;
 
 use futures::future::try_join_all;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use sources::http::{HttpError, HttpErrorCause};
 use tokio::sync::{Mutex, Semaphore};
 
 use app::App;
@@ -51,7 +52,7 @@ crate::parameters! {
         labels: Vec<String> = "labels" in [Metadata, Environment];
         /// Does not assume the labels `self-hosted`, `linux` and `x64`.
         no_default_labels: bool = "noDefaultLabels" in [Metadata, Environment], default "false";
-        /// Has no effect: responses are always shared for a few seconds.
+        /// Has no effect: responses with an `ETag` are always asked for conditionally.
         enable_etags: bool = "enableEtags" in [Metadata, Environment], default "false";
         /// Has no effect: failing sources are always polled less often.
         enable_backoff: bool = "enableBackoff" in [Metadata, Environment], default "false";
@@ -147,6 +148,12 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     let (requests, last_count) = (Semaphore::new(MAX_CONCURRENT_REQUESTS), std::sync::Mutex::default());
     let source = GitHub { parameters, labels, app, within, web, requests, last_count };
     SingleMetricScaler::build(spec, activation, source)
+}
+
+/// Whether GitHub limits our rate, or did so before and is not asked meanwhile.
+fn is_limited(error: &ScalerError) -> bool {
+    let is_paused = |error: &HttpError| matches!(error.cause, HttpErrorCause::RateLimited { .. });
+    error.cause::<RateLimited>().is_some() || error.cause().is_some_and(is_paused)
 }
 
 impl GitHub {
@@ -245,7 +252,7 @@ impl ValueSource for GitHub {
                     Ok(count as f64)
                 }
                 // Like KEDA: the last count stands until GitHub answers again.
-                Err(error) if error.cause::<RateLimited>().is_some() => {
+                Err(error) if is_limited(&error) => {
                     (*locked(&self.last_count)).map(|count| count as f64).ok_or(error)
                 }
                 Err(error) => Err(error),

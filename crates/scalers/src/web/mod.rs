@@ -2,7 +2,11 @@
 //!
 //! ```text
 //! call       an HTTP request
+//! outgoing   a request on its way
+//! quota      pauses that sources ask for (`Retry-After`, rate limits)
+//! etags      responses that a server can confirm
 //! request_log requests sent during a read, for exported metrics
+//! progress   deadline of a read that sends many requests
 //! max_age    maximum age of shared responses
 //! escape     escapes of URLs
 //! settings   HTTP settings of the process
@@ -10,7 +14,11 @@
 
 mod call;
 mod escape;
+mod etags;
 mod max_age;
+mod outgoing;
+mod progress;
+mod quota;
 mod request_log;
 mod settings;
 #[cfg(test)]
@@ -28,13 +36,18 @@ use futures::future::{BoxFuture, Shared, WeakShared};
 use http::{HeaderMap, StatusCode};
 use jiff::Timestamp;
 use sources::http::{ByteBudget, Endpoint, HttpClient, HttpError, HttpRequest, HttpResponse};
+use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::off_thread;
 pub use call::HttpCall;
 pub use escape::{escaped, path_escaped, unescaped};
+use etags::Etags;
 pub use max_age::with_max_age;
 pub(crate) use max_age::{allowed as allowed_age, used as response_used};
+use outgoing::OutgoingRequest;
+pub use progress::with_request_deadline;
+use quota::Quotas;
 pub(crate) use request_log::last_status;
 pub use request_log::{RequestLog, SentRequest, count_empty_response, with_request_log};
 pub use settings::HttpSettings;
@@ -43,6 +56,8 @@ pub use settings::HttpSettings;
 const MAX_SHARED_RESPONSE_BYTES: usize = 64 << 10;
 /// Maximum size of all responses under way together, in bytes; the first 64 KiB of each response do not count.
 const MAX_RESPONSE_BYTES_UNDER_WAY: usize = 64 << 20;
+/// Maximum number of requests under way to one server with the same credentials, and so of connections.
+const MAX_REQUESTS_PER_SERVER: usize = 64;
 /// Connections to a server are dropped after this time without requests.
 const CLIENT_IDLE_TIMEOUT: Duration = Duration::from_mins(10);
 
@@ -60,6 +75,8 @@ pub struct SharedHttpClient {
     settings: HttpSettings,
     clients: Mutex<Clients>,
     shared_requests: Arc<Mutex<SharedRequests>>,
+    quotas: Arc<Mutex<Quotas>>,
+    etags: Arc<Mutex<Etags>>,
     /// Answers instead of servers, for fuzzing.
     canned: Option<Box<CannedAnswer>>,
 }
@@ -77,6 +94,7 @@ struct EndpointClient {
     client: HttpClient,
     /// Unique number of this server, TLS settings and credentials.
     number: u64,
+    permits: Arc<Semaphore>,
     used: Instant,
 }
 
@@ -113,7 +131,14 @@ struct RecentResponse {
 impl SharedHttpClient {
     /// Creates a client without connections.
     pub fn new(settings: HttpSettings) -> Self {
-        Self { settings, clients: Mutex::default(), shared_requests: Arc::default(), canned: None }
+        Self {
+            settings,
+            clients: Mutex::default(),
+            shared_requests: Arc::default(),
+            quotas: Arc::default(),
+            etags: Arc::default(),
+            canned: None,
+        }
     }
 
     /// A client whose requests are answered by a function and never sent.
@@ -134,11 +159,15 @@ impl SharedHttpClient {
 
     /// Sends a request. Callers that send the same (`GET`, server, credentials, path, headers) concurrently, or within the time of
     /// [`with_max_age`] or else [`HttpSettings::fresh`], share one response (later callers get it without headers);
-    /// errors are shared only by concurrent callers.
+    /// errors are shared only by concurrent callers. A source that asked for a pause is not asked: the request fails with
+    /// [`HttpErrorCause::RateLimited`](sources::http::HttpErrorCause::RateLimited).
     pub async fn ask(&self, call: HttpCall) -> HttpResult {
         off_thread::send_from_task().await;
         let answer = self.answer(call).await;
         request_log::answered(&answer);
+        if answer.is_ok() {
+            progress::responded();
+        }
         off_thread::decode_elsewhere(answer.as_ref().map_or(0, |answer| answer.body.len())).await;
         answer
     }
@@ -150,21 +179,35 @@ impl SharedHttpClient {
         let (endpoint, path) = call.source(&self.settings);
         let shared = call.is_shared();
         let HttpCall { method, headers, body, within, at_most, same_as, own_address, .. } = call;
-        let (number, client) = self.client((endpoint, own_address))?;
-        let key = shared.then(|| {
-            let same = same_as.as_deref().unwrap_or(&path);
+        let names_caller = quota::names_caller(&endpoint, &headers);
+        let (number, permits, client) = self.client((endpoint, own_address))?;
+        let (key, caller) = {
             let values = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
-            locked(&self.shared_requests).key(&(number, same, values.collect::<Vec<_>>(), within))
-        });
+            let values: Vec<_> = values.collect();
+            let requests = locked(&self.shared_requests);
+            let same = same_as.as_deref().unwrap_or(&path);
+            let key = shared.then(|| requests.key(&(number, same, &values, within)));
+            (key, requests.key(&(number, (!names_caller).then_some(same), &values)))
+        };
         let ask = HttpRequest::new(method, path).headers(headers).body(body).timeout(within);
-        let ask = ask.max_bytes(at_most).budget(RESPONSES_UNDER_WAY.clone());
+        let outgoing = OutgoingRequest {
+            client,
+            ask: ask.max_bytes(at_most).budget(RESPONSES_UNDER_WAY.clone()),
+            permits,
+            quotas: Arc::clone(&self.quotas),
+            caller,
+            etags: Arc::clone(&self.etags),
+            // A response to another URL is no response to this one.
+            response: key.filter(|_| same_as.is_none()),
+            clock: self.settings.clock,
+        };
         let Some(key) = key else {
             // In a box, because it is much larger than the rest of the future.
-            let answer = Box::pin(request_log::recorded(client.send(ask))).await;
+            let answer = Box::pin(outgoing.send()).await;
             max_age::used(Instant::now());
             return answer;
         };
-        let (answer, at) = match self.join(key, client, ask) {
+        let (answer, at) = match self.join(key, outgoing) {
             Ok(RecentResponse { at, status, body }) => {
                 (Ok(HttpResponse { status, headers: HeaderMap::new(), body }), at)
             }
@@ -175,12 +218,7 @@ impl SharedHttpClient {
     }
 
     /// The recent response, or the future of the one in flight.
-    fn join(
-        &self,
-        key: RequestKey,
-        client: HttpClient,
-        ask: HttpRequest,
-    ) -> Result<RecentResponse, SharedResponse> {
+    fn join(&self, key: RequestKey, outgoing: OutgoingRequest) -> Result<RecentResponse, SharedResponse> {
         let fresh = max_age::allowed().unwrap_or(self.settings.fresh);
         let mut shared_requests = locked(&self.shared_requests);
         let now = Instant::now();
@@ -198,7 +236,7 @@ impl SharedHttpClient {
         shared_requests.sweep(now, fresh);
         let all = Arc::clone(&self.shared_requests);
         let shared: Pin<Box<dyn Future<Output = (HttpResult, Instant)> + Send>> = Box::pin(async move {
-            let answer = request_log::recorded(client.send(ask)).await;
+            let answer = outgoing.send().await;
             let at = Instant::now();
             let mut all = locked(&all);
             match &answer {
@@ -223,12 +261,12 @@ impl SharedHttpClient {
         Err(shared)
     }
 
-    fn client(&self, server: (Endpoint, bool)) -> Result<(u64, HttpClient), HttpError> {
+    fn client(&self, server: (Endpoint, bool)) -> Result<(u64, Arc<Semaphore>, HttpClient), HttpError> {
         let now = Instant::now();
         let mut clients = locked(&self.clients);
         if let Some(known) = clients.by_endpoint.get_mut(&server) {
             known.used = now;
-            return Ok((known.number, known.client.clone()));
+            return Ok((known.number, Arc::clone(&known.permits), known.client.clone()));
         }
         clients.by_endpoint.retain(|_, known| now.duration_since(known.used) < CLIENT_IDLE_TIMEOUT);
         let (endpoint, own_address) = server.clone();
@@ -239,8 +277,11 @@ impl SharedHttpClient {
         };
         clients.made += 1;
         let number = clients.made;
-        clients.by_endpoint.insert(server, EndpointClient { client: client.clone(), number, used: now });
-        Ok((number, client))
+        let permits = Arc::new(Semaphore::new(MAX_REQUESTS_PER_SERVER));
+        let known =
+            EndpointClient { client: client.clone(), number, permits: Arc::clone(&permits), used: now };
+        clients.by_endpoint.insert(server, known);
+        Ok((number, permits, client))
     }
 }
 

@@ -236,3 +236,101 @@ async fn failed_read_keeps_the_status_of_the_last_response() {
     let error = crate::ScalerError::new("no request").with_last_status();
     assert!(error.cause::<crate::HttpStatusError>().is_none());
 }
+
+/// A client whose wall clock stands still and that shares no responses.
+fn asking() -> SharedHttpClient {
+    let clock = || Timestamp::from_second(1_800_000_000).unwrap();
+    SharedHttpClient::new(HttpSettings { fresh: Duration::ZERO, clock, ..HttpSettings::allowing_loopback() })
+}
+
+/// Lets time pass that nothing waits for.
+async fn pass(time: Duration) {
+    tokio::time::pause();
+    tokio::time::advance(time).await;
+    tokio::time::resume();
+}
+
+#[tokio::test]
+async fn source_is_not_asked_during_the_pause_that_it_asked_for() {
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&count);
+    let url = crate::test_support::server(move |head| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        if head.contains("Bearer busy") {
+            let head = "HTTP/1.1 429 X\r\nretry-after: 30\r\ncontent-length: 0\r\n\r\n";
+            return crate::test_support::ServerAction::Raw(head.as_bytes().to_vec());
+        }
+        crate::test_support::ServerAction::Answer(200, "1".to_owned())
+    })
+    .await;
+    let web = asking();
+    let ask = async |token: &str, path: &str| {
+        let call = HttpCall::get(format!("{url}{path}"), SECOND * 10);
+        web.ask(call.header("authorization", &format!("Bearer {token}")).unwrap()).await
+    };
+    let text = "asked again at 2027-01-15T08:00:30Z because the source limits requests (Retry-After)";
+    // The request that meets the limit, one to another path, and one that is not shared.
+    for path in ["/a", "/b", "/a"] {
+        let error = ask("busy", path).await.unwrap_err();
+        assert_eq!(error.to_string(), format!("{url}: {text}"));
+    }
+    let call = HttpCall::post(&url, "x", SECOND * 10).header("authorization", "Bearer busy").unwrap();
+    assert!(web.ask(call).await.is_err());
+    assert_eq!(count.load(Ordering::SeqCst), 1);
+    // The limit is of the credentials.
+    assert_eq!(ask("other", "/a").await.unwrap().status, 200);
+    assert_eq!(count.load(Ordering::SeqCst), 2);
+    pass(SECOND * 31).await;
+    assert!(ask("busy", "/a").await.is_err());
+    assert_eq!(count.load(Ordering::SeqCst), 3, "it was asked again");
+}
+
+#[tokio::test]
+async fn without_credentials_a_limit_is_of_the_url() {
+    let url = crate::test_support::server(|head| {
+        let status = if head.starts_with("GET /?key=busy") { 429 } else { 200 };
+        let head = format!("HTTP/1.1 {status} X\r\nretry-after: 30\r\ncontent-length: 0\r\n\r\n");
+        crate::test_support::ServerAction::Raw(head.into_bytes())
+    })
+    .await;
+    let web = asking();
+    let ask = async |key: &str| web.ask(HttpCall::get(format!("{url}/?key={key}"), SECOND * 10)).await;
+    assert!(ask("busy").await.is_err());
+    assert_eq!(ask("other").await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn known_responses_are_confirmed_by_their_tag() {
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&count);
+    let url = crate::test_support::server(move |head| {
+        let head = head.to_lowercase();
+        let answer = if head.contains("if-none-match: \"v1\"") {
+            counted.fetch_add(1, Ordering::SeqCst);
+            "HTTP/1.1 304 X\r\netag: \"v1\"\r\n\r\n"
+        } else {
+            "HTTP/1.1 200 X\r\netag: \"v1\"\r\ncontent-length: 4\r\n\r\nfive"
+        };
+        crate::test_support::ServerAction::Raw(answer.as_bytes().to_vec())
+    })
+    .await;
+    let web = asking();
+    let ask = async |token: &str| {
+        let call = HttpCall::get(&url, SECOND * 10);
+        let answer = web.ask(call.header("authorization", token).unwrap()).await.unwrap();
+        (answer.status.as_u16(), answer.body)
+    };
+    for confirmed in 0..3 {
+        assert_eq!(ask("a").await, (200, Bytes::from_static(b"five")));
+        assert_eq!(count.load(Ordering::SeqCst), confirmed);
+    }
+    // Others get their own response.
+    assert_eq!(ask("b").await.0, 200);
+    assert_eq!(count.load(Ordering::SeqCst), 2);
+    // A response to another time is not confirmed.
+    for _ in 0..2 {
+        let call = HttpCall::get(&url, SECOND * 10).same_as("the same");
+        assert_eq!(web.ask(call).await.unwrap().status, 200);
+    }
+    assert_eq!(count.load(Ordering::SeqCst), 2);
+}

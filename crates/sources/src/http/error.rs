@@ -63,6 +63,14 @@ pub enum HttpErrorCause {
     /// The connection was closed before the response was complete.
     #[error("connection broke off: {0}")]
     ConnectionLost(String),
+    /// The server asked for a pause, so that nothing was sent, or nothing but the request that it refused.
+    #[error("asked again at {until} because the source limits requests ({header})")]
+    RateLimited {
+        /// When the server is asked again.
+        until: jiff::Timestamp,
+        /// The header of the response that says so.
+        header: &'static str,
+    },
     /// A certificate, key or token file cannot be used.
     #[error("{path}: {reason}")]
     File {
@@ -107,6 +115,7 @@ impl HttpErrorCause {
             Self::TooLarge(_) => "ask for less, or raise the limit",
             Self::Redirected(_) => "write the address where it leads into the configuration",
             Self::ConnectionLost(_) => "check whether the server or a proxy before it was restarted",
+            Self::RateLimited { .. } => "ask less often, or let the source allow more",
             Self::File { .. } => "check that the file exists, can be read and is what it should be",
             Self::Url { .. } => "write a URL such as http://prometheus.monitoring.svc:9090",
             Self::Invalid(_) => "check the headers that are configured",

@@ -207,7 +207,7 @@ fn of_trigger(
     }
     let MetricSource::External(id) = &metric.source else { return from };
     let Some(origin) = entry.scalers().and_then(|scalers| scalers.origin(&id.name)) else { return from };
-    from.source = Some(origin.type_.into());
+    from.source = Some(origin.source().into());
     if origin.is_shared {
         from.response = ResponseSharing::Cached;
     }

@@ -9,13 +9,13 @@ use api::keda::Trigger;
 use api::map::StringMap;
 use api::time::parse_go_duration;
 use keda::OperationError;
-use keda::activity::{MetricSample, MetricValue, Reading};
+use keda::activity::{MetricSample, Reading};
 use keda::environment::SourceRef;
 use scalers::Scaler;
-use scalers::off_thread;
 use scalers::web::{RequestLog, with_max_age, with_request_log};
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
+use super::ask::{MAX_QUERY_DEADLINE, reading_of, specs_of};
 use super::builder::{BuiltScaler, ScalerBuilder};
 use super::error::{SampleError, ScalerBuildError};
 use super::metrics::Metrics;
@@ -31,8 +31,6 @@ const MIN_REBUILD_DELAY: Duration = Duration::from_secs(1);
 const MAX_REBUILD_DELAY: Duration = Duration::from_secs(30);
 /// A query may take this much longer than the trigger's own `timeout`, so that the source reports its own error.
 const TIMEOUT_MARGIN: Duration = Duration::from_secs(1);
-/// Upper bound of a query's deadline, whatever the trigger's `timeout` is.
-const MAX_QUERY_DEADLINE: Duration = Duration::from_mins(2);
 /// Metrics of one trigger that are queried.
 const MAX_METRICS_PER_TRIGGER: usize = 64;
 
@@ -141,6 +139,7 @@ impl CachedScaler {
             age: kept.at.elapsed(),
             latency: kept.latency,
             is_shared: kept.is_shared,
+            limit: kept.limit.clone(),
         })
     }
 
@@ -301,6 +300,13 @@ impl CachedScaler {
             metric: name,
         };
         builder.durations.observe(purpose, &log);
+        // In KEDA a source that limits requests fails.
+        let refused = reading.as_ref().err().filter(|_| !builder.backends.compat.is_strict());
+        let stale = refused.and_then(|error| self.state().samples.stale(name, error));
+        if let Some(stale) = stale {
+            self.state().count(&log);
+            return sample(Ok(stale), true);
+        }
         let kept = CachedSample::new(reading.clone(), began, since);
         let mut state = self.state();
         if reading.is_err() {
@@ -416,28 +422,6 @@ impl ScalerState {
         self.rebuild_after = Some(Instant::now() + pause);
         self.failures = self.failures.saturating_add(1);
     }
-}
-
-/// The metrics of a scaler, at least one.
-async fn specs_of(scaler: &Arc<dyn Scaler>, deadline: Duration) -> Result<Vec<MetricSpec>, SampleError> {
-    let asked = Arc::clone(scaler);
-    let listing = off_thread::run(async move { asked.specs().await });
-    let listed = timeout(deadline, listing).await.map_err(|_| SampleError::TimedOut(deadline))?;
-    let specs = listed.map_err(SampleError::Source)?;
-    if specs.is_empty() { Err(SampleError::NoMetrics) } else { Ok(specs) }
-}
-
-async fn reading_of(
-    scaler: &Arc<dyn Scaler>,
-    name: &str,
-    deadline: Duration,
-) -> Result<Reading, SampleError> {
-    let (asked, asked_name) = (Arc::clone(scaler), name.to_owned());
-    let reading = off_thread::run(async move { asked.read(&asked_name).await });
-    let read = timeout(deadline, reading).await.map_err(|_| SampleError::TimedOut(deadline))?;
-    let read = read.map_err(|error| SampleError::Source(error.with_last_status()))?;
-    let value = |value: scalers::MetricValue| MetricValue { name: value.name, value: value.value };
-    Ok(Reading { values: read.values.into_iter().map(value).collect(), active: read.active })
 }
 
 /// Name and target of an external metric.

@@ -6,6 +6,7 @@ use std::time::Duration;
 use cluster::request::ApiError;
 use keda::executor::TARGET_NOT_RESOLVED;
 use scalers::ScalerError;
+use sources::http::{HttpError, HttpErrorCause};
 
 use crate::operator::auth::AuthError;
 
@@ -44,4 +45,13 @@ pub(crate) enum SampleError {
     /// The deadline passed.
     #[error("no answer within {} s", .0.as_secs_f64())]
     TimedOut(Duration),
+}
+
+impl SampleError {
+    /// When the source is asked again, if it limits requests.
+    pub(crate) fn limit(&self) -> Option<String> {
+        let Self::Source(error) = self else { return None };
+        let cause = &error.cause::<HttpError>()?.cause;
+        matches!(cause, HttpErrorCause::RateLimited { .. }).then(|| cause.to_string())
+    }
 }

@@ -1,6 +1,7 @@
 //! The scalers of each object, and their last samples.
 //!
 //! ```text
+//! ask            asks a scaler, within a deadline
 //! builder        from a trigger to a scaler: credentials, environment          needs a client
 //! cached_scaler  one scaler with its samples; rebuilds it when it fails
 //! error          why a trigger has no scaler or no sample
@@ -9,6 +10,7 @@
 //! push           triggers that report activity themselves
 //! ```
 
+mod ask;
 mod builder;
 mod cached_scaler;
 mod error;

@@ -8,6 +8,10 @@ use tokio::time::Instant;
 
 use super::error::SampleError;
 
+/// How old a sample may be that is used again because its source limits requests. Most limits are per minute; a source that limits
+/// requests for longer fails, so that its fallback applies.
+const MAX_STALE_AGE: Duration = Duration::from_mins(2);
+
 /// The last sample of a metric.
 #[derive(Clone, Debug)]
 pub(crate) struct CachedSample {
@@ -18,6 +22,8 @@ pub(crate) struct CachedSample {
     pub(crate) latency: Duration,
     /// Whether the response of an earlier query was used.
     pub(crate) is_shared: bool,
+    /// Why its source was not asked again since, and when it is.
+    pub(crate) limit: Option<Box<str>>,
 }
 
 impl CachedSample {
@@ -29,6 +35,7 @@ impl CachedSample {
             reading,
             latency: now - began,
             is_shared: since.is_some_and(|since| since < began),
+            limit: None,
         }
     }
 }
@@ -44,6 +51,18 @@ pub(crate) struct SampleOrigin {
     pub(crate) latency: Duration,
     /// Whether the response of an earlier query was used.
     pub(crate) is_shared: bool,
+    /// Why its source was not asked again since, and when it is.
+    pub(crate) limit: Option<Box<str>>,
+}
+
+impl SampleOrigin {
+    /// The type of the trigger, and whether its source is not asked now.
+    pub(crate) fn source(&self) -> String {
+        match &self.limit {
+            Some(limit) => format!("{}, {limit}", self.type_),
+            None => self.type_.clone(),
+        }
+    }
 }
 
 /// The last samples, by metric.
@@ -60,6 +79,15 @@ impl Samples {
         let wanted = |name: &str| metric.is_none_or(|metric| metric.eq_ignore_ascii_case(name));
         let good = self.0.iter().filter(|(name, kept)| wanted(name) && kept.reading.is_ok());
         good.map(|(_, kept)| kept).min_by_key(|kept| kept.at)
+    }
+
+    /// The last sample of a metric, if its source limits requests and the sample is not too old.
+    pub(super) fn stale(&mut self, metric: &str, error: &SampleError) -> Option<Reading> {
+        let limit = error.limit()?;
+        let (_, kept) = self.0.iter_mut().find(|(name, _)| **name == *metric)?;
+        let reading = kept.reading.as_ref().ok().filter(|_| kept.at.elapsed() < MAX_STALE_AGE)?.clone();
+        kept.limit = Some(limit.into());
+        Some(reading)
     }
 
     pub(super) fn insert(&mut self, metric: &str, kept: CachedSample) {
@@ -80,5 +108,36 @@ impl Samples {
     /// All samples, sorted by metric.
     pub(super) fn all(&self) -> BTreeMap<String, CachedSample> {
         self.0.iter().map(|(name, kept)| (name.to_string(), kept.clone())).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+    use scalers::ScalerError;
+    use sources::http::{HttpError, HttpErrorCause};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn last_sample_stands_for_a_while_if_the_source_limits_requests() {
+        let cause = HttpErrorCause::RateLimited { until: Timestamp::UNIX_EPOCH, header: "Retry-After" };
+        let limited = HttpError { server: "https://source".to_owned(), cause };
+        let limited = SampleError::Source(ScalerError::from(limited).inside("a trigger"));
+        let failed = SampleError::Source(ScalerError::new("broken"));
+        let now = Instant::now();
+        let mut samples = Samples::default();
+        assert!(samples.stale("m", &limited).is_none(), "there is no sample, and missing data is not zero");
+        let good = Reading { values: Vec::new(), active: true };
+        samples.insert("m", CachedSample::new(Ok(good.clone()), now, None));
+        assert!(samples.stale("m", &failed).is_none());
+        assert_eq!(samples.stale("m", &limited), Some(good));
+        let limit = samples.get("m").and_then(|kept| kept.limit.as_deref());
+        let text = "asked again at 1970-01-01T00:00:00Z because the source limits requests (Retry-After)";
+        assert_eq!(limit, Some(text));
+        tokio::time::advance(MAX_STALE_AGE).await;
+        assert!(samples.stale("m", &limited).is_none(), "it is too old");
+        samples.insert("m", CachedSample::new(Err(limited.clone()), now, None));
+        assert!(samples.stale("m", &limited).is_none(), "a failure is no sample");
     }
 }

@@ -1,0 +1,67 @@
+//! A request on its way: bounded in number, not sent while its source asks for a pause, and conditional if its response is known.
+
+use std::sync::{Arc, Mutex};
+
+use http::StatusCode;
+use http::header::IF_NONE_MATCH;
+use sources::http::{HttpClient, HttpError, HttpErrorCause, HttpRequest, HttpResponse};
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+
+use super::etags::Etags;
+use super::quota::{self, Quotas};
+use super::{HttpResult, RequestKey, locked, request_log};
+use crate::clock::Clock;
+
+/// A request that is to be sent. Its timeout begins when it is sent: requests of one trigger do not share a deadline.
+pub(super) struct OutgoingRequest {
+    pub(super) client: HttpClient,
+    pub(super) ask: HttpRequest,
+    /// Bounds the requests to one server under way.
+    pub(super) permits: Arc<Semaphore>,
+    pub(super) quotas: Arc<Mutex<Quotas>>,
+    /// Who asks whom.
+    pub(super) caller: RequestKey,
+    pub(super) etags: Arc<Mutex<Etags>>,
+    /// Identifies the response; none if it cannot be used again.
+    pub(super) response: Option<RequestKey>,
+    pub(super) clock: Clock,
+}
+
+impl OutgoingRequest {
+    /// Sends the request, if its source may be asked now.
+    pub(super) async fn send(self) -> HttpResult {
+        let Self { client, ask, permits, quotas, caller, etags, response, clock } = self;
+        let limited = |cause: HttpErrorCause| HttpError { server: client.server().to_owned(), cause };
+        let refusal =
+            || locked(&quotas).refusal(caller, Instant::now()).map_or(Ok(()), |cause| Err(limited(cause)));
+        refusal()?;
+        // The semaphore is never closed.
+        let _permit = permits.acquire().await;
+        // Another request may have met the limit meanwhile.
+        refusal()?;
+        let known = response.and_then(|key| locked(&etags).get(key, Instant::now()));
+        let ask = match &known {
+            Some(known) => ask.header(IF_NONE_MATCH, known.etag.clone()),
+            None => ask,
+        };
+        let answer = request_log::recorded(client.send(ask)).await?;
+        let (now, wall) = (Instant::now(), clock());
+        if let Some(pause) = quota::pause(answer.status, &answer.headers, wall) {
+            let cause = locked(&quotas).note(caller, &pause, now, wall);
+            if quota::is_refusal(answer.status) {
+                return Err(limited(cause));
+            }
+        }
+        match (known, response) {
+            (Some(known), _) if answer.status == StatusCode::NOT_MODIFIED => {
+                Ok(HttpResponse { status: known.status, headers: answer.headers, body: known.body })
+            }
+            (_, Some(key)) => {
+                locked(&etags).keep(key, &answer, now);
+                Ok(answer)
+            }
+            _ => Ok(answer),
+        }
+    }
+}
