@@ -35,6 +35,7 @@ use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared, WeakShared};
 use http::{HeaderMap, StatusCode};
 use jiff::Timestamp;
+use sources::dial::Dialer;
 use sources::http::{ByteBudget, Endpoint, HttpClient, HttpError, HttpRequest, HttpResponse};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -270,11 +271,8 @@ impl SharedHttpClient {
         }
         clients.by_endpoint.retain(|_, known| now.duration_since(known.used) < CLIENT_IDLE_TIMEOUT);
         let (endpoint, own_address) = server.clone();
-        let client = if own_address {
-            HttpClient::new(endpoint)?
-        } else {
-            HttpClient::with_dialer(endpoint, self.settings.dialer.clone())?
-        };
+        let dialer = if own_address { Dialer::unrestricted() } else { self.settings.dialer.clone() };
+        let client = HttpClient::with_proxies(endpoint, dialer, &self.settings.proxies)?;
         clients.made += 1;
         let number = clients.made;
         let permits = Arc::new(Semaphore::new(MAX_REQUESTS_PER_SERVER));

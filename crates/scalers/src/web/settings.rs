@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::clock;
 use sources::dial::Dialer;
-use sources::http::Endpoint;
+use sources::http::{Endpoint, ProxyRules};
 
 /// HTTP settings of the process (docs/spec/keda.md 7.1, Appendix A).
 #[derive(Clone, Debug)]
@@ -21,6 +21,8 @@ pub struct HttpSettings {
     pub fresh: Duration,
     /// Opens the connections; the default refuses addresses that tenants must not choose.
     pub dialer: Dialer,
+    /// Which requests are sent through which proxy.
+    pub proxies: ProxyRules,
     /// The wall clock, for signatures, time ranges and schedules.
     pub clock: clock::Clock,
 }
@@ -34,6 +36,7 @@ impl Default for HttpSettings {
             authorities: Vec::new(),
             fresh: Duration::from_secs(5),
             dialer: Dialer::default(),
+            proxies: ProxyRules::default(),
             clock: clock::system,
         }
     }
@@ -45,7 +48,7 @@ impl HttpSettings {
         Self { dialer: Dialer::allowing_loopback(), ..Self::default() }
     }
 
-    /// Reads the environment variables `KEDA_HTTP_*`.
+    /// Reads the environment variables `KEDA_HTTP_*`, and those of proxies.
     pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Self {
         let default = Self::default();
         let timeout = match variable("KEDA_HTTP_DEFAULT_TIMEOUT").map(|text| text.trim().parse::<i64>()) {
@@ -59,6 +62,7 @@ impl HttpSettings {
         Self {
             timeout,
             keep_alive: !variable("KEDA_HTTP_DISABLE_KEEP_ALIVE").is_some_and(yes),
+            proxies: ProxyRules::from_environment(&variable),
             only_tls13: variable("KEDA_HTTP_MIN_TLS_VERSION").as_deref() == Some("TLS13"),
             ..default
         }

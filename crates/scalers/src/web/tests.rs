@@ -334,3 +334,22 @@ async fn known_responses_are_confirmed_by_their_tag() {
     }
     assert_eq!(count.load(Ordering::SeqCst), 2);
 }
+
+#[tokio::test]
+async fn requests_without_tls_are_forwarded_by_the_proxy() {
+    let url = crate::test_support::server(|head| {
+        crate::test_support::ServerAction::Answer(200, head.to_lowercase())
+    })
+    .await;
+    let proxy = url.replace("http://", "http://me:pw@");
+    let settings = HttpSettings::from_environment(|name| (name == "HTTP_PROXY").then(|| proxy.clone()));
+    let web = SharedHttpClient::new(HttpSettings { fresh: Duration::ZERO, ..settings });
+    // Nothing is sent to this address but to the proxy.
+    let answer = web.ask(HttpCall::get("http://10.9.8.7/x?q=1", SECOND * 10)).await.unwrap();
+    let head = String::from_utf8(answer.body.to_vec()).unwrap();
+    assert!(head.starts_with("get http://10.9.8.7/x?q=1 http/1.1"), "{head}");
+    assert!(head.contains("proxy-authorization: basic bwu6chc="), "{head}");
+    // Loopback is never proxied, and refused.
+    let error = web.ask(HttpCall::get(&url, SECOND * 10)).await.unwrap_err().to_string();
+    assert!(error.contains("not allowed"), "{error}");
+}

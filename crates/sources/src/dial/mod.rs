@@ -4,6 +4,7 @@
 //! policy     which resolved addresses are allowed
 //! connector  the system's resolver and sockets, replaceable in tests
 //! uri        connections of HTTP and gRPC clients
+//! proxy      connections through an HTTP proxy
 //! ```
 //!
 //! The decision is taken on the resolved address, and that very address is connected to: a name that resolves differently a
@@ -12,6 +13,7 @@
 
 mod connector;
 mod policy;
+mod proxy;
 #[cfg(test)]
 mod tests;
 mod uri;
@@ -28,7 +30,8 @@ use tokio::time::timeout;
 
 pub use connector::{ConnectFuture, Connector, SystemConnector};
 pub use policy::{AddressClass, Cidr, InvalidCidr, OutboundPolicy};
-pub use uri::UriConnector;
+pub use proxy::ProxyServer;
+pub use uri::{DialedStream, UriConnector};
 
 /// Time limit for connecting to one host, name resolution included.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -72,6 +75,9 @@ pub enum DialError {
     /// There was no connection in time.
     #[error("no connection within {0:?}")]
     TimedOut(Duration),
+    /// The proxy cannot be reached, or refuses.
+    #[error("{0}")]
+    Proxy(String),
     /// The text is not `host:port`.
     #[error("{0:?} is no address: write host:port")]
     Invalid(String),
@@ -85,6 +91,7 @@ impl From<DialError> for io::Error {
             DialError::Lookup(ref cause) => Self::new(cause.kind(), error),
             DialError::NotAllowed { .. } => Self::new(io::ErrorKind::PermissionDenied, error),
             DialError::TimedOut(_) => Self::new(io::ErrorKind::TimedOut, error),
+            DialError::Proxy(_) => Self::other(error),
             DialError::NoAddress(_) | DialError::Invalid(_) => Self::new(io::ErrorKind::InvalidInput, error),
         }
     }
@@ -117,6 +124,11 @@ impl Dialer {
     pub fn with_connector(policy: OutboundPolicy, connector: impl Connector + 'static) -> Self {
         let connector = Box::new(connector);
         Self(Arc::new(DialerInner { policy, connector, api_servers: RwLock::default() }))
+    }
+
+    /// Whether every address is allowed.
+    fn is_unrestricted(&self) -> bool {
+        self.0.policy == OutboundPolicy::unrestricted()
     }
 
     /// Sets the addresses of the Kubernetes API server, which are refused unless a range allows them.

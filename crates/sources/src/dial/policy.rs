@@ -60,7 +60,7 @@ impl Cidr {
         Self { address: IpAddr::V6(Ipv6Addr::LOCALHOST), prefix: 128 },
     ];
 
-    fn contains(&self, address: IpAddr) -> bool {
+    pub(crate) fn contains(&self, address: IpAddr) -> bool {
         match (self.address, address) {
             (IpAddr::V4(own), IpAddr::V4(other)) => {
                 let mask = u32::MAX.checked_shl(32 - u32::from(self.prefix)).unwrap_or(0);

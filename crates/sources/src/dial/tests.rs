@@ -1,5 +1,9 @@
 use std::sync::Mutex;
 
+use hyper_util::client::legacy::connect::Connection as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tower::Service as _;
+
 use super::*;
 
 /// Resolves names from a list and records the addresses that would be connected to; it never opens a socket.
@@ -168,4 +172,66 @@ fn dialers_are_equal_if_they_are_clones() {
     let dialer = Dialer::default();
     assert_eq!(dialer, dialer.clone());
     assert_ne!(dialer, Dialer::default());
+}
+
+/// A proxy that answers one request; its task returns the head of the request.
+async fn proxy(answer: &'static str) -> (ProxyServer, tokio::task::JoinHandle<String>) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let request = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(stream.read_u8().await.unwrap());
+        }
+        stream.write_all(answer.as_bytes()).await.unwrap();
+        String::from_utf8(head).unwrap()
+    });
+    let authorization = Some("Basic bWU6cHc=".to_owned());
+    (ProxyServer { host: "127.0.0.1".to_owned(), port, authorization }, request)
+}
+
+async fn connect_through(proxy: ProxyServer, url: &str) -> Result<DialedStream, DialError> {
+    let names = vec![("rebound.example", vec![ip("169.254.169.254")])];
+    let recording = RecordingConnector { names, ..RecordingConnector::default() };
+    let connected = Arc::clone(&recording.connected);
+    let dialer = Dialer::with_connector(OutboundPolicy::default(), recording);
+    let stream = UriConnector::through(dialer, Some(proxy)).call(url.parse().unwrap()).await;
+    assert!(connected.lock().unwrap().is_empty(), "no direct connection");
+    stream
+}
+
+#[tokio::test]
+async fn servers_with_tls_are_reached_through_a_tunnel() {
+    // The proxy on loopback is that of the administrator; only the proxy knows the name.
+    let (server, request) = proxy("HTTP/1.1 200 Connection established\r\n\r\n").await;
+    let stream = connect_through(server, "https://source.example/path").await.unwrap();
+    assert!(!stream.connected().is_proxied());
+    let head = "CONNECT source.example:443 HTTP/1.1\r\nHost: source.example:443\r\n\
+                Proxy-Authorization: Basic bWU6cHc=\r\n\r\n";
+    assert_eq!(request.await.unwrap(), head);
+    let (server, _) = proxy("HTTP/1.1 403 Forbidden\r\n\r\n").await;
+    let error = connect_through(server, "https://source.example").await.unwrap_err().to_string();
+    assert!(error.contains("opens no tunnel to source.example:443") && error.contains("403"), "{error}");
+    assert!(!error.contains("bWU6cHc"), "{error}");
+}
+
+#[tokio::test]
+async fn proxy_is_not_asked_for_addresses_that_are_refused() {
+    for url in ["https://rebound.example", "http://rebound.example", "http://100.100.100.200"] {
+        let (server, request) = proxy("").await;
+        let error = connect_through(server, url).await.unwrap_err();
+        assert!(matches!(error, DialError::NotAllowed { .. }), "{error}");
+        request.abort();
+    }
+    let (server, request) = proxy("").await;
+    let stream = connect_through(server, "http://10.9.8.7").await.unwrap();
+    assert!(stream.connected().is_proxied(), "requests name the server");
+    request.abort();
+    // A port on which nothing listens any more.
+    let (server, request) = proxy("").await;
+    request.abort();
+    assert!(request.await.unwrap_err().is_cancelled());
+    let error = connect_through(server, "http://10.9.8.7").await.unwrap_err().to_string();
+    assert!(error.contains("cannot be reached"), "{error}");
 }

@@ -1,42 +1,117 @@
 //! Connections of HTTP and gRPC clients.
 
+use std::io::{self, IoSlice};
+use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use futures::future::BoxFuture;
 use http::Uri;
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tower::Service;
 
+use super::proxy::ProxyServer;
 use super::{DialError, Dialer};
 
 /// Connects to the host of a URI; the client adds TLS.
 #[derive(Clone, Debug)]
-pub struct UriConnector(Dialer);
+pub struct UriConnector {
+    dialer: Dialer,
+    proxy: Option<ProxyServer>,
+}
+
+/// A connection to a server, or to a proxy that forwards requests without TLS.
+#[derive(Debug)]
+pub struct DialedStream {
+    stream: TokioIo<TcpStream>,
+    /// Whether requests name the server.
+    is_forwarded: bool,
+}
 
 impl UriConnector {
     /// A connector that uses this dialer.
     pub fn new(dialer: Dialer) -> Self {
-        Self(dialer)
+        Self { dialer, proxy: None }
+    }
+
+    /// A connector that connects through a proxy, if there is one.
+    pub fn through(dialer: Dialer, proxy: Option<ProxyServer>) -> Self {
+        Self { dialer, proxy }
     }
 }
 
 impl Service<Uri> for UriConnector {
-    type Response = TokioIo<TcpStream>;
+    type Response = DialedStream;
     type Error = DialError;
-    type Future = BoxFuture<'static, Result<TokioIo<TcpStream>, DialError>>;
+    type Future = BoxFuture<'static, Result<DialedStream, DialError>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), DialError>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, uri: Uri) -> Self::Future {
-        let dialer = self.0.clone();
+        let Self { dialer, proxy } = self.clone();
         Box::pin(async move {
             let is_tls = uri.scheme_str() == Some("https");
             let port = uri.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
             let host = uri.host().ok_or_else(|| DialError::Invalid(uri.to_string()))?;
-            dialer.connect(host, port).await.map(TokioIo::new)
+            let Some(proxy) = proxy else {
+                let stream = TokioIo::new(dialer.connect(host, port).await?);
+                return Ok(DialedStream { stream, is_forwarded: false });
+            };
+            let mut stream = proxy.connect(&dialer, host, port).await?;
+            if is_tls {
+                proxy.open_tunnel(&mut stream, host, port).await?;
+            }
+            Ok(DialedStream { stream: TokioIo::new(stream), is_forwarded: !is_tls })
         })
+    }
+}
+
+impl Connection for DialedStream {
+    fn connected(&self) -> Connected {
+        self.stream.connected().proxy(self.is_forwarded)
+    }
+}
+
+impl Read for DialedStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl Write for DialedStream {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
     }
 }

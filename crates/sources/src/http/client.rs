@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{AUTHORIZATION, LOCATION, USER_AGENT};
+use http::header::{AUTHORIZATION, LOCATION, PROXY_AUTHORIZATION, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, Uri};
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -18,8 +18,9 @@ use tokio::time::{Instant, timeout_at};
 use super::endpoint::{Auth, Endpoint, ParsedUrl, basic, without_user};
 use super::error::{HttpError, HttpErrorCause, classify};
 use super::message::{BodySource, HttpRequest, HttpResponse, StreamedResponse};
+use super::proxy::ProxyRules;
 use super::trust::{self, FileStamp};
-use crate::dial::{Dialer, UriConnector};
+use crate::dial::{Dialer, ProxyServer, UriConnector};
 use crate::lock::locked;
 
 /// Idle connections are closed after this time; shorter than the usual limit of servers.
@@ -38,6 +39,7 @@ pub struct HttpClient(Arc<HttpClientInner>);
 struct HttpClientInner {
     endpoint: Endpoint,
     dialer: Dialer,
+    proxy: Option<ProxyServer>,
     url: ParsedUrl,
     server: Arc<str>,
     fixed: HeaderMap,
@@ -62,6 +64,11 @@ impl HttpClient {
 
     /// Creates a client whose connections are made by this dialer: for addresses that a tenant has chosen.
     pub fn with_dialer(endpoint: Endpoint, dialer: Dialer) -> Result<Self, HttpError> {
+        Self::with_proxies(endpoint, dialer, &ProxyRules::default())
+    }
+
+    /// Creates a client that sends its requests through a proxy, if there is one for its server.
+    pub fn with_proxies(endpoint: Endpoint, dialer: Dialer, proxies: &ProxyRules) -> Result<Self, HttpError> {
         let url = ParsedUrl::parse(&endpoint.url).map_err(|cause| HttpError::new("", cause))?;
         let fail = |cause| HttpError::new(&url.server, cause);
         let mut fixed = HeaderMap::new();
@@ -81,12 +88,21 @@ impl HttpClient {
         if let Some(own) = own_header(&endpoint.auth, &url).map_err(fail)? {
             fixed.insert(AUTHORIZATION, own);
         }
+        let proxy = proxies.proxy_for(&url).map_err(fail)?;
+        // Requests with TLS are sent through a tunnel, whose own request has this header.
+        if let Some(authorization) =
+            proxy.as_ref().filter(|_| !url.tls).and_then(|p| p.authorization.as_ref())
+            && let Ok(mut value) = HeaderValue::try_from(authorization)
+        {
+            value.set_sensitive(true);
+            fixed.insert(PROXY_AUTHORIZATION, value);
+        }
         let stamps = trust::stamps(&endpoint);
-        let hyper = connections(&endpoint, &url, &dialer).map_err(fail)?;
+        let hyper = connections(&endpoint, &url, &dialer, proxy.as_ref()).map_err(fail)?;
         let server = Arc::from(&*url.server);
         let hyper = Mutex::new((hyper, stamps));
         let token = Mutex::new((None, None));
-        Ok(Self(Arc::new(HttpClientInner { endpoint, dialer, url, server, fixed, hyper, token })))
+        Ok(Self(Arc::new(HttpClientInner { endpoint, dialer, proxy, url, server, fixed, hyper, token })))
     }
 
     /// `https://host:port`, as shown in errors and metrics.
@@ -212,7 +228,7 @@ impl HttpClientInner {
             if stamps != cached.1 {
                 // Stored in any case, so that a broken file is logged once.
                 cached.1 = stamps;
-                match connections(&self.endpoint, &self.url, &self.dialer) {
+                match connections(&self.endpoint, &self.url, &self.dialer, self.proxy.as_ref()) {
                     Ok(hyper) => cached.0 = hyper,
                     Err(cause) => {
                         tracing::warn!(server = %self.server, %cause, "new certificates cannot be used; the old ones stay");
@@ -265,8 +281,13 @@ fn bearer(token: &[u8], origin: &dyn fmt::Display) -> Result<HeaderValue, HttpEr
     Ok(value)
 }
 
-fn connections(endpoint: &Endpoint, url: &ParsedUrl, dialer: &Dialer) -> Result<HyperClient, HttpErrorCause> {
-    let http = UriConnector::new(dialer.clone());
+fn connections(
+    endpoint: &Endpoint,
+    url: &ParsedUrl,
+    dialer: &Dialer,
+    proxy: Option<&ProxyServer>,
+) -> Result<HyperClient, HttpErrorCause> {
+    let http = UriConnector::through(dialer.clone(), proxy.cloned());
     let config = if url.tls { trust::config(endpoint)? } else { trust::unused()? };
     let mut https = HttpsConnectorBuilder::new().with_tls_config(config).https_or_http();
     if let Some(name) = &endpoint.server_name {

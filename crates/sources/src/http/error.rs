@@ -63,6 +63,9 @@ pub enum HttpErrorCause {
     /// The connection was closed before the response was complete.
     #[error("connection broke off: {0}")]
     ConnectionLost(String),
+    /// The proxy cannot be used or reached, or it refuses.
+    #[error("{0}")]
+    Proxy(String),
     /// The server asked for a pause, so that nothing was sent, or nothing but the request that it refused.
     #[error("asked again at {until} because the source limits requests ({header})")]
     RateLimited {
@@ -115,6 +118,7 @@ impl HttpErrorCause {
             Self::TooLarge(_) => "ask for less, or raise the limit",
             Self::Redirected(_) => "write the address where it leads into the configuration",
             Self::ConnectionLost(_) => "check whether the server or a proxy before it was restarted",
+            Self::Proxy(_) => "check HTTP_PROXY, HTTPS_PROXY and NO_PROXY, and what the proxy allows",
             Self::RateLimited { .. } => "ask less often, or let the source allow more",
             Self::File { .. } => "check that the file exists, can be read and is what it should be",
             Self::Url { .. } => "write a URL such as http://prometheus.monitoring.svc:9090",
@@ -170,6 +174,7 @@ pub(super) fn classify(error: &(dyn StdError + 'static)) -> HttpErrorCause {
             Some(refused @ DialError::NotAllowed { .. }) => {
                 return HttpErrorCause::NotAllowed(refused.to_string());
             }
+            Some(refused @ DialError::Proxy(_)) => return HttpErrorCause::Proxy(refused.to_string()),
             Some(DialError::TimedOut(time)) => return HttpErrorCause::TimedOut(*time),
             Some(unknown @ (DialError::NoAddress(_) | DialError::Lookup(_))) => {
                 return HttpErrorCause::UnknownHost(unknown.to_string());
