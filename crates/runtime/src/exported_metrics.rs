@@ -70,8 +70,7 @@ impl MetricsWriter {
         let mut count = 0;
         for (bound, up_to) in cumulative {
             count = up_to;
-            let bound = if bound.is_finite() { bound.to_string() } else { "+Inf".to_owned() };
-            self.line("_bucket", labels, Some(&bound), &up_to);
+            self.line("_bucket", labels, Some(&bound_text(bound)), &up_to);
         }
         self.line("_sum", labels, None, &sum);
         self.line("_count", labels, None, &count);
@@ -113,6 +112,21 @@ impl MetricsWriter {
             self.text.push('}');
         }
         let _ = writeln!(self.text, " {value}");
+    }
+}
+
+/// The value of the label `le`, written as Go writes it: small bounds have an exponent of two digits.
+fn bound_text(bound: f64) -> String {
+    if !bound.is_finite() {
+        return "+Inf".to_owned();
+    }
+    if bound == 0.0 || bound.abs() >= 1e-4 {
+        return bound.to_string();
+    }
+    let text = format!("{bound:e}");
+    match text.split_once("e-") {
+        Some((digits, exponent)) => format!("{digits}e-{exponent:0>2}"),
+        None => text,
     }
 }
 
@@ -166,6 +180,12 @@ mod tests {
             "# HELP a What a is.\n# TYPE a gauge\na 1\na{x=\"q\\\"\\\\\\n\",y=\"\"} 0.5\n# HELP h Times.\n# TYPE h histogram\n\
              h_bucket{n=\"m\",le=\"0.5\"} 1\nh_bucket{n=\"m\",le=\"+Inf\"} 3\nh_sum{n=\"m\"} 2.25\nh_count{n=\"m\"} 3\n"
         );
+    }
+
+    #[test]
+    fn bounds_are_written_as_in_go() {
+        let written = [1e-8, 2.5e-5, 1e-4, 0.001, 60.0, f64::INFINITY].map(bound_text);
+        assert_eq!(written, ["1e-08", "2.5e-05", "0.0001", "0.001", "60", "+Inf"]);
     }
 
     #[test]

@@ -52,7 +52,9 @@ impl BackgroundTasks {
             if !delay.is_zero() {
                 sleep(delay).await;
             }
+            let started = Instant::now();
             reconcile_authentication(&context, &name, change).await;
+            context.queue_metrics.authentication_reconciled(&name, started.elapsed());
         });
     }
 
@@ -95,6 +97,7 @@ impl BackgroundTasks {
                 scheduler.poll_by(&id, Instant::now() + retry_after);
             }
             BackgroundTask::Authentication(name, change) => {
+                self.context.queue_metrics.authentication_panicked(&name);
                 self.context.report_authentication_panic(&name, &message, retry_after);
                 self.start_authentication(name, change, retry_after);
             }

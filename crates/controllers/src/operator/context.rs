@@ -14,6 +14,7 @@ use super::event_recorder::OperatorEventRecorder;
 use super::id::{EventSubject, NamespacedName, ResourceId, ResourceKind};
 use super::leader_client::LeaderClient;
 use super::object_state::ObjectEntry;
+use super::queue_metrics::QueueMetrics;
 use super::raw_metrics::RawMetricsSubscribers;
 use super::scaled_resource::ScaledResource;
 use super::scalers_cache::{PushSender, ScalerBuilder, ScalersCache};
@@ -35,6 +36,7 @@ pub(crate) struct OperatorContext {
     pub(crate) push: PushSender,
     pub(crate) raw_metrics: RawMetricsSubscribers,
     pub(crate) counters: OperatorCounters,
+    pub(crate) queue_metrics: QueueMetrics,
     /// Decision records, for `plimsoll why`.
     pub(crate) records: Records,
     pub(crate) entries: Mutex<HashMap<ResourceId, Arc<ObjectEntry>>>,
@@ -73,6 +75,7 @@ impl OperatorContext {
     /// changed them meanwhile. Their history is kept: what was decided does not change.
     pub(crate) fn forget_all(&self) {
         self.entries().clear();
+        self.queue_metrics.forget_running();
     }
 
     /// The object as it was last seen.

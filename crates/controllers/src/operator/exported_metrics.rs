@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use api::keda::{COMPOSITE_METRIC, ConditionStatus, types};
+use tokio::time::Instant;
 
 use super::context::OperatorContext;
 use super::counters::code_label;
@@ -62,6 +63,7 @@ pub(crate) fn text(context: &OperatorContext, health: &OperatorHealth) -> String
     registered(context, &mut page);
     context.events.cloud_events.export(&mut page);
     context.records.export(&mut page);
+    context.queue_metrics.export(&mut page, Instant::now());
     health.watches.export(&mut page);
     health.panics.export(&mut page);
     let polls = context.counters.polls();

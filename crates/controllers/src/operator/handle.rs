@@ -31,6 +31,7 @@ use super::health::OperatorHealth;
 use super::id::{ResourceId, ResourceKind};
 use super::leader_client::LeaderClient;
 use super::operator_identity::IdentityUsers;
+use super::queue_metrics::QueueMetrics;
 use super::raw_metrics::{RawMetricsSubscriber, RawMetricsSubscribers};
 use super::run::Operator;
 use super::scalers_cache::{BuildScaler, PushSender, ScalerBuilder};
@@ -130,6 +131,7 @@ impl Operator {
             push: PushSender::new(push, health.panics.clone()),
             raw_metrics: RawMetricsSubscribers::default(),
             counters: OperatorCounters::default(),
+            queue_metrics: QueueMetrics::new(settings.concurrency),
             records: parts.records,
             entries: Mutex::default(),
         });

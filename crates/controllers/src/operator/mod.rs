@@ -25,7 +25,7 @@
 //! `external_metrics` and `raw_metrics` serve values, `admission` reviews writes and `admission_events` tells of them,
 //! `cluster_reader` reads counts, pods and endpoints, `rebuild` follows changed Secrets, `record` keeps decisions,
 //! `event_recorder` and `cloud_events` record events, `destination_status` writes whether they arrive,
-//! `counters` and `exported_metrics` feed Prometheus, `context`, `object_state` and `health`
+//! `counters`, `queue_metrics` and `exported_metrics` feed Prometheus, `context`, `object_state` and `health`
 //! hold what all share, `handle` builds it all.
 
 mod admission;
@@ -56,6 +56,7 @@ pub mod operator_identity;
 mod poll;
 pub mod poll_scheduler;
 mod process;
+mod queue_metrics;
 mod raw_metrics;
 mod rebuild;
 mod reconcile;

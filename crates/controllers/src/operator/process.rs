@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use super::context::OperatorContext;
 use super::decide::conditions::ReconcileOutcome;
 use super::id::{ResourceId, ResourceKind};
@@ -29,7 +31,7 @@ pub(crate) struct ProcessOutcome {
 
 /// Processes an object. `jobs_listed` says whether the jobs of ScaledJobs are in the store.
 pub(crate) async fn process(context: &OperatorContext, due: DueObject, jobs_listed: bool) -> ProcessOutcome {
-    let DueObject { id, poll_delay } = due;
+    let DueObject { id, poll_delay, .. } = due;
     let id = &id;
     if context.owner(id).is_none() {
         context.forget(id);
@@ -44,10 +46,13 @@ pub(crate) async fn process(context: &OperatorContext, due: DueObject, jobs_list
     let (mut retry_after, mut activated) = (None, false);
     let is_changed = !std::mem::replace(&mut entry.state().settled, true);
     if is_changed {
+        let started = Instant::now();
         let outcome = reconcile(context, id).await;
+        let failed = outcome == ReconcileOutcome::Failed;
+        context.queue_metrics.reconciled(id.kind, started.elapsed(), failed);
         let mut state = entry.state();
         state.reconciled = true;
-        if outcome == ReconcileOutcome::Failed {
+        if failed {
             state.failures = state.failures.saturating_add(1);
             state.settled = false;
             retry_after = Some(retry_delay(state.failures));

@@ -16,6 +16,7 @@ use super::id::{NamespacedName, ResourceId, ResourceKind};
 use super::object_state::ObjectEntry;
 use super::poll_scheduler::{ConcurrencyLimits, PollScheduler};
 use super::process::{ProcessOutcome, process};
+use super::queue_metrics::ProcessEnd;
 use super::scalers_cache::{PushNotification, PushReport};
 use super::store::{AuthenticationChange, StoreEvent, authentication_name};
 use super::watches::OperatorReflectors;
@@ -113,6 +114,7 @@ impl Operator {
         loop {
             let now = Instant::now();
             while let Some(due) = scheduler.next_due(now) {
+                context.queue_metrics.started(&due.id, now, due.queue_delay);
                 let (context, faults) = (context.clone(), self.health.faults.clone());
                 let (id, jobs_listed) = (due.id.clone(), self.jobs_listed);
                 running.start(id, async move {
@@ -136,6 +138,9 @@ impl Operator {
                 () = tokio::time::sleep_until(next.unwrap_or(now)), if next.is_some() => {}
                 _ = heartbeat.tick() => {
                     self.heartbeat();
+                    for kind in [ResourceKind::Object, ResourceKind::Job] {
+                        context.queue_metrics.set_depth(kind, scheduler.overdue(kind, now));
+                    }
                     let is_due = !check_interval.is_zero() && Instant::now() >= next_check;
                     if is_due && tasks.start_credential_check() {
                         next_check = Instant::now() + check_interval;
@@ -216,6 +221,12 @@ impl Operator {
         id: &ResourceId,
         result: ReconcileResult<ProcessOutcome>,
     ) {
+        let end = match &result {
+            ReconcileResult::Panicked { .. } => ProcessEnd::Panicked,
+            ReconcileResult::Finished(outcome) if outcome.retry_after.is_some() => ProcessEnd::Retried,
+            ReconcileResult::Finished(_) => ProcessEnd::Finished,
+        };
+        self.context.queue_metrics.finished(id, Instant::now(), end);
         match result {
             ReconcileResult::Finished(outcome) => reschedule(&self.context, scheduler, id, outcome),
             ReconcileResult::Panicked { message, retry_after } => {

@@ -60,6 +60,11 @@ impl<S: Series, const N: usize> Family<S, N> {
         family
     }
 
+    /// Adds a series that begins at its first value, so that it is exported before the first event.
+    pub fn create(&self, labels: LabelValues<N>) {
+        self.update(labels, |_| ());
+    }
+
     /// Removes a series.
     pub fn remove(&self, labels: &LabelValues<N>) {
         self.lock().remove(labels);
@@ -127,6 +132,11 @@ impl Histogram {
         let bounds = std::iter::successors(Some(first), |bound| Some(bound * 2.0));
         let buckets = bounds.zip(0..count).map(|(bound, _)| (bound, 0)).collect();
         Self { buckets, ..Self::default() }
+    }
+
+    /// A histogram with these upper bounds, ascending and without infinity.
+    pub fn with_bounds(bounds: &[f64]) -> Self {
+        Self { buckets: bounds.iter().map(|bound| (*bound, 0)).collect(), ..Self::default() }
     }
 
     fn observe(&mut self, value: f64) {

@@ -8,7 +8,7 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::env::{Operator, Says, deployment, free_port, metrics_api, on_both, scripted};
 
 /// Every family of docs/spec/keda.md 9.2 and 8.3, with its type.
-const FAMILIES: [(&str, &str); 24] = [
+const FAMILIES: [(&str, &str); 37] = [
     ("keda_build_info", "gauge"),
     ("keda_scaler_metrics_value", "gauge"),
     ("keda_scaler_metrics_latency_seconds", "gauge"),
@@ -33,6 +33,19 @@ const FAMILIES: [(&str, &str); 24] = [
     ("keda_webhook_scaled_object_validations_total", "counter"),
     ("keda_webhook_scaled_object_validation_errors_total", "counter"),
     ("leader_election_master_status", "gauge"),
+    ("controller_runtime_reconcile_total", "counter"),
+    ("controller_runtime_reconcile_errors_total", "counter"),
+    ("controller_runtime_reconcile_panics_total", "counter"),
+    ("controller_runtime_reconcile_time_seconds", "histogram"),
+    ("controller_runtime_max_concurrent_reconciles", "gauge"),
+    ("controller_runtime_active_workers", "gauge"),
+    ("workqueue_depth", "gauge"),
+    ("workqueue_adds_total", "counter"),
+    ("workqueue_queue_duration_seconds", "histogram"),
+    ("workqueue_work_duration_seconds", "histogram"),
+    ("workqueue_unfinished_work_seconds", "gauge"),
+    ("workqueue_longest_running_processor_seconds", "gauge"),
+    ("workqueue_retries_total", "counter"),
 ];
 
 /// Status code and body of a response without TLS.

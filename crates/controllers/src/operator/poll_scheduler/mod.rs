@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::id::ResourceId;
+use super::id::{ResourceId, ResourceKind};
 
 /// Processing that takes longer counts in the slow lane.
 const SLOW_THRESHOLD: Duration = Duration::from_secs(1);
@@ -76,6 +76,8 @@ pub struct DueObject {
     pub id: ResourceId,
     /// How late its poll begins; none if no poll is due.
     pub poll_delay: Option<Duration>,
+    /// How long it waited after it was due.
+    pub queue_delay: Duration,
 }
 
 #[derive(Debug, Default)]
@@ -237,7 +239,8 @@ impl PollScheduler {
         } else {
             self.running.insert((now, id.clone()));
         }
-        Some(DueObject { poll_delay: due.map(|tick| now - tick), id })
+        let queue_delay = waiting.map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
+        Some(DueObject { poll_delay: due.map(|tick| now - tick), queue_delay, id })
     }
 
     /// The processing of an object has ended.
@@ -289,10 +292,11 @@ impl PollScheduler {
         self.entries.is_empty()
     }
 
-    /// Number of objects that are due and wait.
-    pub fn overdue(&self, now: Instant) -> usize {
-        let due =
-            |lane: &BTreeSet<(Instant, ResourceId)>| lane.iter().take_while(|(at, _)| *at < now).count();
+    /// Number of objects of a kind that are due and wait.
+    pub fn overdue(&self, kind: ResourceKind, now: Instant) -> usize {
+        let due = |lane: &BTreeSet<(Instant, ResourceId)>| {
+            lane.iter().take_while(|(at, _)| *at < now).filter(|(_, id)| id.kind == kind).count()
+        };
         due(&self.fast) + due(&self.slow)
     }
 

@@ -29,7 +29,10 @@ async fn polls_have_fixed_times_and_never_overlap() {
     let start = Instant::now();
     let mut scheduler = PollScheduler::new(LIMITS);
     scheduler.add(&id("a"), start);
-    assert_eq!(scheduler.next_due(start), Some(DueObject { id: id("a"), poll_delay: None }));
+    assert_eq!(
+        scheduler.next_due(start),
+        Some(DueObject { id: id("a"), poll_delay: None, queue_delay: Duration::ZERO })
+    );
     scheduler.set_schedule(&id("a"), Some(every(10, "a")), start);
     assert_eq!(scheduler.next_due(start), None, "it runs");
     scheduler.finish(&id("a"), start);
@@ -87,7 +90,10 @@ async fn object_woken_while_it_runs_is_due_again() {
     scheduler.wake_by(&id("a"), start);
     assert_eq!(scheduler.next_due(start), None);
     scheduler.finish(&id("a"), start);
-    assert_eq!(scheduler.next_due(start), Some(DueObject { id: id("a"), poll_delay: None }));
+    assert_eq!(
+        scheduler.next_due(start),
+        Some(DueObject { id: id("a"), poll_delay: None, queue_delay: Duration::ZERO })
+    );
     scheduler.finish(&id("a"), start);
     assert_eq!(scheduler.next_due_at(), None);
     scheduler.wake_by(&id("a"), start + secs(9));
@@ -223,7 +229,10 @@ async fn object_that_is_added_again_waits_for_its_last_processing() {
     scheduler.add(&id("a"), start);
     assert_eq!(scheduler.next_due(start), None, "its last turn still runs");
     scheduler.finish(&id("a"), start);
-    assert_eq!(scheduler.next_due(start), Some(DueObject { id: id("a"), poll_delay: None }));
+    assert_eq!(
+        scheduler.next_due(start),
+        Some(DueObject { id: id("a"), poll_delay: None, queue_delay: Duration::ZERO })
+    );
     scheduler.remove(&id("a"));
     scheduler.finish(&id("a"), start);
     assert!(scheduler.is_empty() && scheduler.next_due_at().is_none());
