@@ -21,6 +21,7 @@ mod program;
 mod scenario;
 mod serving;
 mod stored_decisions;
+mod telemetry;
 
 use std::process::ExitCode;
 

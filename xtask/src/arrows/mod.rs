@@ -24,9 +24,13 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("sources", &["api", "quantity", "runtime"]),
     ("keda", &["api", "engine", "quantity"]),
     ("external-scaler", &[]),
+    ("otlp", &["runtime", "sources"]),
     ("spool-scaler", &["external-scaler"]),
     ("scalers", &["api", "external-scaler", "quantity", "runtime", "sources"]),
-    ("controllers", &["api", "cluster", "engine", "keda", "quantity", "runtime", "scalers", "sources"]),
+    (
+        "controllers",
+        &["api", "cluster", "engine", "keda", "otlp", "quantity", "runtime", "scalers", "sources"],
+    ),
     ("web-console", &[]),
     ("testbed", &["localkube"]),
     (
@@ -43,6 +47,7 @@ const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
             "external-scaler",
             "keda",
             "localkube",
+            "otlp",
             "quantity",
             "runtime",
             "scalers",

@@ -25,7 +25,8 @@
 //! `external_metrics` and `raw_metrics` serve values, `admission` reviews writes and `admission_events` tells of them,
 //! `cluster_reader` reads counts, pods and endpoints, `rebuild` follows changed Secrets, `record` keeps decisions,
 //! `event_recorder` and `cloud_events` record events, `destination_status` writes whether they arrive,
-//! `counters`, `queue_metrics` and `exported_metrics` feed Prometheus, `context`, `object_state` and `health`
+//! `counters`, `queue_metrics` and `exported_metrics` feed Prometheus, `otlp_names` has the
+//! names of OpenTelemetry, `context`, `object_state` and `health`
 //! hold what all share, `handle` builds it all.
 
 mod admission;
@@ -53,6 +54,7 @@ mod installed_release;
 mod leader_client;
 mod object_state;
 pub mod operator_identity;
+pub mod otlp_names;
 mod poll;
 pub mod poll_scheduler;
 mod process;

@@ -31,4 +31,5 @@ pub use endpoint::{Auth, Endpoint, Secret};
 pub use error::{HttpError, HttpErrorCause};
 pub use message::{HttpRequest, HttpResponse, StreamedResponse};
 pub use proxy::ProxyRules;
+pub use trust::system_bundle;
 pub use verifier::{AcceptAnyCertificate, CertVerifier, CertificateCheck};

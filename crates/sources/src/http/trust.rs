@@ -115,11 +115,15 @@ fn authorities(endpoint: &Endpoint) -> Result<RootCertStore, HttpErrorCause> {
     }
     if !own || endpoint.system_roots_too {
         // A system without a CA bundle is not an error here: the handshake fails and reports an unknown authority.
-        let own = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
-        let mut places = own.into_iter().chain(SYSTEM_BUNDLES.iter().map(PathBuf::from));
-        if let Some(pem) = places.find_map(|path| fs::read(path).ok()) {
+        if let Some(pem) = system_bundle() {
             let _ = add(&pem);
         }
     }
     Ok(store)
+}
+
+/// The CA bundle (PEM) of the system; none if it has none.
+pub fn system_bundle() -> Option<Vec<u8>> {
+    let own = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
+    own.into_iter().chain(SYSTEM_BUNDLES.iter().map(PathBuf::from)).find_map(|path| fs::read(path).ok())
 }

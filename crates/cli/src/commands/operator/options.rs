@@ -24,6 +24,7 @@ use crate::failure::Failure;
 use crate::instance::{instance_identity, own_namespace, pod_address};
 use crate::logs::{LogArgs, LogFormat};
 use crate::serving::{self, ListenAddress};
+use crate::telemetry::MetricsTarget;
 
 /// The default folder of KEDA's additional CAs.
 const DEFAULT_CA_FOLDER: &str = "/custom/ca";
@@ -48,6 +49,8 @@ pub(crate) struct OperatorOptions {
     pub(crate) history: HistoryLimits,
     /// The folder of the recording.
     pub(crate) record: Option<PathBuf>,
+    /// Where metrics are exported to; none without `--enable-opentelemetry-metrics`.
+    pub(crate) otlp_metrics: Option<MetricsTarget>,
     /// Flags that were given and are ignored.
     pub(crate) idle: Vec<&'static str>,
 }
@@ -85,6 +88,11 @@ impl OperatorOptions {
         let mut web = scalers::web::HttpSettings::from_environment(&variable);
         web.authorities = authorities(flags)?;
         web.dialer = outbound::dialer(flags)?;
+        let otlp_metrics = if flags.bool("enable-opentelemetry-metrics")? {
+            Some(MetricsTarget::from_environment(super::SERVICE, &variable)?)
+        } else {
+            None
+        };
         Ok(Self {
             target: ConnectTarget {
                 kubeconfig: flags.file("kubeconfig")?,
@@ -102,6 +110,7 @@ impl OperatorOptions {
             logs: logs(flags)?,
             history: history(flags)?,
             record: flags.file("record")?,
+            otlp_metrics,
             idle: flags.idle(),
         })
     }

@@ -52,7 +52,7 @@ pub(crate) struct OperatorProcess {
     pub(crate) handle: controllers::operator::OperatorHandle,
     stop: watch::Sender<bool>,
     task: JoinHandle<()>,
-    /// Tasks that keep certificates and `caBundle`s up to date.
+    /// Tasks that keep certificates and `caBundle`s up to date and export metrics.
     keeping: JoinSet<()>,
     election: Option<Election>,
     recorder: EventRecorder,
@@ -178,10 +178,13 @@ pub(crate) async fn start(
         admission,
         leadership: leadership.clone(),
         keyring: keyring.clone(),
-        clock,
+        clock: clock.clone(),
         beside: beside.clone(),
     };
-    let service::Listeners { server, beside } = service::start(options, parts).await?;
+    let service::Listeners { server, beside, exported_metrics } = service::start(options, parts).await?;
+    if let Some(target) = &options.otlp_metrics {
+        keeping.spawn(target.export(exported_metrics, clock)?);
+    }
     let authority = match (keyring, &options.serving.shared) {
         // The owner of the folder also distributes the CA.
         (Some(_), Shared::Folder(_)) => ServingCa::Fixed(None),

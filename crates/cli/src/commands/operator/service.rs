@@ -42,6 +42,8 @@ pub(super) struct ServiceParts {
 pub(super) struct Listeners {
     pub(super) server: Server,
     pub(super) beside: Vec<ExtraListener>,
+    /// Renders the exported metrics.
+    pub(super) exported_metrics: MetricsExporter,
 }
 
 /// Starts all listeners.
@@ -93,7 +95,7 @@ pub(super) async fn start(options: &OperatorOptions, parts: ServiceParts) -> Res
         beside.extend(serving::listening(
             "metrics-bind-address",
             open,
-            ExtraListener::exported_metrics(open.address, exported_metrics).await,
+            ExtraListener::exported_metrics(open.address, Arc::clone(&exported_metrics)).await,
         )?);
     }
     // Without a shared certificate no client could present one.
@@ -102,7 +104,7 @@ pub(super) async fn start(options: &OperatorOptions, parts: ServiceParts) -> Res
         let started = metrics_service::start(open.address, keyring, inputs, wanted.raw_metrics).await;
         beside.extend(serving::listening("metrics-service-bind-address", open, started)?);
     }
-    Ok(Listeners { server, beside })
+    Ok(Listeners { server, beside, exported_metrics })
 }
 
 /// Renders all exported metrics.

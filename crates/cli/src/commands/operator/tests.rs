@@ -118,6 +118,17 @@ fn exported_metrics_without_tls_need_a_flag() {
 }
 
 #[test]
+fn opentelemetry_metrics_need_a_flag() {
+    let flag = ["--enable-opentelemetry-metrics=true"];
+    let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318");
+    assert!(parse(&[], &[endpoint]).unwrap().otlp_metrics.is_none());
+    let target = parse(&flag, &[endpoint]).unwrap().otlp_metrics.unwrap();
+    assert!(format!("{target:?}").contains("http://collector:4318/v1/metrics"), "{target:?}");
+    let error = parse(&flag, &[("OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318")]).unwrap_err();
+    assert!(error.contains("OTEL_EXPORTER_OTLP_ENDPOINT"), "{error}");
+}
+
+#[test]
 fn raw_metrics_need_an_environment_variable() {
     let mode =
         |variables: &[(&'static str, &'static str)]| parse(&[], variables).unwrap().serving.raw_metrics;

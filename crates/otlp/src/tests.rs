@@ -1,0 +1,195 @@
+//! Exports to a collector that decodes what it gets.
+
+use std::collections::HashMap;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use prost::Message as _;
+use runtime::Clock;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tonic::Status;
+use tonic::body::Body;
+use tonic::codegen::{BoxFuture, Service};
+use tonic::server::UnaryService;
+use tonic::transport::server::TcpIncoming;
+use tonic_prost::ProstCodec;
+
+use crate::settings::{CollectorSettings, Signal};
+use crate::wire::{ExportResponse, KeyValue, MetricsRequest, PartialSuccess};
+use crate::{Collector, ExportError, MetricsExport};
+
+/// A request as a collector sees it.
+struct Received {
+    head: String,
+    body: Vec<u8>,
+}
+
+/// A collector that answers every request over HTTP with this status and message; returns its URL.
+async fn http_collector(
+    status: &'static str,
+    answer: ExportResponse,
+) -> (String, mpsc::UnboundedReceiver<Received>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (sender, received) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut bytes = Vec::new();
+            let (head, length) = loop {
+                assert!(stream.read_buf(&mut bytes).await.unwrap() > 0, "the request has no end");
+                let text = String::from_utf8_lossy(&bytes).to_lowercase();
+                let Some(end) = text.find("\r\n\r\n") else { continue };
+                let length = text.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
+                break (text[..end].to_owned(), end + 4 + length.parse::<usize>().unwrap());
+            };
+            while bytes.len() < length {
+                assert!(stream.read_buf(&mut bytes).await.unwrap() > 0, "the body has no end");
+            }
+            let body = bytes.split_off(head.len() + 4);
+            let answer = answer.encode_to_vec();
+            let start =
+                format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", answer.len());
+            stream.write_all(&[start.as_bytes(), &answer].concat()).await.unwrap();
+            let _ = sender.send(Received { head, body });
+        }
+    });
+    (url, received)
+}
+
+fn collector(variables: &[(&str, &str)]) -> Collector {
+    let known: HashMap<String, String> =
+        variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+    let variable = |name: &str| known.get(name).cloned();
+    Collector::new(CollectorSettings::from_environment(Signal::Metrics, None, &variable).unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn metrics_are_posted_at_the_interval() {
+    let (url, mut received) = http_collector("200 OK", ExportResponse::default()).await;
+    let export = MetricsExport {
+        collector: collector(&[
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", &url),
+            ("OTEL_EXPORTER_OTLP_HEADERS", "x-key=k%20y"),
+        ]),
+        interval: Duration::from_millis(20),
+        resource: vec![KeyValue::text("service.name", "test")],
+        meter: "meter",
+        page: Arc::new(|| "# HELP a A.\n# TYPE a gauge\na{x=\"y\"} 2\n".to_owned()),
+        convert: |mut families| {
+            families[0].name.push_str(".renamed");
+            families
+        },
+        clock: Clock::system(),
+    };
+    let task = tokio::spawn(export.run());
+    for _ in 0..2 {
+        let Received { head, body } = received.recv().await.unwrap();
+        assert!(head.starts_with("post /v1/metrics http/1.1\r\n"), "{head}");
+        assert!(head.contains("content-type: application/x-protobuf"), "{head}");
+        assert!(head.contains("x-key: k y"), "{head}");
+        let request = MetricsRequest::decode(&*body).unwrap();
+        let of_process = &request.resource_metrics[0];
+        assert_eq!(
+            of_process.resource.as_ref().unwrap().attributes,
+            [KeyValue::text("service.name", "test")]
+        );
+        let scope = &of_process.scope_metrics[0];
+        assert_eq!(scope.scope.as_ref().unwrap().name, "meter");
+        let metric = &scope.metrics[0];
+        assert_eq!((&*metric.name, &*metric.description), ("a.renamed", "A."));
+        let point = &metric.gauge.as_ref().unwrap().data_points[0];
+        assert_eq!((point.as_double, &*point.attributes), (Some(2.0), &[KeyValue::text("x", "y")][..]));
+        assert!(point.time_unix_nano >= point.start_time_unix_nano && point.start_time_unix_nano > 0);
+    }
+    task.abort();
+}
+
+#[tokio::test]
+async fn answers_of_the_collector_are_named() {
+    let send = async |url: &str| {
+        let collector = collector(&[("OTEL_EXPORTER_OTLP_ENDPOINT", url)]);
+        collector.send(MetricsRequest::default()).await
+    };
+    let (url, _received) = http_collector("503 Service Unavailable", ExportResponse::default()).await;
+    let error = send(&url).await.unwrap_err();
+    assert_eq!(error.to_string(), "the collector answered 503 Service Unavailable");
+    let partial_success = Some(PartialSuccess { rejected: 3, error_message: "too old".to_owned() });
+    let (url, _received) = http_collector("200 OK", ExportResponse { partial_success }).await;
+    let error = send(&url).await.unwrap_err();
+    assert_eq!(error.to_string(), "the collector refused 3 of what was sent: too old");
+    // Nobody listens where the listener was.
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let error = send(&url).await.unwrap_err();
+    assert!(matches!(error, ExportError::Http(_)), "{error}");
+    let grpc = collector(&[("OTEL_EXPORTER_OTLP_ENDPOINT", &url), ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")]);
+    let error = grpc.send(MetricsRequest::default()).await.unwrap_err();
+    assert!(matches!(error, ExportError::Connection(_)), "{error}");
+}
+
+/// A call of a gRPC method: path, header `x-key` and message.
+type GrpcCall = (String, String, MetricsRequest);
+
+/// A collector that accepts everything over gRPC.
+#[derive(Clone)]
+struct GrpcCollector(mpsc::UnboundedSender<GrpcCall>);
+
+struct ExportMethod {
+    path: String,
+    calls: mpsc::UnboundedSender<GrpcCall>,
+}
+
+impl Service<http::Request<Body>> for GrpcCollector {
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<Self::Response, Infallible>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        let method = ExportMethod { path: request.uri().path().to_owned(), calls: self.0.clone() };
+        let codec = ProstCodec::<ExportResponse, MetricsRequest>::default();
+        Box::pin(async move { Ok(tonic::server::Grpc::new(codec).unary(method, request).await) })
+    }
+}
+
+impl UnaryService<MetricsRequest> for ExportMethod {
+    type Response = ExportResponse;
+    type Future = std::future::Ready<Result<tonic::Response<ExportResponse>, Status>>;
+
+    fn call(&mut self, request: tonic::Request<MetricsRequest>) -> Self::Future {
+        let key = request.metadata().get("x-key").and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let call = (self.path.clone(), key.to_owned(), request.get_ref().clone());
+        let _ = self.calls.send(call);
+        std::future::ready(Ok(tonic::Response::new(ExportResponse::default())))
+    }
+}
+
+#[tokio::test]
+async fn metrics_are_sent_by_grpc() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let (sender, mut calls) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        let (incoming, never) = (TcpIncoming::from(listener), std::future::pending());
+        let mut server = tonic::transport::Server::builder();
+        server.serve_with_incoming_shutdown(GrpcCollector(sender), incoming, never).await.unwrap();
+    });
+    let collector = collector(&[
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", &url),
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "x-key=k"),
+    ]);
+    let sent = MetricsRequest { resource_metrics: vec![crate::wire::ResourceMetrics::default()] };
+    collector.send(sent.clone()).await.unwrap();
+    let (path, key, received) = calls.recv().await.unwrap();
+    assert_eq!(path, "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export");
+    assert_eq!((&*key, received), ("k", sent));
+}
