@@ -13,8 +13,10 @@ use super::look::AdapterRules;
 use super::problem::{MigrationProblem, SwitchImpact};
 use crate::commands::validate::{ValidationRules, keda_objects};
 
-/// Parts of values that name this machine, which triggers may not connect to.
-const LOCAL_ADDRESSES: [&str; 4] = ["localhost", "127.0.0.1", "[::1]", "169.254."];
+/// Hosts of this machine, which triggers may not connect to.
+const LOCAL_HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+/// How link-local addresses begin, which they may not connect to either.
+const LINK_LOCAL: &str = "169.254.";
 /// Parts of connection strings that name files of the operator's pod.
 const FILE_PARAMETERS: [&str; 3] = ["sslrootcert=", "sslcert=", "sslkey="];
 
@@ -153,7 +155,7 @@ fn refused(value: &str) -> Option<(&'static str, &'static str)> {
     if value.starts_with("unix:") {
         return Some(("unix: addresses of external scalers are refused", "write host:port"));
     }
-    if LOCAL_ADDRESSES.iter().any(|local| value.contains(local)) {
+    if has_local_host(value) {
         return Some((
             "triggers may not connect to loopback and link-local addresses",
             "allow the address with --allow-source-cidr (operator.extraArgs; docs/security.md)",
@@ -166,4 +168,48 @@ fn refused(value: &str) -> Option<(&'static str, &'static str)> {
         ));
     }
     None
+}
+
+/// Whether an address, a list of them or a connection string has a host of this machine or a link-local one. In quotes it is a
+/// label or a text of a query.
+fn has_local_host(value: &str) -> bool {
+    let before = |at: usize| value.get(..at).and_then(|text| text.chars().next_back());
+    let after = |at: usize| value.get(at..).and_then(|text| text.chars().next());
+    let starts = |at: usize| before(at).is_none_or(|c| " /@,;(=".contains(c));
+    let ends = |at: usize| after(at).is_none_or(|c| " :/?#&,;)".contains(c));
+    let has = |host: &str| value.match_indices(host).any(|(at, _)| starts(at) && ends(at + host.len()));
+    LOCAL_HOSTS.iter().any(|host| has(host)) || value.match_indices(LINK_LOCAL).any(|(at, _)| starts(at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_are_told_from_texts_of_queries() {
+        for local in [
+            "localhost",
+            "http://localhost:8080/q",
+            "http://u:p@127.0.0.1/q",
+            "kafka:9092,localhost:9092",
+            "host=localhost port=5432",
+            "u:p@tcp(localhost:3306)/db",
+            "Server=localhost;Database=a",
+            "http://[::1]:80",
+            "http://169.254.169.254/latest",
+        ] {
+            assert!(has_local_host(local), "{local}");
+        }
+        for other in [
+            "",
+            "up{instance!=\"localhost:9090\"}",
+            "up{instance=~\"(localhost|b):9090\"}",
+            "select count(*) from a where host <> 'localhost'",
+            "localhost-queue:5672",
+            "http://not-localhost:80",
+            "http://10.127.0.0.1.example.com",
+        ] {
+            assert!(!has_local_host(other), "{other}");
+        }
+    }
 }

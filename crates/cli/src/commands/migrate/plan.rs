@@ -121,7 +121,14 @@ fn adapter(
     alone: bool,
     place: &Destination<'_>,
 ) -> Vec<PlanStep> {
+    let server = installed(state, Program::MetricsServer);
     let mut values = ConvertedValues::default();
+    if let Some(server) = server.filter(|_| !alone) {
+        // The plan before this one wrote the same file. Helm replaces lists, so the flags of both are needed.
+        metrics_arguments(&mut values, "args", &server.arguments);
+        // That plan says what is lost.
+        values.lost.clear();
+    }
     metrics_arguments(&mut values, "args", &adapter.arguments);
     let rules = state.rules.iter().find(|(name, _)| *name == adapter.shown());
     let parsed =
@@ -131,7 +138,6 @@ fn adapter(
     }
     values.set("metrics.enabled", json!(true));
     values.set("metrics.apiServices", json!({"custom": false, "external": false}));
-    let server = installed(state, Program::MetricsServer);
     let is_of_server = server.is_some_and(|server| leads_to(state, "metrics.k8s.io", server));
     // With `resourceRules` the adapter serves all three, unless there is a metrics-server.
     let is_own =

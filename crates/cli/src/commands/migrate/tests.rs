@@ -300,6 +300,34 @@ fn plan_from_prometheus_adapter_switches_every_api_that_it_serves() {
 }
 
 #[test]
+fn plans_from_both_metrics_programs_have_the_flags_of_both() {
+    let program = |namespace: &str, name: &str, argument: &str| {
+        deployment(namespace, name, &format!("x/{name}:1"), &[argument])
+    };
+    let programs = [
+        program("kube-system", "metrics-server", "--kubelet-request-timeout=7s"),
+        program("m", "prometheus-adapter", "--prometheus-verb=POST"),
+    ];
+    let state = ClusterState {
+        installed: programs.iter().filter_map(InstalledProgram::of_deployment).collect(),
+        ..ClusterState::default()
+    };
+    let place = Destination { namespace: "p", chart: "c" };
+    let values = |from| {
+        let all = plans(&state, from, &place);
+        let adapter = all.into_iter().find(|plan| plan.from == Peer::PrometheusAdapter).unwrap();
+        adapter.steps[0].commands[0].clone()
+    };
+    let (both, alone) = (values(None), values(Some(Peer::PrometheusAdapter)));
+    // Both plans write the same file, and a list of values is replaced as a whole.
+    assert!(
+        both.contains("--kubelet-request-timeout=7s") && both.contains("--prometheus-verb=POST"),
+        "{both}"
+    );
+    assert!(!alone.contains("--kubelet-request-timeout=7s"), "{alone}");
+}
+
+#[test]
 fn plan_from_keda_leaves_the_api_of_another_program() {
     let mut state = cluster();
     let mut adapter = deployment("m", "adapter", "x/prometheus-adapter:v1", &[]);
