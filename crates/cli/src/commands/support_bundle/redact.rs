@@ -108,26 +108,20 @@ pub(super) fn text(text: &str) -> String {
     pairs(&bearers(&users(text)))
 }
 
-/// `https://user:password@host` without user and password.
+/// `https://user:password@host` and `user:password@tcp(host)` without user and password.
 fn users(text: &str) -> String {
-    let mut parts = text.split("://");
-    let mut out = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        out.push_str("://");
-        // A password may have a `/`, so that the last `@` of the URL ends it.
-        let end = part.find([' ', '"', '\n']).unwrap_or(part.len());
-        let (host, rest) = part.split_at(end);
-        match host.rsplit_once('@') {
-            Some((_, host)) => {
-                out.push_str(REDACTED);
-                out.push('@');
-                out.push_str(host);
-            }
-            None => out.push_str(host),
-        }
-        out.push_str(rest);
+    text.split_inclusive([' ', '"', '\n']).map(without_user).collect()
+}
+
+fn without_user(word: &str) -> String {
+    // A password may have an `@` or a `/`, so that the last `@` ends it.
+    let Some((user, host)) = word.rsplit_once('@') else { return word.to_owned() };
+    let scheme = user.find("://").and_then(|at| user.get(..at + 3));
+    // The digest of an image follows its tag.
+    if host.starts_with("sha256:") || (scheme.is_none() && !user.contains(':')) {
+        return word.to_owned();
     }
-    out
+    format!("{}{REDACTED}@{host}", scheme.unwrap_or_default())
 }
 
 /// `password=…` and `password: …` without the value.

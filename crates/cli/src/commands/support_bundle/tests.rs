@@ -31,6 +31,7 @@ fn secrets_of_objects_are_removed() {
             "template": {"containers": [{"env": [{"name": "A", "value": CANARY}], "args": [
                 format!("--api-token={CANARY}"), "--client-password", CANARY, format!("--header=Authorization=Bearer {CANARY}"),
                 format!("Authorization: Token {CANARY}"), format!("{{\\\"token\\\":\\\"{CANARY}\\\"}}"), format!("amqp://u:a/{CANARY}@h/v"),
+                format!("root:{CANARY}@tcp(mysql:3306)/shop"), format!("dial u:{CANARY}@pg:5432/shop: refused"),
                 format!("password='a {CANARY}'")
             ]}]},
             "destination": {"http": {"uri": format!("https://hooks.example.com/services/{CANARY}")}}
@@ -48,6 +49,8 @@ fn secrets_of_objects_are_removed() {
         "\"name\":\"rabbit\",\"key\":\"password\"",
         "https://hooks.example.com\"",
         "https://x/?sig=REDACTED&a=b",
+        "REDACTED@tcp(mysql:3306)/shop",
+        "dial REDACTED@pg:5432/shop: refused",
     ] {
         assert!(text.contains(kept), "{kept} is not in {text}");
     }
@@ -62,6 +65,8 @@ fn texts_without_secrets_are_kept() {
         "at 12:30: 5 pods",
         "sum(rate(x{a=\"b\"}[5m]))",
         "a://b://c",
+        "ghcr.io/kedacore/keda:2.20.2@sha256:abc",
+        "owner@example.com",
     ] {
         assert_eq!(redact::text(text), text);
     }
