@@ -16,6 +16,9 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, bail};
 use testbed::oci::{self, ImageConfig};
 
+/// The OCI layout in the folder of an image; it is made first, so that an interrupted run can be repeated.
+const LAYOUT: &str = "oci";
+
 /// Writes the container image as an OCI layout.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
@@ -26,7 +29,7 @@ pub(crate) struct ImageArgs {
     /// The program [default: what `make dist` builds].
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
-    /// The folder of the image; what is in it is replaced.
+    /// The folder of the image; an earlier image in it is replaced.
     #[arg(long, value_name = "FOLDER", default_value = "target/image")]
     output: PathBuf,
     /// The name by which the image is imported.
@@ -43,10 +46,7 @@ pub(crate) fn run(args: &ImageArgs) -> anyhow::Result<ExitCode> {
         bail!("there is no {}\n  remedy: make dist, or name a program with --binary", binary.display());
     }
     let root = args.output.join("rootfs");
-    if args.output.exists() {
-        std::fs::remove_dir_all(&args.output)
-            .with_context(|| format!("removing {}", args.output.display()))?;
-    }
+    make_empty(&args.output)?;
     let packages = rootfs::build(&root, &binary)?;
     let config = ImageConfig {
         name: &args.name,
@@ -59,9 +59,28 @@ pub(crate) fn run(args: &ImageArgs) -> anyhow::Result<ExitCode> {
         let text = sbom::document(&args.name, &image.digest, &packages)?;
         std::fs::write(args.output.join("sbom.cdx.json"), text).context("writing sbom.cdx.json")?;
     }
-    println!("{}@{} in {}", args.name, image.digest, args.output.join("oci").display());
+    println!("{}@{} in {}", args.name, image.digest, args.output.join(LAYOUT).display());
     println!("layer: {:.1} MB compressed", megabytes(image.layer_bytes));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Removes the image of an earlier run, also of one that was interrupted; refuses a folder with anything else.
+fn make_empty(folder: &Path) -> anyhow::Result<()> {
+    let layout = folder.join(LAYOUT);
+    if folder.exists() {
+        let has_files = std::fs::read_dir(folder)
+            .with_context(|| format!("reading {}", folder.display()))?
+            .next()
+            .is_some();
+        if has_files && !layout.is_dir() {
+            bail!(
+                "{} holds files, and no image\n  remedy: remove it, or name another folder with --output",
+                folder.display()
+            );
+        }
+        std::fs::remove_dir_all(folder).with_context(|| format!("removing {}", folder.display()))?;
+    }
+    std::fs::create_dir_all(&layout).with_context(|| format!("creating {}", layout.display()))
 }
 
 #[allow(clippy::cast_precision_loss, reason = "shown with one digit")]
@@ -84,4 +103,27 @@ fn output(command: &mut Command) -> anyhow::Result<String> {
         bail!("{shown} failed: {}", String::from_utf8_lossy(&output.stderr).trim());
     }
     Ok(String::from_utf8(output.stdout)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folder_without_an_image_is_not_removed() {
+        let folder = std::env::temp_dir().join(format!("plimsoll-image-{}", std::process::id()));
+        let own = folder.join("notes.txt");
+        std::fs::create_dir_all(&folder).unwrap();
+        make_empty(&folder).unwrap();
+        std::fs::write(&own, "").unwrap();
+        // The layout of the first run is there.
+        make_empty(&folder).unwrap();
+        assert!(!own.exists());
+        std::fs::remove_dir(folder.join(LAYOUT)).unwrap();
+        std::fs::write(&own, "").unwrap();
+        let error = make_empty(&folder).unwrap_err();
+        assert!(error.to_string().contains("no image"), "{error}");
+        assert!(own.exists());
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }
