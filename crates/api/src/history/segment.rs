@@ -32,7 +32,7 @@ const PASS: u8 = 4;
 
 /// The file is not a recording, or one of another version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a recording of passes of version 1")]
+#[error("not a recording of passes of version 1; a newer plimsoll may have written it")]
 pub struct SegmentError;
 
 /// The autoscaler of a pass.

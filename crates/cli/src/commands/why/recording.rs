@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use api::decisions::DecisionRecord;
-use controllers::hpa::records::read_recording;
+use controllers::hpa::records::for_each_pass;
 use jiff::Timestamp;
 
 use super::{WhyArgs, history, live};
@@ -57,10 +57,15 @@ fn passes(
     named: &AutoscalerName,
 ) -> Result<Vec<(DecisionRecord, bool)>, Failure> {
     let (name, namespace) = (named.record(), args.place.namespace.as_deref());
-    let found = read_recording(path, |meta, _| {
-        meta.name == name && namespace.is_none_or(|namespace| meta.namespace == namespace)
-    });
-    let found = found.map_err(|error| Failure::input(error.to_string()))?;
+    let mut found = Vec::new();
+    let skipped = for_each_pass(
+        path,
+        |meta, _| meta.name == name && namespace.is_none_or(|namespace| meta.namespace == namespace),
+        |record, continues| found.push((record, continues)),
+    );
+    for error in skipped.map_err(|error| Failure::input(error.to_string()))? {
+        eprintln!("warning: {error}; it is skipped");
+    }
     let Some((first, _)) = found.first() else {
         let place = namespace.map(|namespace| format!(" in {namespace}")).unwrap_or_default();
         return Err(Failure::Outside(format!("{named}{place}: {} has no pass of it", path.display())));

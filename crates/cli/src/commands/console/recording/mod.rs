@@ -63,7 +63,9 @@ fn read(path: &Path, at: Option<Timestamp>) -> Result<(RecordedCluster, Recordin
         }
         false
     };
-    for_each_pass(path, times, |_, _| {}).map_err(failed)?;
+    for error in for_each_pass(path, times, |_, _| {}).map_err(failed)? {
+        eprintln!("warning: {error}; it is skipped");
+    }
     let until = until.ok_or_else(|| {
         let text = begin.map_or_else(
             || "has no passes".to_owned(),

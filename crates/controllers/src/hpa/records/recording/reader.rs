@@ -32,6 +32,14 @@ pub enum RecordingError {
         #[source]
         source: SegmentError,
     },
+    /// Passes of a file have values that this version does not know.
+    #[error("{}: {passes} passes cannot be decoded: another version of plimsoll wrote them", .path.display())]
+    Passes {
+        /// Which.
+        path: PathBuf,
+        /// How many.
+        passes: usize,
+    },
     /// A folder without files.
     #[error("{} has no files of a recording (*.passes)", .path.display())]
     Empty {
@@ -46,17 +54,20 @@ pub fn read_recording(
     wanted: impl Fn(&DecisionMeta, Timestamp) -> bool,
 ) -> Result<Vec<(DecisionRecord, bool)>, RecordingError> {
     let mut found = Vec::new();
-    for_each_pass(path, wanted, |record, continues| found.push((record, continues)))?;
+    for error in for_each_pass(path, wanted, |record, continues| found.push((record, continues)))? {
+        tracing::warn!(%error, "a part of the recording is skipped");
+    }
     Ok(found)
 }
 
 /// Calls `each` with the passes of a recording that `wanted` selects, oldest first, and with whether each equals the one before.
-/// Passes are decoded one at a time: all passes of a long recording do not fit into memory.
+/// Passes are decoded one at a time: all passes of a long recording do not fit into memory. Returns what was skipped because another
+/// version wrote it; a recording of which no file can be read is an error.
 pub fn for_each_pass(
     path: &Path,
     mut wanted: impl FnMut(&DecisionMeta, Timestamp) -> bool,
     mut each: impl FnMut(DecisionRecord, bool),
-) -> Result<(), RecordingError> {
+) -> Result<Vec<RecordingError>, RecordingError> {
     let failed = |path: &Path| {
         let path = path.to_owned();
         move |source| RecordingError::Io { path, source }
@@ -65,19 +76,38 @@ pub fn for_each_pass(
     if files.is_empty() {
         return Err(RecordingError::Empty { path: path.to_owned() });
     }
+    let mut skipped = Vec::new();
+    let mut has_readable_file = false;
     for file in files {
         let bytes = std::fs::read(&file).map_err(failed(&file))?;
-        let reader = SegmentReader::new(&bytes);
-        let mut reader = reader.map_err(|source| RecordingError::Format { path: file.clone(), source })?;
+        let mut reader = match SegmentReader::new(&bytes) {
+            Ok(reader) => reader,
+            Err(source) => {
+                skipped.push(RecordingError::Format { path: file, source });
+                continue;
+            }
+        };
+        has_readable_file = true;
+        let mut undecodable = 0;
         while let Some(pass) = reader.advance() {
-            if wanted(&pass.metadata, pass.time.at)
-                && let Some(record) = reader.record()
-            {
-                each(record, pass.time.continues);
+            if wanted(&pass.metadata, pass.time.at) {
+                match reader.record() {
+                    Some(record) => each(record, pass.time.continues),
+                    None => undecodable += 1,
+                }
             }
         }
+        if undecodable > 0 {
+            skipped.push(RecordingError::Passes { path: file, passes: undecodable });
+        }
     }
-    Ok(())
+    match skipped.pop() {
+        Some(error) if !has_readable_file => Err(error),
+        last => {
+            skipped.extend(last);
+            Ok(skipped)
+        }
+    }
 }
 
 /// The files of a recording, oldest first.

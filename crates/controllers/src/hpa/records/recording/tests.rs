@@ -134,7 +134,22 @@ fn cut_file_has_what_was_written_before() {
     let bytes = std::fs::read(&file).unwrap();
     std::fs::write(&file, &bytes[..bytes.len() - 3]).unwrap();
     assert_eq!(read_recording(&file, |_, _| true).unwrap().len(), 49);
-    std::fs::write(folder.0.join("20260101T000000Z-000.passes"), "something else").unwrap();
+    // A later version wrote another file: it is named and skipped.
+    let other = folder.0.join("20260101T000000Z-000.passes");
+    std::fs::write(&other, "plimsoll recording 2\nand more").unwrap();
+    let mut count = 0;
+    let skipped = reader::for_each_pass(&folder.0, |_, _| true, |_, _| count += 1).unwrap();
+    let skipped: Vec<String> = skipped.iter().map(ToString::to_string).collect();
+    assert_eq!(count, 49);
+    assert_eq!(
+        skipped,
+        [format!(
+            "{}: not a recording of passes of version 1; a newer plimsoll may have written it",
+            other.display()
+        )]
+    );
+    // Nothing else can be read.
+    std::fs::remove_file(&file).unwrap();
     assert!(read_recording(&folder.0, |_, _| true).is_err());
 }
 
