@@ -34,7 +34,7 @@ enum Task {
     Chart(chart::ChartArgs),
     /// Check references to docs/spec, links between pages and the length of files.
     Check(check::CheckArgs),
-    /// Write the generated files: resource definitions, reference pages of scalers, code of gRPC protocols.
+    /// Write the generated files: resource definitions, reference pages, code of gRPC protocols.
     Generate(generate::GenerateArgs),
     /// Write the container image as an OCI layout, without a container engine.
     Image(image::ImageArgs),

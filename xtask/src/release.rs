@@ -123,7 +123,7 @@ fn write_manual(host: &Path, folder: &Path) -> anyhow::Result<()> {
 }
 
 /// The commands that a help text lists.
-fn commands(help: &str) -> Vec<&str> {
+pub(crate) fn commands(help: &str) -> Vec<&str> {
     let listed =
         help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
     // A description that is continued in the next line is indented further.

@@ -16,7 +16,6 @@ use super::schema::{SchemaLine, SchemaReader, parse};
 pub(super) struct Definition {
     /// `scaledobjects.keda.sh`
     pub(super) name: String,
-    #[cfg_attr(not(test), allow(dead_code, reason = "tests choose the Rust type by it"))]
     pub(super) kind: String,
     /// For `kubectl apply`.
     pub(super) object: Value,

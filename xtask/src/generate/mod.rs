@@ -4,6 +4,7 @@
 //! autoscaler  the definition of Autoscaler
 //! keda        the definitions of KEDA's kinds
 //! protobuf    the code of gRPC protocols
+//! reference   the reference pages of commands, custom resources and exported metrics
 //! scalers     the reference pages of the scalers
 //! definition  CustomResourceDefinitions from `.schema` files
 //! schema      structural schemas from `.schema` files
@@ -13,6 +14,7 @@ mod autoscaler;
 mod definition;
 mod keda;
 mod protobuf;
+mod reference;
 mod scalers;
 mod schema;
 
@@ -32,6 +34,7 @@ pub(crate) struct GenerateArgs {
 /// Path and content of every generated file.
 fn files(root: &Path) -> anyhow::Result<Vec<(String, String)>> {
     let mut files = Vec::new();
+    let mut all = Vec::new();
     for (folder, from, definitions) in [
         ("deploy/crds", "xtask/src/generate", autoscaler::definition()?),
         ("deploy/crds/keda", "xtask/src/generate/keda", keda::definitions()?),
@@ -41,7 +44,9 @@ fn files(root: &Path) -> anyhow::Result<Vec<(String, String)>> {
             let head = format!("# Made by `cargo xtask generate` from {from}; do not edit.");
             (format!("{folder}/{}.yaml", definition.name), format!("{head}\n{text}"))
         }));
+        all.extend(definitions);
     }
+    files.extend(reference::files(root, &all)?);
     files.extend(protobuf::files(root)?);
     files.extend(scalers::files());
     Ok(files)
