@@ -4,6 +4,8 @@
 
 mod certificates;
 mod commands;
+#[cfg(test)]
+mod documentation;
 mod failure;
 mod files;
 mod flags;

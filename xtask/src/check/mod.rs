@@ -2,6 +2,7 @@
 
 mod glossary;
 mod links;
+mod pages;
 mod spec;
 
 use std::path::PathBuf;
@@ -23,7 +24,7 @@ pub(crate) struct CheckArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Check {
-    /// Sections of docs/spec that comments and pages name, relative links between pages, and the glossary.
+    /// Sections of docs/spec that comments and pages name, relative links between pages, the glossary, and lists that must be complete.
     Docs,
     /// Rust files have at most 450 lines.
     Sizes,
@@ -35,6 +36,8 @@ struct TrackedFile {
     text: String,
 }
 
+/// The alerts of the chart.
+const ALERTS: &str = "charts/plimsoll/files/alerts.yaml";
 /// No Rust file has more lines.
 const MAX_FILE_LINES: usize = 450;
 /// Generated Rust files, which may be longer, say so in their first lines.
@@ -48,10 +51,15 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<ExitCode> {
         let mut problems = spec::dangling_references(&files);
         problems.extend(links::dangling_links(&files));
         problems.extend(glossary::problems(&files));
+        let alerts = std::fs::read_to_string(ALERTS).with_context(|| format!("failed to read {ALERTS}"))?;
+        problems.extend(pages::missing_entries(&files, &alerts));
         for problem in &problems {
             eprintln!("error: {problem}");
         }
-        println!("{} dangling references in comments and documentation, glossary included", problems.len());
+        println!(
+            "{} dangling references and missing entries in comments and documentation, glossary included",
+            problems.len()
+        );
         failed |= !problems.is_empty();
     }
     if checks(Check::Sizes) {

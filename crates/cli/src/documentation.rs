@@ -1,0 +1,154 @@
+//! Commands that the documentation names exist, with all their flags.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::CommandFactory as _;
+use clap::error::ErrorKind;
+
+/// Pages outside of docs/. The changelog may name what no longer exists.
+const PAGES: [&str; 5] = [
+    "README.md",
+    "CONTRIBUTING.md",
+    "deploy/README.md",
+    "charts/plimsoll/README.md",
+    "examples/external-scaler/README.md",
+];
+/// Folders of docs/ that are generated, or describe other programs.
+const OTHER_FOLDERS: [&str; 2] = ["reference", "spec"];
+/// What ends a command in a line of a shell.
+const COMMAND_ENDS: [&str; 5] = [" #", " | ", " > ", " && ", " & "];
+
+/// A command, and the page and line where it stands.
+struct DocumentedCommand {
+    place: String,
+    text: String,
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// All Markdown files of a folder.
+fn add_pages(folder: &Path, pages: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = path.file_name().unwrap().to_str().unwrap();
+        if path.is_dir() && !OTHER_FOLDERS.contains(&name) {
+            add_pages(&path, pages);
+        } else if name.ends_with(".md") {
+            pages.push(path);
+        }
+    }
+}
+
+/// All commands that begin with these words.
+fn documented(start: &str) -> Vec<DocumentedCommand> {
+    let mut pages: Vec<PathBuf> = PAGES.iter().map(|page| root().join(page)).collect();
+    add_pages(&root().join("docs"), &mut pages);
+    let mut found = Vec::new();
+    for page in pages {
+        let text = fs::read_to_string(&page).unwrap();
+        let commands = commands(&text).into_iter().filter(|(_, command)| command.starts_with(start));
+        found.extend(commands.map(|(line, command)| DocumentedCommand {
+            place: format!("{}:{line}", page.display()),
+            text: command.to_owned(),
+        }));
+    }
+    found
+}
+
+/// The lines of code blocks and what is between backquotes, with line numbers.
+fn commands(page: &str) -> Vec<(usize, &str)> {
+    let mut found = Vec::new();
+    let mut language = None;
+    for (number, line) in (1..).zip(page.lines()) {
+        let text = line.trim_start();
+        if let Some(name) = text.strip_prefix("```") {
+            language = if language.is_some() { None } else { Some(name) };
+            continue;
+        }
+        let is_shell = match language {
+            Some(name) => ["", "console", "sh"].contains(&name),
+            None => line.starts_with("    "),
+        };
+        if is_shell {
+            found.push((number, text.strip_prefix("$ ").unwrap_or(text)));
+        } else if language.is_none() {
+            found.extend(line.split('`').skip(1).step_by(2).map(|code| (number, code)));
+        }
+    }
+    for (_, command) in &mut found {
+        for end in COMMAND_ENDS {
+            *command = command.split(end).next().unwrap_or_default().trim_end();
+        }
+    }
+    found
+}
+
+/// Words as a shell splits them, without placeholders for further ones.
+fn words(command: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for (index, piece) in command.split(['\'', '"']).enumerate() {
+        // Every second piece is quoted.
+        if index % 2 == 1 {
+            words.push(piece.to_owned());
+        } else {
+            words.extend(piece.split_whitespace().map(str::to_owned));
+        }
+    }
+    words.retain(|word| !word.starts_with('[') && word != "…");
+    words
+}
+
+#[test]
+fn code_is_found_in_pages() {
+    let page = "Use `a b` and `c`.\n\n    $ d --e  # f\n\n```yaml\ng: h\n```\n```console\n$ i | j\nk\n```\n";
+    assert_eq!(commands(page), [(1, "a b"), (1, "c"), (3, "d --e"), (9, "i"), (10, "k")]);
+    assert_eq!(words("a --b 'c d' [E] …"), ["a", "--b", "c d"]);
+}
+
+#[test]
+fn commands_and_flags_exist() {
+    let program = crate::Cli::command();
+    let all = documented("plimsoll ");
+    assert!(all.len() > 100, "{}", all.len());
+    for DocumentedCommand { place, text } in all {
+        let Err(error) = program.clone().try_get_matches_from(words(&text)) else { continue };
+        // Values may be placeholders, and required ones may be left out.
+        let is_unknown = matches!(error.kind(), ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand);
+        assert!(!is_unknown, "{place}: {text}\n{error}");
+    }
+}
+
+#[test]
+fn targets_of_the_makefile_exist() {
+    let mut rules = fs::read_to_string(root().join("Makefile")).unwrap();
+    for entry in fs::read_dir(root().join("make")).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "mk") {
+            rules.push_str(&fs::read_to_string(path).unwrap());
+        }
+    }
+    let targets: Vec<&str> = rules
+        .lines()
+        .filter_map(|line| line.split_once(':'))
+        .flat_map(|(targets, _)| targets.split_whitespace())
+        .collect();
+    for DocumentedCommand { place, text } in documented("make ") {
+        let target = words(&text).into_iter().skip(1).find(|word| !word.contains('=')).unwrap_or_default();
+        assert!(targets.contains(&target.as_str()), "{place}: there is no target {target}");
+    }
+}
+
+#[test]
+fn developer_tasks_exist() {
+    let tasks = fs::read_to_string(root().join("xtask/src/main.rs")).unwrap();
+    for DocumentedCommand { place, text } in documented("cargo xtask ") {
+        let name = words(&text).into_iter().nth(2).unwrap();
+        let variant: String = name[..1].to_uppercase() + &name[1..];
+        let exists =
+            [format!("    {variant}("), format!("    {variant},")].iter().any(|line| tasks.contains(line));
+        assert!(exists || name == "--help", "{place}: there is no task {name}");
+    }
+}
