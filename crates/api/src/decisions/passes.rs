@@ -6,6 +6,7 @@
 //!     ?fieldSelector=metadata.name=hpa.web                                 … an autoscaler
 //!     ?after=CURSOR      only passes that were made after an earlier answer, which gave the cursor
 //!     ?since=TIME&until=TIME&limit=NUMBER
+//!     ?detail=changed    with the whole record of each pass that decided something else than the pass before it
 //!     ?detail=full       each with its whole record
 //! ```
 
@@ -39,8 +40,20 @@ pub struct PassQuery {
     pub until: Option<Timestamp>,
     /// At most so many, the first ones; at most [`MAX_PASSES`].
     pub limit: Option<usize>,
-    /// With the whole record of each pass.
-    pub full: bool,
+    /// Which passes have their whole record.
+    pub detail: PassDetail,
+}
+
+/// Which passes of an answer have their whole record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PassDetail {
+    /// None.
+    #[default]
+    Short,
+    /// Those that decided something else than the pass before them.
+    Changed,
+    /// All.
+    Full,
 }
 
 /// The cursor is not one of this process: it was restarted, or another replica answers.
@@ -108,7 +121,7 @@ pub struct PassItem {
     pub changed: bool,
     /// The metrics, in the order of the spec; of a ScaledObject with an HPA and of a ScaledJob, those of its triggers.
     pub metrics: Vec<PassMetric>,
-    /// The whole record, with `detail=full`.
+    /// The whole record, with `detail=full` or `detail=changed`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub record: Option<Box<DecisionRecord>>,
 }

@@ -1,7 +1,7 @@
 //! The resource `passes`.
 
 use api::decisions::VERSION;
-use api::decisions::passes::{MAX_PASSES, PassQuery};
+use api::decisions::passes::{MAX_PASSES, PassDetail, PassQuery};
 use api::selector::FieldSelector;
 use http::Response;
 use serde_json::json;
@@ -69,7 +69,11 @@ pub(super) fn answer(
         since: time(call, "since")?,
         until: time(call, "until")?,
         limit: limit.transpose()?,
-        full: given("detail") == Some("full"),
+        detail: match given("detail") {
+            Some("full") => PassDetail::Full,
+            Some("changed") => PassDetail::Changed,
+            _ => PassDetail::Short,
+        },
     };
     let mut list = decisions.passes(&query).map_err(|error| Status::gone(error.to_string()))?;
     list.items.retain(|item| {

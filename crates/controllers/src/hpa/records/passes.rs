@@ -3,7 +3,9 @@
 #[cfg(test)]
 mod tests;
 
-use api::decisions::passes::{MAX_PASSES, PassItem, PassList, PassListMeta, PassQuery, UnknownCursor};
+use api::decisions::passes::{
+    MAX_PASSES, PassDetail, PassItem, PassList, PassListMeta, PassQuery, UnknownCursor,
+};
 use jiff::Timestamp;
 
 use super::Records;
@@ -90,7 +92,12 @@ fn items(histories: &[HistorySnapshot], query: &PassQuery, after: u64, last: u64
             {
                 let record = record(history.key(), document);
                 let mut item = PassItem::of(&record);
-                if query.full {
+                let is_whole = match query.detail {
+                    PassDetail::Short => false,
+                    PassDetail::Changed => !time.continues,
+                    PassDetail::Full => true,
+                };
+                if is_whole {
                     item.record = Some(Box::new(record));
                 }
                 items.push((time.number, item));

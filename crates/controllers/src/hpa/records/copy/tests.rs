@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use api::decisions::DecisionMode;
-use api::decisions::passes::PassQuery;
+use api::decisions::passes::{PassDetail, PassQuery};
 use cluster::lease::{Election, LeaseSettings};
 use engine::Spec;
 use futures::{FutureExt as _, StreamExt as _};
@@ -35,7 +35,7 @@ fn passes(records: &Records) -> Vec<serde_json::Value> {
 
 /// A page as it arrives.
 fn page(records: &Records, after: Option<String>, limit: usize) -> Result<PassList, HistoryCopyError> {
-    let query = PassQuery { after, limit: Some(limit), full: true, ..PassQuery::default() };
+    let query = PassQuery { after, limit: Some(limit), detail: PassDetail::Full, ..PassQuery::default() };
     let list = records.passes(&query).map_err(|_| HistoryCopyError::UnknownCursor)?;
     Ok(serde_json::from_value(json(&list)).unwrap())
 }

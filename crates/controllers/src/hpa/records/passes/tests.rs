@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use api::decisions::DecisionMode;
-use api::decisions::passes::{PassQuery, UnknownCursor};
+use api::decisions::passes::{PassDetail, PassQuery, UnknownCursor};
 use cluster::AutoscalerKey;
 use engine::{Decision, Spec};
 use jiff::SignedDuration;
@@ -53,12 +53,25 @@ fn cursor_returns_what_is_new() {
     assert_eq!(new.len(), 6);
     let one = PassQuery { name: Some("hpa.web-1".into()), since: Some(at(1500)), ..PassQuery::default() };
     assert_eq!(ask(one).0, [(at(1500), "hpa.web-1".into()), (at(1515), "hpa.web-1".into())]);
-    let full = records.passes(&PassQuery { after, full: true, ..PassQuery::default() }).unwrap();
+    let full =
+        records.passes(&PassQuery { after, detail: PassDetail::Full, ..PassQuery::default() }).unwrap();
     assert_eq!(full.items[5].record.as_ref().unwrap().decision.at, at(1515));
     for cursor in ["", "1", "0-1", "x-1", "1-x"] {
         let query = PassQuery { after: Some(cursor.into()), ..PassQuery::default() };
         assert_eq!(records.passes(&query).unwrap_err(), UnknownCursor, "{cursor}");
     }
+}
+
+#[test]
+fn passes_that_decide_something_else_can_have_their_whole_record() {
+    let records = Records::default();
+    let spec = Arc::new(mk_spec("web"));
+    for (second, milli) in [(0, 250), (15, 250), (30, 400)] {
+        add(&records, &spec, &once(second, &spec, Some(milli)));
+    }
+    let list = records.passes(&PassQuery { detail: PassDetail::Changed, ..PassQuery::default() }).unwrap();
+    let is_whole: Vec<bool> = list.items.iter().map(|item| item.record.is_some()).collect();
+    assert_eq!(is_whole, [true, false, true]);
 }
 
 #[test]
