@@ -1,7 +1,7 @@
 //! The list of autoscalers as it is now, and its changes. Each publication has a revision; a client that has seen one gets
 //! what changed after it, and a client of another process or from too long ago gets everything.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -50,7 +50,8 @@ struct FeedState {
     removed: VecDeque<(u64, String)>,
     /// Removals up to this revision are forgotten.
     forgotten: u64,
-    frame: BTreeMap<&'static str, (u64, Value)>,
+    /// What surrounds the list, as JSON.
+    frame: BTreeMap<&'static str, (u64, String)>,
     /// Earlier counts of rows that were not published yet.
     earlier: HashMap<String, Vec<(f64, i32)>>,
 }
@@ -58,7 +59,8 @@ struct FeedState {
 #[derive(Debug)]
 struct StoredRow {
     revision: u64,
-    value: Map<String, Value>,
+    /// The row as JSON: it is written once for all clients.
+    text: String,
     steps: VecDeque<(f64, i32)>,
 }
 
@@ -84,6 +86,18 @@ impl Feed {
         self.revision.send_replace(revision);
     }
 
+    /// Changes some rows of the list, removes others, and replaces what surrounds the list.
+    pub fn change(
+        &self,
+        at: f64,
+        rows: Vec<FeedRow>,
+        removed: Vec<String>,
+        frame: Vec<(&'static str, Value)>,
+    ) {
+        let revision = self.state().change(at, rows, removed, frame);
+        self.revision.send_replace(revision);
+    }
+
     /// Replaces what surrounds the list, which stays.
     pub fn publish_frame(&self, at: f64, frame: Vec<(&'static str, Value)>) {
         let mut state = self.state();
@@ -100,13 +114,18 @@ impl Feed {
         self.state().earlier = earlier;
     }
 
+    /// Whether somebody looks.
+    pub fn is_watched(&self) -> bool {
+        self.revision.receiver_count() > 0
+    }
+
     /// Waits until somebody looks.
     pub async fn watched(&self) {
         loop {
             let mut opened = std::pin::pin!(self.opened.notified());
             // Registered before the check, so that a page that opens in between is noticed.
             opened.as_mut().enable();
-            if self.revision.receiver_count() > 0 {
+            if self.is_watched() {
                 return;
             }
             opened.await;
@@ -140,38 +159,58 @@ impl Feed {
 
 impl FeedState {
     fn replace(&mut self, at: f64, rows: Vec<FeedRow>, frame: Vec<(&'static str, Value)>) -> u64 {
+        let new: HashSet<&str> = rows.iter().map(|row| row.id.as_str()).collect();
+        let gone = self.rows.keys().filter(|id| !new.contains(id.as_str())).cloned().collect();
+        self.change(at, rows, gone, frame)
+    }
+
+    fn change(
+        &mut self,
+        at: f64,
+        rows: Vec<FeedRow>,
+        removed: Vec<String>,
+        frame: Vec<(&'static str, Value)>,
+    ) -> u64 {
         self.revision += 1;
-        let (revision, mut before) = (self.revision, std::mem::take(&mut self.rows));
         self.at = at;
-        for FeedRow { id, value, replicas } in rows {
-            let mut row = match before.remove(&id) {
-                Some(row) if row.value == value => row,
-                Some(row) => StoredRow { revision, value, steps: row.steps },
-                None => {
-                    let mut row = StoredRow { revision, value, steps: VecDeque::new() };
-                    for (at, count) in self.earlier.remove(&id).into_iter().flatten() {
-                        row.step(at, count);
-                    }
-                    row
-                }
-            };
-            if let Some(count) = replicas {
-                row.step(at, count);
-            }
-            self.rows.insert(id, row);
+        for row in rows {
+            self.change_row(at, row);
         }
-        self.removed.extend(before.into_keys().map(|id| (revision, id)));
+        for id in removed {
+            if self.rows.remove(&id).is_some() {
+                self.removed.push_back((self.revision, id));
+            }
+        }
         while self.removed.len() > MAX_REMOVED {
             self.forgotten = self.removed.pop_front().map_or(self.forgotten, |(revision, _)| revision);
         }
         self.replace_frame(frame);
-        revision
+        self.revision
+    }
+
+    fn change_row(&mut self, at: f64, FeedRow { id, value, replicas }: FeedRow) {
+        let (revision, text) = (self.revision, Value::from(value).to_string());
+        let earlier = &mut self.earlier;
+        let row = self.rows.entry(id).or_insert_with_key(|id| {
+            let mut row = StoredRow { revision, text: String::new(), steps: VecDeque::new() };
+            for (at, count) in earlier.remove(id).into_iter().flatten() {
+                row.step(at, count);
+            }
+            row
+        });
+        if row.text != text {
+            (row.revision, row.text) = (revision, text);
+        }
+        if let Some(count) = replicas {
+            row.step(at, count);
+        }
     }
 
     fn replace_frame(&mut self, frame: Vec<(&'static str, Value)>) {
         for (name, value) in frame {
-            if self.frame.get(name).is_none_or(|(_, known)| *known != value) {
-                self.frame.insert(name, (self.revision, value));
+            let text = value.to_string();
+            if self.frame.get(name).is_none_or(|(_, known)| *known != text) {
+                self.frame.insert(name, (self.revision, text));
             }
         }
     }
@@ -189,22 +228,23 @@ impl FeedState {
         if self.revision == 0 || seen == Some(self.revision) {
             return (seen, None);
         }
-        let mut data = Map::new();
-        data.insert("at".into(), json!(self.at));
         let since = seen.filter(|seen| *seen >= self.forgotten);
         let is_new = |revision: u64| since.is_none_or(|since| revision > since);
+        let mut data = format!("{{\"at\":{},\"rows\":", json!(self.at));
         let rows = self.rows.values().filter(|row| is_new(row.revision));
-        data.insert("rows".into(), rows.map(|row| row.json(since.is_none())).collect());
+        write_list(&mut data, rows, |row, text| row.write(since.is_none(), text));
         if since.is_some() {
             let removed =
                 self.removed.iter().filter(|(revision, id)| is_new(*revision) && !self.rows.contains_key(id));
-            data.insert("removed".into(), removed.map(|(_, id)| json!(id)).collect());
+            data.push_str(",\"removed\":");
+            write_list(&mut data, removed, |(_, id), text| text.push_str(&json!(id).to_string()));
         }
-        let frame = self.frame.iter().filter(|(_, (revision, _))| is_new(*revision));
-        data.extend(frame.map(|(name, (_, value))| ((*name).to_owned(), value.clone())));
+        for (name, (_, value)) in self.frame.iter().filter(|(_, (revision, _))| is_new(*revision)) {
+            data.push_str(&format!(",\"{name}\":{value}"));
+        }
+        data.push('}');
         let kind = if since.is_some() { "change" } else { "reset" };
-        let text =
-            format!("id: {}.{}\nevent: {kind}\ndata: {}\n\n", self.process, self.revision, Value::from(data));
+        let text = format!("id: {}.{}\nevent: {kind}\ndata: {data}\n\n", self.process, self.revision);
         (Some(self.revision), Some(text))
     }
 }
@@ -222,14 +262,25 @@ impl StoredRow {
         }
     }
 
-    /// The frontend follows later counts itself.
-    fn json(&self, with_steps: bool) -> Value {
-        let mut value = self.value.clone();
-        if with_steps {
-            value.insert("steps".into(), json!(self.steps));
+    /// Writes the row; the frontend follows later counts itself.
+    fn write(&self, with_steps: bool, out: &mut String) {
+        match self.text.strip_suffix('}').filter(|_| with_steps) {
+            Some(fields) => out.push_str(&format!("{fields},\"steps\":{}}}", json!(self.steps))),
+            None => out.push_str(&self.text),
         }
-        Value::from(value)
     }
+}
+
+/// Writes a list of JSON.
+fn write_list<T>(out: &mut String, items: impl Iterator<Item = T>, write: impl Fn(T, &mut String)) {
+    out.push('[');
+    for (place, item) in items.enumerate() {
+        if place > 0 {
+            out.push(',');
+        }
+        write(item, out);
+    }
+    out.push(']');
 }
 
 #[cfg(test)]
@@ -294,6 +345,20 @@ mod tests {
         }
         let mut events = Box::pin(Arc::clone(&feed).events(Some("p.3")));
         assert_eq!(events.next().await.unwrap(), ": nothing new\n\n");
+    }
+
+    #[tokio::test]
+    async fn only_changed_rows_are_sent() {
+        let feed = Arc::new(Feed::new("p"));
+        feed.publish(1.0, vec![row("a", 1), row("b", 1), row("c", 1)], vec![("notes", json!([]))]);
+        feed.change(2.0, vec![row("a", 1), row("b", 2)], vec!["c".into(), "unknown".into()], Vec::new());
+        let mut events = Box::pin(Arc::clone(&feed).events(Some("p.1")));
+        let (kind, id, data) = parsed(&events.next().await.unwrap());
+        assert_eq!((kind.as_str(), id.as_str()), ("change", "p.2"));
+        assert_eq!(data, json!({"at": 2.0, "rows": [{"id": "b", "replicas": 2}], "removed": ["c"]}));
+        let mut everything = Box::pin(Arc::clone(&feed).events(None));
+        let (_, _, data) = parsed(&everything.next().await.unwrap());
+        assert_eq!(data["rows"][1], json!({"id": "b", "replicas": 2, "steps": [[1.0, 1], [2.0, 2]]}));
     }
 
     #[test]

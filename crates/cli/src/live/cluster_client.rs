@@ -56,6 +56,11 @@ impl ClusterClient {
         Self { connection, recording: Some(recording), namespace, clock: Clock::system() }
     }
 
+    /// The client, for watches.
+    pub(crate) fn client(&self) -> &kube::Client {
+        &self.connection.client
+    }
+
     /// The recording, if this is not a cluster.
     pub(crate) fn recording(&self) -> Option<&RecordingSummary> {
         self.recording.as_ref()

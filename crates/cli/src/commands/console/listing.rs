@@ -24,6 +24,10 @@ pub(super) struct Listing {
     pub(super) unavailable: Option<Unavailable>,
     /// What is missing, and the remedy.
     pub(super) notes: Vec<Value>,
+    /// The kinds that could be listed as a whole.
+    pub(super) kinds: Vec<AutoscalerKind>,
+    /// Whether the user may not list some kind as a whole.
+    pub(super) is_partial: bool,
 }
 
 impl Listing {
@@ -40,8 +44,12 @@ impl Listing {
             if is_forbidden && kind != AutoscalerKind::Hpa && !is_served(site, kind).await {
                 continue;
             }
+            found.is_partial |= is_forbidden;
             match listed {
-                Ok(objects) => found.objects.extend(objects),
+                Ok(objects) => {
+                    found.objects.extend(objects);
+                    found.kinds.push(kind);
+                }
                 Err(RequestError::Refused { code: 403, .. }) if only.is_none() => {
                     if namespaces.is_none() {
                         namespaces = Some(candidates(site).await);

@@ -3,7 +3,9 @@
 //! ```text
 //! start     the listener, the address with its token, the task that polls
 //! listing   what the user may list: cluster-wide, or namespace by namespace
-//! poll      lists and decisions into the feed, while somebody looks
+//! watched   the watched autoscalers, and what changed since the last look
+//! follow    list-and-watch of autoscalers, and only the new passes about them
+//! poll      what changes into the feed, while somebody looks: by watches, or by lists where the user may not watch
 //! rows      autoscalers and problems as the frontend shows them
 //! readings  metrics against targets, as numbers
 //! manifest  fields of specs as manifests have them
@@ -20,6 +22,7 @@
 //! ```
 
 mod backend;
+mod follow;
 mod history;
 mod listing;
 mod manifest;
@@ -34,6 +37,7 @@ mod rows;
 mod samples;
 mod sources;
 mod start;
+mod watched;
 mod whatif;
 
 use std::net::{Ipv4Addr, SocketAddr};

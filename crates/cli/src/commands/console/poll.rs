@@ -1,25 +1,40 @@
-//! Polls lists and decisions into the feed while somebody looks.
+//! Brings what happens in the cluster into the feed while somebody looks: by watches, or by lists where the user may not watch.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use cluster::AutoscalerKind;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use web_console::Feed;
 
+use super::follow::{Follower, without_decisions};
 use super::listing::Listing;
 use super::samples::Samples;
 use super::{passes, rows, sources};
 use crate::commands::get::join;
-use crate::live::ClusterClient;
 use crate::live::cluster_client::RecordingSummary;
+use crate::live::{ClusterClient, Scope};
 
-/// How often the cluster is read.
+/// How often changes are published, and how often the cluster is read without watches.
+const TURN_INTERVAL: Duration = Duration::from_secs(1);
 const READ_INTERVAL: Duration = Duration::from_secs(2);
-/// A read is followed by a pause of this many times the time that it computed, so that an open page takes at most a hundredth of a core.
+/// A turn or read is followed by a pause of this many times the time that it computed, so that an open page takes at most a
+/// hundredth of a core.
 const PAUSE_FACTOR: u32 = 100;
-/// The longest pause, also in a cluster of many thousands.
+/// The longest pause between turns, and between reads, also in a cluster of many thousands.
+const MAX_TURN_PAUSE: Duration = Duration::from_secs(5);
 const MAX_PAUSE: Duration = Duration::from_mins(1);
+/// How long a watch may take to list everything.
+const SYNC_TIMEOUT: Duration = Duration::from_secs(30);
+/// How often it is looked whether a watch has listed everything.
+const SYNC_INTERVAL: Duration = Duration::from_millis(50);
+/// How long watches go on after the last page was closed.
+const LINGER: Duration = Duration::from_secs(30);
+/// How often autoscalers are looked for about which nothing is decided any more.
+const SILENCE_INTERVAL: Duration = Duration::from_secs(10);
+/// How soon watches are tried again that were refused.
+const WATCH_RETRY_INTERVAL: Duration = Duration::from_mins(5);
 /// How long the list waits for the counts of the last hour.
 const EARLIER_COUNTS_TIMEOUT: Duration = Duration::from_secs(2);
 /// How often sources are asked.
@@ -61,7 +76,7 @@ impl Poller {
         let earlier = passes::counts(&self.site, self.namespace.as_deref(), self.site.now()).await;
         self.feed.set_earlier_steps(earlier);
         self.ask_sources().await;
-        self.look().await;
+        self.look(None).await;
     }
 
     async fn read_lists(&self) {
@@ -71,13 +86,90 @@ impl Poller {
         if let Ok(earlier) = tokio::time::timeout(EARLIER_COUNTS_TIMEOUT, earlier).await {
             self.feed.set_earlier_steps(earlier);
         }
+        let mut why_polling: Option<String> = None;
+        let mut next_watch = Instant::now();
         loop {
             self.feed.watched().await;
             let began = Instant::now();
-            let computed = computing_time(self.look()).await;
+            let (kinds, computed) = computing_time(self.look(why_polling.as_deref())).await;
+            if let Some(kinds) = kinds.filter(|_| Instant::now() >= next_watch) {
+                why_polling = self.follow(&kinds).await;
+                next_watch = Instant::now();
+                if why_polling.is_some() {
+                    next_watch += WATCH_RETRY_INTERVAL;
+                }
+                continue;
+            }
             // A server that answers slowly has its pauses, too.
             let pause = (computed * PAUSE_FACTOR).max(began.elapsed());
             tokio::time::sleep(pause.clamp(READ_INTERVAL, MAX_PAUSE)).await;
+        }
+    }
+
+    /// Publishes what watches show, until nobody looks any more or the user may not watch; then says why.
+    async fn follow(&self, kinds: &[AutoscalerKind]) -> Option<String> {
+        let scope = self.namespace.as_deref().map_or(Scope::All, Scope::Namespace);
+        let follower = Follower::start(self.site.client(), kinds, scope);
+        tokio::select! {
+            why = self.publish_changes(&follower) => why,
+            () = follower.read_decisions(&self.site, scope) => None,
+        }
+    }
+
+    async fn publish_changes(&self, follower: &Follower) -> Option<String> {
+        let began = Instant::now();
+        while !follower.is_complete() {
+            if let Some(resource) = follower.refused() {
+                return Some(format!("you may not watch {resource}"));
+            }
+            if began.elapsed() >= SYNC_TIMEOUT {
+                if follower.is_listed() {
+                    break;
+                }
+                return Some("the API server does not answer watches".to_owned());
+            }
+            tokio::time::sleep(SYNC_INTERVAL).await;
+        }
+        let (mut is_first, mut last_watched, mut last_silence) = (true, Instant::now(), Instant::now());
+        loop {
+            if let Some(resource) = follower.refused() {
+                return Some(format!("you may not watch {resource}"));
+            }
+            if self.feed.is_watched() {
+                last_watched = Instant::now();
+            } else if last_watched.elapsed() >= LINGER {
+                return None;
+            }
+            if last_silence.elapsed() >= SILENCE_INTERVAL {
+                follower.store().find_silent(self.site.now());
+                last_silence = Instant::now();
+            }
+            let computing = Instant::now();
+            self.publish(follower, is_first);
+            is_first = false;
+            let pause = computing.elapsed() * PAUSE_FACTOR;
+            tokio::time::sleep(pause.clamp(TURN_INTERVAL, MAX_TURN_PAUSE)).await;
+        }
+    }
+
+    /// Publishes what changed; the first time, everything.
+    fn publish(&self, follower: &Follower, is_first: bool) {
+        let now = self.site.now();
+        let at = now.as_millisecond() as f64 / 1000.0;
+        let mut samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
+        let change = follower.store().take(now, |entry| samples.change(at, entry));
+        samples.hold_until(at);
+        for id in &change.removed {
+            samples.forget(id);
+        }
+        drop(samples);
+        let mut frame = self.frame();
+        frame.push(("notes", Value::from(follower.notes())));
+        frame.extend(change.problems.map(|problems| ("problems", problems)));
+        if is_first {
+            self.feed.publish(at, change.rows, frame);
+        } else {
+            self.feed.change(at, change.rows, change.removed, frame);
         }
     }
 
@@ -94,27 +186,35 @@ impl Poller {
         *self.sources.lock().unwrap_or_else(PoisonError::into_inner) = found;
     }
 
-    /// Reads the cluster once and publishes what there is.
-    async fn look(&self) {
-        let read = Listing::read(&self.site, self.namespace.as_deref()).await;
-        let now = self.site.now();
-        let at = now.as_millisecond() as f64 / 1000.0;
+    /// What surrounds the list.
+    fn frame(&self) -> Vec<(&'static str, Value)> {
         let sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let mut frame = vec![
+        vec![
             ("cluster", json!(self.site.origin())),
             ("version", json!(concat!("plimsoll ", env!("CARGO_PKG_VERSION")))),
             ("lab", json!(self.has_lab)),
             ("recording", json!(self.site.recording().is_some())),
             ("sources", sources),
-        ];
+        ]
+    }
+
+    /// Reads the cluster once and publishes what there is, and why it is not watched, if so. Returns the kinds that can be watched, if
+    /// that shows as much.
+    async fn look(&self, why_polling: Option<&str>) -> Option<Vec<AutoscalerKind>> {
+        let read = Listing::read(&self.site, self.namespace.as_deref()).await;
+        let now = self.site.now();
+        let at = now.as_millisecond() as f64 / 1000.0;
+        let mut frame = self.frame();
         match read {
             Ok(mut listing) => {
                 let entries = join(std::mem::take(&mut listing.objects), &mut listing.records);
                 let overview = rows::overview(&entries, listing.unavailable.as_ref(), now);
                 let all = rows::rows(&entries, &overview);
-                if let Some(why) = &listing.unavailable {
-                    let text = format!("decisions cannot be read, so conditions are shown: {}", why.cause);
-                    listing.notes.push(json!({"text": text, "remedy": why.remedy}));
+                listing.notes.extend(listing.unavailable.as_ref().map(without_decisions));
+                let partial = listing.is_partial.then_some("you may not list everything");
+                if let Some(why) = why_polling.or(partial) {
+                    let text = format!("Changes appear late: {why}, so the list is read every 2 s to 1 min.");
+                    listing.notes.push(json!({"text": text, "remedy": "ask for the right to list and watch it in all namespaces"}));
                 }
                 if let Some(RecordingSummary { from, until, .. }) = self.site.recording() {
                     let text = format!("This is a recording from {from} to {until}; nothing in it is live.");
@@ -124,29 +224,31 @@ impl Poller {
                 frame.push(("notes", Value::from(listing.notes)));
                 self.samples.lock().unwrap_or_else(PoisonError::into_inner).add(at, &entries);
                 self.feed.publish(at, all, frame);
+                (!listing.is_partial).then_some(listing.kinds)
             }
             // The last list stays, with the reason.
             Err(trouble) => {
                 let remedy = "the console tries again; `plimsoll get -A` shows the same error in full";
                 frame.push(("notes", json!([{"text": trouble.to_string(), "remedy": remedy}])));
                 self.feed.publish_frame(at, frame);
+                None
             }
         }
     }
 }
 
-/// How long a future computed until it was done, without the time in which it waited.
-async fn computing_time(work: impl Future<Output = ()>) -> Duration {
+/// The result of a future, and how long it computed, without the time in which it waited.
+async fn computing_time<T>(work: impl Future<Output = T>) -> (T, Duration) {
     let mut work = std::pin::pin!(work);
     let mut computed = Duration::ZERO;
-    std::future::poll_fn(|context| {
+    let result = std::future::poll_fn(|context| {
         let began = Instant::now();
         let state = work.as_mut().poll(context);
         computed += began.elapsed();
         state
     })
     .await;
-    computed
+    (result, computed)
 }
 
 #[cfg(test)]
@@ -155,6 +257,6 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn waiting_is_not_computing() {
-        assert_eq!(computing_time(tokio::time::sleep(MAX_PAUSE)).await, Duration::ZERO);
+        assert_eq!(computing_time(tokio::time::sleep(MAX_PAUSE)).await, ((), Duration::ZERO));
     }
 }

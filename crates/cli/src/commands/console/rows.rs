@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use web_console::FeedRow;
 
 use crate::commands::get::Entry;
-use crate::commands::top::{Grade, Overview, Sort};
+use crate::commands::top::{AutoscalerLine, Grade, Overview, Problem, Sort};
 use crate::live::decisions::Unavailable;
 
 /// What `plimsoll top` shows of the same objects.
@@ -23,29 +23,34 @@ pub(super) fn id(entry: &Entry) -> String {
 /// A row for each autoscaler.
 pub(super) fn rows(entries: &[Entry], overview: &Overview) -> Vec<FeedRow> {
     let by_id: HashMap<String, &Entry> = entries.iter().map(|entry| (id(entry), entry)).collect();
-    let row = |line: &crate::commands::top::AutoscalerLine| {
-        let id = format!("{}/{}", line.namespace, line.name);
-        let entry = by_id.get(&id)?;
-        let target = &entry.object.hpa.spec.scale_target_ref;
-        let value = json!({
-            "id": id,
-            "namespace": line.namespace,
-            "kind": entry.object.kind.short(),
-            "name": entry.object.hpa.metadata.name,
-            "target": format!("{}/{}", target.kind, target.name),
-            "metrics": line.metrics,
-            "state": line.state,
-            // Two decimals are enough to sort by, and a row is not sent again for less.
-            "pressure": line.pressure.map(|ratio| (ratio * 100.0).round() / 100.0),
-            "replicas": line.replicas,
-            "desired": desired(entry),
-            "min": line.min,
-            "max": line.max,
-            "decision": line.decision,
-        });
-        Some(FeedRow { id, value: object(value), replicas: line.replicas })
+    let row = |line: &AutoscalerLine| {
+        let entry = by_id.get(&format!("{}/{}", line.namespace, line.name))?;
+        Some(row(entry, line))
     };
     overview.autoscalers.iter().filter_map(row).collect()
+}
+
+/// The row of one autoscaler.
+pub(super) fn row(entry: &Entry, line: &AutoscalerLine) -> FeedRow {
+    let id = format!("{}/{}", line.namespace, line.name);
+    let target = &entry.object.hpa.spec.scale_target_ref;
+    let value = json!({
+        "id": id,
+        "namespace": line.namespace,
+        "kind": entry.object.kind.short(),
+        "name": entry.object.hpa.metadata.name,
+        "target": format!("{}/{}", target.kind, target.name),
+        "metrics": line.metrics,
+        "state": line.state,
+        // Two decimals are enough to sort by, and a row is not sent again for less.
+        "pressure": line.pressure.map(|ratio| (ratio * 100.0).round() / 100.0),
+        "replicas": line.replicas,
+        "desired": desired(entry),
+        "min": line.min,
+        "max": line.max,
+        "decision": line.decision,
+    });
+    FeedRow { id, value: object(value), replicas: line.replicas }
 }
 
 fn desired(entry: &Entry) -> Option<i32> {
@@ -60,24 +65,27 @@ fn desired(entry: &Entry) -> Option<i32> {
 pub(super) fn problems(entries: &[Entry], overview: &Overview) -> Value {
     let since: HashMap<String, Timestamp> =
         entries.iter().filter_map(|entry| Some((id(entry), began(entry)?))).collect();
-    let problem = |problem: &crate::commands::top::Problem| {
-        let began = problem.autoscalers.iter().filter_map(|id| since.get(id)).min();
-        json!({
-            "cause": problem.cause,
-            "effect": problem.effect,
-            "detail": problem.detail,
-            "remedy": problem.remedy,
-            "risk": risk(problem.grade),
-            "state": problem.grade,
-            "since": began.map(|at| at.as_second()),
-            "autoscalers": problem.autoscalers,
-        })
-    };
+    let problem =
+        |one: &Problem| problem(one, one.autoscalers.iter().filter_map(|id| since.get(id)).min().copied());
     overview.problems.iter().map(problem).collect()
 }
 
+/// A problem that the first of its autoscalers has since a time.
+pub(super) fn problem(problem: &Problem, since: Option<Timestamp>) -> Value {
+    json!({
+        "cause": problem.cause,
+        "effect": problem.effect,
+        "detail": problem.detail,
+        "remedy": problem.remedy,
+        "risk": risk(problem.grade),
+        "state": problem.grade,
+        "since": since.map(|at| at.as_second()),
+        "autoscalers": problem.autoscalers,
+    })
+}
+
 /// How long the present state lasts, as far as that is known.
-fn began(entry: &Entry) -> Option<Timestamp> {
+pub(super) fn began(entry: &Entry) -> Option<Timestamp> {
     let conditions = &entry.object.hpa.status.conditions;
     let changed = conditions.iter().filter_map(|condition| condition.last_transition_time).max();
     match (&entry.record, changed) {

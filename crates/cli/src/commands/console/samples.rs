@@ -1,6 +1,6 @@
 //! What the status of objects showed while the console ran: the only history there is without Plimsoll's roles.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,11 @@ const MAX_SAMPLES: usize = 900;
 
 /// Samples by id.
 #[derive(Default)]
-pub(super) struct Samples(HashMap<String, VecDeque<StatusSample>>);
+pub(super) struct Samples {
+    by_id: HashMap<String, VecDeque<StatusSample>>,
+    /// Until when the last sample of each is known to hold, in seconds since 1970.
+    until: f64,
+}
 
 /// A status, which was the same from `from` to `until`.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,43 +31,70 @@ struct StatusSample {
 }
 
 impl Samples {
-    /// Adds the present status of the objects about which no decision can be read, and forgets objects that are gone.
+    /// Adds the present status of all objects about which no decision can be read, and forgets objects that are gone.
     pub(super) fn add(&mut self, at: f64, entries: &[Entry]) {
-        let mut before = std::mem::take(&mut self.0);
-        for entry in entries.iter().filter(|entry| entry.record.is_none()) {
-            let hpa = &entry.object.hpa;
-            // A count of zero in a status that nobody wrote yet is missing.
-            let is_written = !hpa.status.conditions.is_empty() || hpa.status.current_replicas != 0;
-            let replicas = entry.replicas().filter(|_| is_written);
-            let sample = StatusSample {
-                from: at,
-                until: at,
-                current: replicas,
-                desired: replicas.map(|_| hpa.status.desired_replicas),
-                bounds: (hpa.spec.min_replicas.unwrap_or(1), hpa.spec.max_replicas),
-                values: readings::of_object(hpa).into_iter().map(|reading| reading.value).collect(),
-            };
-            let id = id(entry);
-            let mut samples = before.remove(&id).unwrap_or_default();
-            match samples.back_mut() {
-                Some(last) if last.is_like(&sample) => last.until = at,
-                _ => samples.push_back(sample),
-            }
-            if samples.len() > MAX_SAMPLES {
-                samples.pop_front();
-            }
-            self.0.insert(id, samples);
+        let is_here: HashSet<String> =
+            entries.iter().filter(|entry| entry.record.is_none()).map(id).collect();
+        self.by_id.retain(|id, _| is_here.contains(id));
+        for entry in entries {
+            self.change(at, entry);
         }
+        self.hold_until(at);
+    }
+
+    /// Adds the present status of an object that may have changed, if no decision can be read about it.
+    pub(super) fn change(&mut self, at: f64, entry: &Entry) {
+        if entry.record.is_some() {
+            return;
+        }
+        let hpa = &entry.object.hpa;
+        // A count of zero in a status that nobody wrote yet is missing.
+        let is_written = !hpa.status.conditions.is_empty() || hpa.status.current_replicas != 0;
+        let replicas = entry.replicas().filter(|_| is_written);
+        let sample = StatusSample {
+            from: at,
+            until: at,
+            current: replicas,
+            desired: replicas.map(|_| hpa.status.desired_replicas),
+            bounds: (hpa.spec.min_replicas.unwrap_or(1), hpa.spec.max_replicas),
+            values: readings::of_object(hpa).into_iter().map(|reading| reading.value).collect(),
+        };
+        let samples = self.by_id.entry(id(entry)).or_default();
+        match samples.back_mut() {
+            Some(last) if last.is_like(&sample) => last.until = at,
+            Some(last) => {
+                last.until = last.until.max(self.until);
+                samples.push_back(sample);
+            }
+            None => samples.push_back(sample),
+        }
+        if samples.len() > MAX_SAMPLES {
+            samples.pop_front();
+        }
+    }
+
+    /// The last sample of each object holds until this time.
+    pub(super) fn hold_until(&mut self, at: f64) {
+        self.until = at;
+    }
+
+    /// Forgets an object.
+    pub(super) fn forget(&mut self, id: &str) {
+        self.by_id.remove(id);
     }
 
     /// The points of a chart.
     pub(super) fn points(&self, id: &str) -> Vec<Value> {
-        let samples = self.0.get(id).into_iter().flatten();
+        let mut samples: Vec<StatusSample> = self.by_id.get(id).into_iter().flatten().cloned().collect();
+        if let Some(last) = samples.last_mut() {
+            last.until = last.until.max(self.until);
+        }
         let point = |sample: &StatusSample, t: f64| {
             json!({"t": t, "current": sample.current, "desired": sample.desired, "min": sample.bounds.0, "max": sample.bounds.1,
                 "values": sample.values, "held": ""})
         };
         samples
+            .iter()
             .flat_map(|sample| {
                 let last = (sample.until > sample.from).then(|| point(sample, sample.until));
                 [Some(point(sample, sample.from)), last].into_iter().flatten()

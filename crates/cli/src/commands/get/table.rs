@@ -13,7 +13,6 @@ use engine::explain;
 use engine::normalize::{ScalingLimit, StabilizationHold};
 use engine::{Decision, Replicas, ScaleOutcome};
 use jiff::Timestamp;
-use serde_json::Value;
 
 use crate::live::objects::Object;
 use crate::live::page::length;
@@ -58,7 +57,12 @@ impl Entry {
 
     /// The last decision in one sentence, after what keeps the object from being scaled; without a record, the conditions.
     pub(crate) fn sentence(&self) -> String {
-        match (self.mark(), self.decided()) {
+        self.sentence_after(None)
+    }
+
+    /// The same with the explanation of a later pass that decided what the record says.
+    pub(crate) fn sentence_after(&self, later: Option<&str>) -> String {
+        match (self.mark(), self.decided(later)) {
             (None, decided) => decided,
             // Nothing is decided about it any more.
             (Some(mark), _) if self.is_off() => mark,
@@ -86,19 +90,18 @@ impl Entry {
         if self.is_off() {
             return Some(format!("off: nothing is decided (annotation {MODE})"));
         }
-        let dry_run = self.object.raw.pointer("/spec/dryRun").and_then(Value::as_bool) == Some(true);
         match (self.record.as_ref().map(|record| record.mode), self.annotation(MODE)) {
             (Some(DecisionMode::Shadow), _) | (None, Some("shadow")) => Some("shadow".to_owned()),
             (Some(DecisionMode::DryRun), _) | (None, Some("dry-run")) => Some("dry run".to_owned()),
-            _ => dry_run.then(|| "dry run".to_owned()),
+            _ => self.object.dry_run.then(|| "dry run".to_owned()),
         }
     }
 
-    fn decided(&self) -> String {
+    fn decided(&self, later: Option<&str>) -> String {
         match &self.record {
             Some(record) => {
                 let decision = &record.decision;
-                let why = record.sentence();
+                let why = later.map_or_else(|| record.sentence(), str::to_owned);
                 match decision.outcome {
                     ScaleOutcome::Failed | ScaleOutcome::WriteFailed(_) => {
                         let cause = diagnose(&record.facts(None)).into_iter().next();

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::Sort;
-use super::problem::{Grade, Problem, grade, troubles};
+use super::problem::{Grade, Problem, by_cause, grade, troubles};
 use crate::commands::get::Entry;
 use crate::live::decisions::Unavailable;
 
@@ -51,31 +51,14 @@ impl Overview {
         sort: Sort,
         now: Timestamp,
     ) -> Self {
-        let mut problems: Vec<Problem> = Vec::new();
-        let mut lines = Vec::new();
+        let (mut found, mut lines) = (Vec::new(), Vec::new());
         for entry in entries {
             let troubles = troubles(entry, now);
             lines.push(AutoscalerLine::of(entry, grade(entry, &troubles)));
             let who = format!("{}/{}", entry.object.namespace(), entry.object.named());
-            for trouble in troubles {
-                // Differences in names and numbers do not make another cause; another remedy does.
-                let same = problems.iter_mut().find(|p| {
-                    (p.grade, &p.cause, &p.remedy) == (trouble.grade, &trouble.cause, &trouble.remedy)
-                });
-                match same {
-                    Some(problem) => problem.autoscalers.push(who.clone()),
-                    None => problems.push(Problem {
-                        cause: trouble.cause,
-                        effect: trouble.grade.effect(),
-                        detail: trouble.detail,
-                        remedy: trouble.remedy,
-                        autoscalers: vec![who.clone()],
-                        grade: trouble.grade,
-                    }),
-                }
-            }
+            found.extend(troubles.into_iter().map(|trouble| (who.clone(), trouble)));
         }
-        problems.sort_by_key(|problem| (problem.grade, std::cmp::Reverse(problem.autoscalers.len())));
+        let problems = by_cause(found.iter().map(|(who, trouble)| (who.as_str(), trouble)));
         sorted(&mut lines, sort);
         let note = unavailable.map(|why| format!("decisions cannot be read: {}", why.cause));
         Self { at: now, note, problems, autoscalers: lines }
@@ -83,7 +66,7 @@ impl Overview {
 }
 
 impl AutoscalerLine {
-    fn of(entry: &Entry, state: Grade) -> Self {
+    pub(crate) fn of(entry: &Entry, state: Grade) -> Self {
         let hpa = &entry.object.hpa;
         // A status may be older than the decision: an unreadable metric has no ratio.
         let pressure = match &entry.record {

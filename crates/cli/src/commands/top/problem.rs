@@ -1,5 +1,7 @@
 //! What is wrong with autoscalers, by cause.
 
+use std::collections::HashMap;
+
 use api::autoscaling::v2::HorizontalPodAutoscalerCondition;
 use api::decisions::{DecisionMode, DecisionRecord};
 use api::diagnosis::{Concern, diagnose};
@@ -33,7 +35,7 @@ pub(crate) struct Problem {
 }
 
 /// Severity, worst first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Grade {
     /// Nothing can be decided.
@@ -50,11 +52,36 @@ pub(crate) enum Grade {
 }
 
 /// One problem of one autoscaler.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AutoscalerProblem {
     pub(crate) grade: Grade,
     pub(crate) cause: String,
     pub(crate) detail: String,
     pub(crate) remedy: String,
+}
+
+/// Problems of autoscalers (`shop/hpa/web`) by cause, worst first.
+pub(crate) fn by_cause<'a>(troubles: impl Iterator<Item = (&'a str, &'a AutoscalerProblem)>) -> Vec<Problem> {
+    let mut problems: Vec<Problem> = Vec::new();
+    let mut places = HashMap::new();
+    for (who, trouble) in troubles {
+        // Differences in names and numbers do not make another cause; another remedy does.
+        let same = (trouble.grade, trouble.cause.as_str(), trouble.remedy.as_str());
+        let place = *places.entry(same).or_insert(problems.len());
+        match problems.get_mut(place) {
+            Some(problem) => problem.autoscalers.push(who.to_owned()),
+            None => problems.push(Problem {
+                cause: trouble.cause.clone(),
+                effect: trouble.grade.effect(),
+                detail: trouble.detail.clone(),
+                remedy: trouble.remedy.clone(),
+                autoscalers: vec![who.to_owned()],
+                grade: trouble.grade,
+            }),
+        }
+    }
+    problems.sort_by_key(|problem| (problem.grade, std::cmp::Reverse(problem.autoscalers.len())));
+    problems
 }
 
 /// The problems of one autoscaler.

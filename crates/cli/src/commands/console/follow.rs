@@ -1,0 +1,263 @@
+//! Follows a cluster: list-and-watch of autoscalers, and only the new passes of those that decide.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use api::autoscaling::v2::HorizontalPodAutoscaler;
+use api::decisions::passes::{PassItem, PassList};
+use api::keda::{ScaledJob, ScaledObject};
+use api::plimsoll::Autoscaler;
+use cluster::AutoscalerKind;
+use cluster::request::{with_query, within};
+use cluster::watch::{View, WatchCondition, WatchHealth, WatchSource, list_and_watch};
+use jiff::Timestamp;
+use runtime::Reflectors;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::watched::WatchedStore;
+use crate::live::decisions::{MissingDecision, Unavailable};
+use crate::live::objects::Object;
+use crate::live::{ClusterClient, RequestError, Scope};
+
+/// How often new passes are read.
+const PASSES_INTERVAL: Duration = Duration::from_secs(1);
+/// How soon decisions are read again if there is no cursor for what is new.
+const RETRY_INTERVAL: Duration = Duration::from_secs(5);
+/// The same if there are very many.
+const SLOW_RETRY_INTERVAL: Duration = Duration::from_mins(1);
+/// More decisions than this are very many.
+const MANY_DECISIONS: usize = 1000;
+/// Passes of one answer.
+const PAGE_SIZE: &str = "10000";
+/// An interruption of a watch that is shorter is not mentioned.
+const MENTIONED_INTERRUPTION: Duration = Duration::from_secs(5);
+
+/// What is followed in a cluster. Dropping it ends the watches.
+pub(super) struct Follower {
+    store: Arc<Mutex<WatchedStore>>,
+    watches: Reflectors,
+    /// What is known of the controller and of the operator.
+    deciders: Mutex<[DeciderState; 2]>,
+}
+
+/// What is known of a process that decides.
+#[derive(Default)]
+struct DeciderState {
+    /// Whether it was asked.
+    is_asked: bool,
+    unavailable: Option<Unavailable>,
+}
+
+impl Follower {
+    /// Begins to watch autoscalers of some kinds.
+    pub(super) fn start(client: &kube::Client, kinds: &[AutoscalerKind], scope: Scope<'_>) -> Self {
+        let follower =
+            Self { store: Arc::default(), watches: Reflectors::default(), deciders: Mutex::default() };
+        kinds.iter().fold(follower, |follower, kind| match kind {
+            AutoscalerKind::Hpa => follower.watch::<HorizontalPodAutoscaler>(client, *kind, scope),
+            AutoscalerKind::Autoscaler => follower.watch::<Autoscaler>(client, *kind, scope),
+            AutoscalerKind::ScaledObject => follower.watch::<ScaledObject>(client, *kind, scope),
+            AutoscalerKind::ScaledJob => follower.watch::<ScaledJob>(client, *kind, scope),
+        })
+    }
+
+    fn watch<T: View>(mut self, client: &kube::Client, kind: AutoscalerKind, scope: Scope<'_>) -> Self
+    where
+        Object: From<T>,
+    {
+        let path = within(&format!("/apis/{}/{}", kind.api_version(), kind.plural()), scope.namespace());
+        let (source, client) = (WatchSource::new(path), client.clone());
+        let (store, scope) = (Arc::clone(&self.store), scope.namespace().to_owned());
+        self.watches.spawn(
+            kind.plural(),
+            move |health: WatchHealth| list_and_watch::<T>(client.clone(), source.clone(), health),
+            move |event| lock(&store).apply(kind, &scope, event.map(Object::from)),
+        );
+        self
+    }
+
+    /// The store.
+    pub(super) fn store(&self) -> MutexGuard<'_, WatchedStore> {
+        lock(&self.store)
+    }
+
+    /// Whether every watch has listed its objects, and every process that decides was asked.
+    pub(super) fn is_complete(&self) -> bool {
+        lock(&self.deciders).iter().all(|decider| decider.is_asked) && self.is_listed()
+    }
+
+    /// Whether every watch has listed its objects.
+    pub(super) fn is_listed(&self) -> bool {
+        self.conditions().iter().all(|(_, condition)| condition.is_current())
+    }
+
+    fn is_connected(&self) -> bool {
+        let is_connected =
+            |condition: &WatchCondition| condition.absent || condition.disconnected_since.is_none();
+        self.conditions().iter().all(|(_, condition)| is_connected(condition))
+    }
+
+    /// The watch that the user has no right for.
+    pub(super) fn refused(&self) -> Option<String> {
+        let is_refused = |condition: &WatchCondition| {
+            let error = condition.last_error.as_deref().unwrap_or_default();
+            condition.disconnected_since.is_some() && error.ends_with("(403)")
+        };
+        self.conditions()
+            .into_iter()
+            .find(|(_, condition)| is_refused(condition))
+            .map(|(resource, _)| resource)
+    }
+
+    /// What is missing, and the remedy.
+    pub(super) fn notes(&self) -> Vec<Value> {
+        let mut notes = Vec::new();
+        for (resource, condition) in self.conditions() {
+            let is_long = |since: Instant| since.elapsed() >= MENTIONED_INTERRUPTION;
+            if !condition.absent && condition.disconnected_since.is_some_and(is_long) {
+                let error = condition.last_error.unwrap_or_else(|| "there is no answer".to_owned());
+                let text = format!("{resource} are shown as they were: their watch is interrupted: {error}");
+                notes.push(json!({"text": text, "remedy": "the console tries again"}));
+            }
+        }
+        let unavailable = lock(&self.deciders).iter().find_map(|decider| decider.unavailable.clone());
+        notes.extend(unavailable.map(|why| without_decisions(&why)));
+        notes
+    }
+
+    fn conditions(&self) -> Vec<(String, WatchCondition)> {
+        let all = self.watches.watches().all().into_iter();
+        all.map(|(resource, health)| (resource, health.condition())).collect()
+    }
+
+    /// Reads what is decided, without an end.
+    pub(super) async fn read_decisions(&self, site: &ClusterClient, scope: Scope<'_>) {
+        let controller = self.read_decisions_of(site, scope, AutoscalerKind::Hpa);
+        let operator = self.read_decisions_of(site, scope, AutoscalerKind::ScaledObject);
+        futures::future::join(controller, operator).await;
+    }
+
+    async fn read_decisions_of(&self, site: &ClusterClient, scope: Scope<'_>, kind: AutoscalerKind) {
+        let mut cursor: Option<String> = None;
+        loop {
+            if !self.is_listed() {
+                tokio::time::sleep(PASSES_INTERVAL / 10).await;
+                continue;
+            }
+            if let Some(known) = &cursor {
+                match self.read_passes(site, scope, kind, known).await {
+                    Ok(next) => cursor = next,
+                    // The cluster does not answer; the watches say so.
+                    Err(RequestError::Unreachable(_)) => {}
+                    Err(_) => cursor = None,
+                }
+            }
+            let mut pause = PASSES_INTERVAL;
+            if cursor.is_none() {
+                (cursor, pause) = self.read_all(site, scope, kind).await;
+            }
+            tokio::time::sleep(pause).await;
+        }
+    }
+
+    /// Adds the passes after a cursor; the cursor after them, or none if some were lost.
+    async fn read_passes(
+        &self,
+        site: &ClusterClient,
+        scope: Scope<'_>,
+        kind: AutoscalerKind,
+        after: &str,
+    ) -> Result<Option<String>, RequestError> {
+        // The values of triggers are only in whole records.
+        let detail = if kind.has_triggers() { "full" } else { "changed" };
+        let mut after = after.to_owned();
+        loop {
+            let query = [("after", after.as_str()), ("detail", detail), ("limit", PAGE_SIZE)];
+            let PassList { metadata, items, .. } = site.get(&with_query(&passes(kind, scope), query)).await?;
+            self.add_passes(items);
+            if metadata.lost || metadata.cursor.is_empty() {
+                return Ok(None);
+            }
+            if !metadata.remaining {
+                return Ok(Some(metadata.cursor));
+            }
+            after = metadata.cursor;
+        }
+    }
+
+    fn add_passes(&self, passes: Vec<PassItem>) {
+        let mut store = self.store();
+        for pass in passes {
+            store.add(pass);
+        }
+    }
+
+    /// Reads the latest decisions about all autoscalers; the cursor for later ones, and how long to wait.
+    async fn read_all(
+        &self,
+        site: &ClusterClient,
+        scope: Scope<'_>,
+        kind: AutoscalerKind,
+    ) -> (Option<String>, Duration) {
+        let by = kind.decisions();
+        let (is_there, has_others) = self.store().has_objects(by);
+        // Without objects of its kinds, a missing operator is not a problem.
+        if kind.has_triggers() && !is_there {
+            self.asked(kind, None);
+            return (None, PASSES_INTERVAL);
+        }
+        // Read before the decisions, so that none is missed in between.
+        let cursor = newest(site, scope, kind).await;
+        match site.latest_decisions(kind, scope).await {
+            Ok(records) => {
+                let is_many = records.len() > MANY_DECISIONS;
+                self.store().replace_records(by, records);
+                self.asked(kind, None);
+                let retry = if is_many { SLOW_RETRY_INTERVAL } else { RETRY_INTERVAL };
+                let pause = if cursor.is_some() { PASSES_INTERVAL } else { retry };
+                (cursor, pause)
+            }
+            Err(MissingDecision::NoRecord) => {
+                self.asked(kind, None);
+                (None, RETRY_INTERVAL)
+            }
+            // The cluster does not answer, so that what was decided stays.
+            Err(MissingDecision::Unavailable(_)) if !self.is_connected() => (None, RETRY_INTERVAL),
+            Err(MissingDecision::Unavailable(why)) => {
+                self.store().replace_records(by, Vec::new());
+                self.asked(kind, Some(why).filter(|_| is_there || !has_others));
+                (None, RETRY_INTERVAL)
+            }
+        }
+    }
+
+    fn asked(&self, kind: AutoscalerKind, unavailable: Option<Unavailable>) {
+        let mut deciders = lock(&self.deciders);
+        let [controller, operator] = &mut *deciders;
+        let decider = if kind.has_triggers() { operator } else { controller };
+        *decider = DeciderState { is_asked: true, unavailable };
+    }
+}
+
+/// The note about decisions that cannot be read.
+pub(super) fn without_decisions(why: &Unavailable) -> Value {
+    let text = format!("decisions cannot be read, so conditions are shown: {}", why.cause);
+    json!({"text": text, "remedy": why.remedy})
+}
+
+fn passes(kind: AutoscalerKind, scope: Scope<'_>) -> String {
+    within(&format!("/apis/{}/passes", kind.decisions()), scope.namespace())
+}
+
+/// The cursor after the newest pass, if the server keeps passes.
+async fn newest(site: &ClusterClient, scope: Scope<'_>, kind: AutoscalerKind) -> Option<String> {
+    let never = Timestamp::MAX.to_string();
+    let query = [("since", never.as_str()), ("limit", "1")];
+    let list: PassList = site.get(&with_query(&passes(kind, scope), query)).await.ok()?;
+    Some(list.metadata.cursor).filter(|cursor| !cursor.is_empty())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,267 @@
+//! The watched autoscalers with what was decided about each, and what changed since the last look.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use api::decisions::DecisionRecord;
+use api::decisions::passes::PassItem;
+use cluster::AutoscalerKind;
+use jiff::Timestamp;
+use runtime::{ObjectKey, ObjectStore, StoreChange, Versioned, WatchEvent};
+use serde_json::Value;
+use web_console::FeedRow;
+
+use super::rows;
+use crate::commands::get::Entry;
+use crate::commands::top::{AutoscalerLine, AutoscalerProblem, Grade, by_cause, grade, troubles};
+use crate::live::decisions::silent;
+use crate::live::objects::Object;
+
+/// Decisions that are kept of autoscalers which the watch has not shown yet.
+const MAX_EARLY_RECORDS: usize = 10_000;
+
+/// All watched autoscalers.
+#[derive(Default)]
+pub(super) struct WatchedStore {
+    objects: HashMap<AutoscalerKind, ObjectStore<WatchedName, WatchedEntry>>,
+    /// Decisions about autoscalers that the watch has not shown yet.
+    early: HashMap<WatchedKey, DecisionRecord>,
+    /// Whose row may differ from the one that was taken last.
+    changed: HashSet<WatchedKey>,
+    /// Whose row was removed.
+    removed: Vec<String>,
+    /// Whether problems are as they were taken last.
+    are_problems_taken: bool,
+}
+
+/// What changed since the last look.
+pub(super) struct WatchedChange {
+    pub(super) rows: Vec<FeedRow>,
+    pub(super) removed: Vec<String>,
+    /// All problems, if they may have changed.
+    pub(super) problems: Option<Value>,
+}
+
+type WatchedKey = (AutoscalerKind, WatchedName);
+
+/// Namespace and name of an object of some kind.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct WatchedName {
+    namespace: String,
+    name: String,
+}
+
+/// An autoscaler and the latest pass about it.
+struct WatchedEntry {
+    entry: Entry,
+    /// The latest pass, if it decided the same as the record, which is of the first such pass.
+    latest: Option<PassItem>,
+    troubles: Vec<AutoscalerProblem>,
+    is_silent: bool,
+}
+
+impl ObjectKey for WatchedName {
+    fn new(namespace: &str, name: &str) -> Self {
+        Self { namespace: namespace.to_owned(), name: name.to_owned() }
+    }
+
+    fn namespace(&self) -> &str {
+        &self.namespace
+    }
+}
+
+impl Versioned for WatchedEntry {
+    fn resource_version(&self) -> &str {
+        &self.entry.object.hpa.metadata.resource_version
+    }
+}
+
+impl WatchedStore {
+    /// Applies an event of the watch of a kind in a namespace, or in all if that is empty.
+    pub(super) fn apply(&mut self, kind: AutoscalerKind, scope: &str, event: WatchEvent<Object>) {
+        let event = event.map(|object| {
+            let name = WatchedName::new(object.namespace(), &object.hpa.metadata.name);
+            (name, WatchedEntry::new(object))
+        });
+        let store = self.objects.entry(kind).or_default();
+        match store.apply(scope, event) {
+            StoreChange::Unchanged => {}
+            StoreChange::Applied(name, before) => {
+                let key = (kind, name);
+                if let Some(watched) = store.get_mut(&key.1) {
+                    match before {
+                        Some(before) => watched.follow(before),
+                        None => watched.entry.record = self.early.remove(&key),
+                    }
+                }
+                self.changed.insert(key);
+            }
+            StoreChange::Deleted(all) => {
+                for (name, before) in all {
+                    self.remove(&(kind, name), &before);
+                }
+            }
+            StoreChange::Unreadable(name, Some(before), _) => self.remove(&(kind, name), &before),
+            StoreChange::Unreadable(_, None, _) => {}
+        }
+    }
+
+    fn remove(&mut self, key: &WatchedKey, before: &WatchedEntry) {
+        self.are_problems_taken &= before.troubles.is_empty();
+        self.removed.push(rows::id(&before.entry));
+        self.changed.remove(key);
+    }
+
+    /// Whether there are objects whose decisions a group serves, and whether there are any objects at all.
+    pub(super) fn has_objects(&self, by: &str) -> (bool, bool) {
+        let filled = || self.objects.iter().filter(|(_, objects)| !objects.is_empty());
+        (filled().any(|(kind, _)| kind.decisions() == by), filled().next().is_some())
+    }
+
+    /// Replaces what the process behind a group has decided.
+    pub(super) fn replace_records(&mut self, by: &str, records: Vec<DecisionRecord>) {
+        self.early.retain(|(kind, _), _| kind.decisions() != by);
+        let known: HashSet<WatchedKey> = records
+            .iter()
+            .filter_map(|record| key(&record.metadata.namespace, &record.metadata.name))
+            .collect();
+        let kinds = AutoscalerKind::ALL.into_iter().filter(|kind| kind.decisions() == by);
+        let without: Vec<WatchedKey> = kinds
+            .flat_map(|kind| {
+                let objects = self.objects.get(&kind).into_iter().flat_map(ObjectStore::iter);
+                objects
+                    .filter(|(_, watched)| watched.entry.record.is_some())
+                    .map(move |(name, _)| (kind, name.clone()))
+            })
+            .filter(|key| !known.contains(key))
+            .collect();
+        for key in without {
+            if let Some(watched) = self.get_mut(&key) {
+                (watched.entry.record, watched.latest) = (None, None);
+                self.changed.insert(key);
+            }
+        }
+        for record in records {
+            self.decided(record);
+        }
+    }
+
+    /// Adds a decision that differs from the one before it.
+    pub(super) fn decided(&mut self, record: DecisionRecord) {
+        let Some(key) = key(&record.metadata.namespace, &record.metadata.name) else { return };
+        if let Some(watched) = self.get_mut(&key) {
+            (watched.entry.record, watched.latest) = (Some(record), None);
+            self.changed.insert(key);
+        } else if self.early.len() < MAX_EARLY_RECORDS {
+            self.early.insert(key, record);
+        }
+    }
+
+    /// Adds a pass.
+    pub(super) fn add(&mut self, mut pass: PassItem) {
+        if let Some(record) = pass.record.take() {
+            return self.decided(*record);
+        }
+        let Some(key) = key(&pass.namespace, &pass.name) else { return };
+        let Some(watched) = self.get_mut(&key) else { return };
+        let Some(record) = &mut watched.entry.record else { return };
+        record.last = pass.at;
+        record.times += 1;
+        watched.latest = Some(pass);
+        self.changed.insert(key);
+    }
+
+    fn get_mut(&mut self, (kind, name): &WatchedKey) -> Option<&mut WatchedEntry> {
+        self.objects.get_mut(kind)?.get_mut(name)
+    }
+
+    /// Finds autoscalers about which nothing is decided any more.
+    pub(super) fn find_silent(&mut self, now: Timestamp) {
+        for (kind, objects) in &self.objects {
+            let other = objects.iter().filter(|(_, watched)| watched.is_silent_at(now) != watched.is_silent);
+            self.changed.extend(other.map(|(name, _)| (*kind, name.clone())));
+        }
+    }
+
+    /// Takes what changed; `show` sees each changed autoscaler.
+    pub(super) fn take(&mut self, now: Timestamp, mut show: impl FnMut(&Entry)) -> WatchedChange {
+        let mut rows = Vec::new();
+        for key in std::mem::take(&mut self.changed) {
+            let Some(watched) = self.get_mut(&key) else { continue };
+            show(&watched.entry);
+            let (row, has_same_problems) = watched.look(now);
+            rows.push(row);
+            self.are_problems_taken &= has_same_problems;
+        }
+        let problems = (!self.are_problems_taken).then(|| self.problems());
+        self.are_problems_taken = true;
+        let mut removed = std::mem::take(&mut self.removed);
+        // An autoscaler that was deleted and created again is there.
+        let here: HashSet<&str> = rows.iter().map(|row: &FeedRow| row.id.as_str()).collect();
+        removed.retain(|id| !here.contains(id.as_str()));
+        WatchedChange { rows, removed, problems }
+    }
+
+    fn problems(&self) -> Value {
+        let all = self.objects.values().flat_map(ObjectStore::iter).map(|(_, watched)| watched);
+        let troubled: BTreeMap<String, &WatchedEntry> = all
+            .filter(|watched| !watched.troubles.is_empty())
+            .map(|watched| (rows::id(&watched.entry), watched))
+            .collect();
+        let troubles = troubled
+            .iter()
+            .flat_map(|(id, watched)| watched.troubles.iter().map(move |trouble| (id.as_str(), trouble)));
+        let since = |id: &String| rows::began(&troubled.get(id)?.entry);
+        by_cause(troubles)
+            .iter()
+            .map(|problem| rows::problem(problem, problem.autoscalers.iter().filter_map(since).min()))
+            .collect()
+    }
+}
+
+impl WatchedEntry {
+    fn new(object: Object) -> Self {
+        let entry = Entry { object, record: None };
+        Self { entry, latest: None, troubles: Vec::new(), is_silent: false }
+    }
+
+    /// Takes over what was decided about the state before.
+    fn follow(&mut self, before: Self) {
+        let Self { entry, latest, troubles, is_silent } = before;
+        self.entry.record = entry.record;
+        (self.latest, self.troubles, self.is_silent) = (latest, troubles, is_silent);
+    }
+
+    fn is_silent_at(&self, now: Timestamp) -> bool {
+        self.entry.record.as_ref().is_some_and(|record| silent(record, now))
+    }
+
+    /// The present row, and whether the problems are the same as before.
+    fn look(&mut self, now: Timestamp) -> (FeedRow, bool) {
+        let troubles = troubles(&self.entry, now);
+        let has_same_problems = troubles.iter().map(group).eq(self.troubles.iter().map(group));
+        let mut line = AutoscalerLine::of(&self.entry, grade(&self.entry, &troubles));
+        if let Some(latest) = &self.latest {
+            let ratios = latest.metrics.iter().filter_map(|metric| metric.ratio);
+            line.pressure = ratios.max_by(f64::total_cmp);
+            line.decision = self.entry.sentence_after(Some(&latest.reason));
+        }
+        self.is_silent = self.is_silent_at(now);
+        self.troubles = troubles;
+        (rows::row(&self.entry, &line), has_same_problems)
+    }
+}
+
+/// What makes two problems one.
+fn group(problem: &AutoscalerProblem) -> (Grade, &str, &str) {
+    (problem.grade, &problem.cause, &problem.remedy)
+}
+
+/// The autoscaler of a record: `hpa.web`.
+fn key(namespace: &str, record: &str) -> Option<WatchedKey> {
+    let (short, name) = record.split_once('.')?;
+    let kind = AutoscalerKind::ALL.into_iter().find(|kind| kind.short() == short)?;
+    Some((kind, WatchedName::new(namespace, name)))
+}
+
+#[cfg(test)]
+mod tests;

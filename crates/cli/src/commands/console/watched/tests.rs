@@ -1,0 +1,83 @@
+use api::decisions::API_VERSION;
+use api::decisions::passes::PassMetric;
+use serde_json::json;
+
+use super::*;
+use crate::live::objects::sample;
+use crate::live::sample::{at, record_of};
+
+const NOW: &str = "2026-01-05T09:15:01Z";
+
+/// A store that has listed HPAs with one replica.
+fn listed(names: &[&str]) -> WatchedStore {
+    let mut store = WatchedStore::default();
+    let objects = names
+        .iter()
+        .map(|name| WatchEvent::Applied(sample(name, json!({"currentReplicas": 1, "desiredReplicas": 1}))));
+    for event in [WatchEvent::Listing].into_iter().chain(objects).chain([WatchEvent::Listed]) {
+        store.apply(AutoscalerKind::Hpa, "", event);
+    }
+    store
+}
+
+fn take(store: &mut WatchedStore, now: &str) -> WatchedChange {
+    store.take(at(now), |_| {})
+}
+
+#[test]
+fn only_changed_autoscalers_are_taken() {
+    let mut store = listed(&["web", "shop"]);
+    let first = take(&mut store, NOW);
+    assert_eq!((first.rows.len(), first.problems), (2, Some(json!([]))));
+    store.decided(record_of("web", "2026-01-05T09:15:00Z", 1, &[610]));
+    let change = take(&mut store, NOW);
+    assert_eq!((change.rows.len(), change.problems), (1, None));
+    assert_eq!((change.rows[0].id.as_str(), &change.rows[0].value["desired"]), ("shop/hpa/web", &json!(4)));
+    store.add(PassItem {
+        namespace: "shop".into(),
+        name: "hpa.web".into(),
+        at: at("2026-01-05T09:15:15Z"),
+        reason: "cpu is above its target".into(),
+        metrics: vec![PassMetric { ratio: Some(2.5), ..PassMetric::default() }],
+        ..PassItem::default()
+    });
+    let again = take(&mut store, NOW).rows.remove(0).value;
+    assert_eq!(
+        (&again["pressure"], &again["decision"]),
+        (&json!(2.5), &json!("1 → 4: cpu is above its target"))
+    );
+    store.apply(
+        AutoscalerKind::Hpa,
+        "",
+        WatchEvent::Deleted { namespace: "shop".into(), name: "web".into() },
+    );
+    let change = take(&mut store, NOW);
+    assert_eq!((change.rows.len(), change.removed), (0, vec!["shop/hpa/web".to_owned()]));
+}
+
+#[test]
+fn silence_is_a_problem_without_an_event() {
+    let mut store = listed(&["web"]);
+    store.decided(record_of("web", "2026-01-05T09:15:00Z", 1, &[100]));
+    take(&mut store, NOW);
+    store.find_silent(at("2026-01-05T09:15:30Z"));
+    assert!(take(&mut store, "2026-01-05T09:15:30Z").rows.is_empty());
+    store.find_silent(at("2026-01-05T09:17:00Z"));
+    let problems = take(&mut store, "2026-01-05T09:17:00Z").problems.unwrap();
+    assert_eq!(
+        (&problems[0]["cause"], &problems[0]["autoscalers"]),
+        (&json!("the controller has gone silent"), &json!(["shop/hpa/web"]))
+    );
+}
+
+#[test]
+fn decisions_may_be_known_before_their_object_and_may_go() {
+    let mut store = listed(&[]);
+    store.decided(record_of("web", "2026-01-05T09:15:00Z", 1, &[610]));
+    assert!(take(&mut store, NOW).rows.is_empty());
+    let object = sample("web", json!({"currentReplicas": 1, "desiredReplicas": 1}));
+    store.apply(AutoscalerKind::Hpa, "", WatchEvent::Applied(object));
+    assert_eq!(take(&mut store, NOW).rows[0].value["desired"], json!(4));
+    store.replace_records(API_VERSION, Vec::new());
+    assert_eq!(take(&mut store, NOW).rows[0].value["desired"], json!(1), "the status is shown");
+}
