@@ -44,6 +44,11 @@ export function setText(element: Element, text: string): void {
   if (element.textContent !== text) element.textContent = text;
 }
 
+/** Sets an attribute only if it differs, so that the browser does not compute styles again. */
+export function setAttribute(element: Element, name: string, value: string): void {
+  if (element.getAttribute(name) !== value) element.setAttribute(name, value);
+}
+
 /** A name of the cluster: isolated, so that right-to-left text does not reorder its surroundings. */
 export function name(text: string, tag: "span" | "bdi" = "bdi"): HTMLElement {
   return h(tag, { title: text }, text);

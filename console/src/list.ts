@@ -1,9 +1,10 @@
 // The list of all autoscalers. Only visible rows are in the document, so that 10,000 scroll without lag.
 
-import { h, setText, svg } from "./dom.js";
+import { h, setAttribute, setText, svg } from "./dom.js";
 import type { Row, State } from "./model.js";
+import { comparison, reordered } from "./order.js";
 import { type Page, go, pathOf, replace } from "./router.js";
-import { store } from "./store.js";
+import { type Delta, store } from "./store.js";
 
 const STATES: [State | "", string][] = [
   ["", "all states"],
@@ -13,7 +14,6 @@ const STATES: [State | "", string][] = [
   ["fine", "fine"],
   ["paused", "paused"],
 ];
-const RANK: Record<State, number> = { failing: 0, atMax: 1, partial: 2, fine: 3, paused: 4 };
 const WORD: Record<State, string> = { failing: "failing", atMax: "at max", partial: "partial", fine: "", paused: "paused" };
 
 type Column = "name" | "target" | "metrics" | "replicas" | "spark" | "decision";
@@ -26,23 +26,53 @@ const COLUMNS: [Column, string, string][] = [
   ["decision", "Last decision", "state"],
 ];
 
+/** Spark lines move this often; a pixel is more than half a minute. */
+const SPARK_SECONDS = 30;
+const LINE_HEIGHT = 28;
+const PHONE_LINE_HEIGHT = 84;
+/** Lines above and below those that are visible. */
+const SPARE_LINES = 4;
+
 interface Line {
   element: HTMLElement;
   link: HTMLAnchorElement;
   cells: Record<Column, HTMLElement>;
   path: SVGElement;
-  id: string;
+  /** What the line shows; it is written again only if that differs. */
+  row: Row | null;
+  index: number;
+  isSelected: boolean;
+  sparkAt: number;
+}
+
+const number = new Intl.NumberFormat("en");
+
+/** What is searched in a row. Rows are never changed but replaced. */
+const searched = new WeakMap<Row, string>();
+
+function searchText(row: Row): string {
+  let text = searched.get(row);
+  if (text === undefined) searched.set(row, (text = `${row.id} ${row.target} ${row.metrics} ${row.decision}`.toLowerCase()));
+  return text;
 }
 
 export function list(url: URL, search: HTMLInputElement): Page {
   let chosen = url.searchParams.get("sort") ?? "state";
+  let compare = comparison(chosen);
+  /** All rows in the chosen order, and those of them that match. */
+  let sorted: Row[] = [];
   let order: Row[] = [];
   let selected = 0;
-  let height = 28;
+  /** What is visible. Reading it from the document would cost a layout with each key. */
+  const view = { top: 0, height: 0 };
+  const phone = matchMedia("(max-width: 760px)");
+  let height = LINE_HEIGHT;
+  let spaceHeight = -1;
+  let isDrawn = true;
   const lines: Line[] = [];
 
-  const namespaces = h("select", { "aria-label": "namespace", onchange: () => update(true) });
-  const states = h("select", { "aria-label": "state", onchange: () => update(true) });
+  const namespaces = h("select", { "aria-label": "namespace", onchange: () => filter(true) });
+  const states = h("select", { "aria-label": "state", onchange: () => filter(true) });
   for (const [value, text] of STATES) states.append(h("option", { value }, text));
   states.value = url.searchParams.get("state") ?? "";
   const found = h("span", { class: "found", role: "status" });
@@ -57,19 +87,21 @@ export function list(url: URL, search: HTMLInputElement): Page {
     head.append(cell);
   }
   const space = h("div", { class: "space", role: "rowgroup" });
-  const scroll = h("div", { class: "scroll", role: "presentation", onscroll: () => draw() }, space);
+  const scroll = h("div", { class: "scroll", role: "presentation", onscroll: () => scrolled() }, space);
   const table = h("div", { class: "list", role: "table", "aria-label": "autoscalers" }, h("div", { role: "rowgroup" }, head), scroll);
   const empty = h("p", { class: "empty", hidden: true });
   const filters = h("div", { class: "filters" }, namespaces, states, found);
   const element = h("main", { class: "page all" }, filters, table, empty);
 
   search.value = url.searchParams.get("q") ?? "";
-  const typed = () => update(true);
+  const typed = () => filter(true);
   search.addEventListener("input", typed);
 
   function sortBy(sort: string): void {
     chosen = chosen === sort ? `-${sort}` : sort;
-    update(true);
+    compare = comparison(chosen);
+    sorted = [...store.rows.values()].sort(compare);
+    filter(true);
   }
 
   function fillNamespaces(): void {
@@ -81,44 +113,69 @@ export function list(url: URL, search: HTMLInputElement): Page {
     namespaces.value = all.includes(wanted) ? wanted : "";
   }
 
-  function update(fromUser: boolean): void {
+  /** Takes over what changed in the store. */
+  function update(delta: Delta): void {
+    if (delta.reset) {
+      sorted = [...store.rows.values()].sort(compare);
+      fillNamespaces();
+    } else if (delta.before.size > 0) {
+      sorted = reordered(sorted, store.rows, delta, compare);
+      const isOther = ([id, before]: [string, Row | undefined]) => !before || !store.rows.has(id);
+      if ([...delta.before].some(isOther)) fillNamespaces();
+    }
+    filter(false);
+  }
+
+  function filter(fromUser: boolean): void {
     const current = order[selected]?.id;
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     const [namespace, state] = [namespaces.value, states.value];
-    order = [...store.rows.values()].filter((row) => {
+    const matches = (row: Row): boolean => {
       if (namespace && row.namespace !== namespace) return false;
       if (state && row.state !== state) return false;
-      if (words.length === 0) return true;
-      const text = `${row.id} ${row.target} ${row.metrics} ${row.decision}`.toLowerCase();
-      return words.every((word) => text.includes(word));
-    });
-    order.sort(compare(chosen));
+      return words.every((word) => searchText(row).includes(word));
+    };
+    order = namespace || state || words.length > 0 ? sorted.filter(matches) : sorted;
     const total = store.rows.size;
-    setText(found, order.length === total ? `${total.toLocaleString("en")}` : `${order.length.toLocaleString("en")} of ${total.toLocaleString("en")}`);
+    setText(found, order.length === total ? number.format(total) : `${number.format(order.length)} of ${number.format(total)}`);
     for (const [sort, cell] of headers) {
       const is = chosen === sort ? "ascending" : chosen === `-${sort}` ? "descending" : null;
-      if (is) cell.setAttribute("aria-sort", is);
+      if (is) setAttribute(cell, "aria-sort", is);
       else cell.removeAttribute("aria-sort");
     }
     if (fromUser) {
       replace({ q: search.value, namespace, state, sort: chosen === "state" ? "" : chosen });
       selected = 0;
-      scroll.scrollTop = 0;
-    } else if (current) {
+      scroll.scrollTop = view.top = 0;
+    } else if (current && order[selected]?.id !== current) {
       // The cursor stays on its object when others come, go or change their order.
       selected = Math.max(0, order.findIndex((row) => row.id === current));
     }
     empty.hidden = order.length > 0 || store.snapshot === null;
     setText(empty, total === 0 ? "No autoscalers in what you may see." : "Nothing matches. Esc clears the search.");
-    table.setAttribute("aria-rowcount", String(order.length + 1));
+    setAttribute(table, "aria-rowcount", String(order.length + 1));
     draw();
   }
 
+  /** Draws once per frame, however many scroll events there are. */
+  function scrolled(): void {
+    if (!isDrawn) return;
+    isDrawn = false;
+    requestAnimationFrame(() => {
+      isDrawn = true;
+      view.top = scroll.scrollTop;
+      draw();
+    });
+  }
+
   function draw(): void {
-    height = matchMedia("(max-width: 760px)").matches ? 84 : 28;
-    space.style.height = `${order.length * height}px`;
-    const first = Math.max(0, Math.floor(scroll.scrollTop / height) - 4);
-    const shown = Math.min(order.length - first, Math.ceil(scroll.clientHeight / height) + 8);
+    height = phone.matches ? PHONE_LINE_HEIGHT : LINE_HEIGHT;
+    if (spaceHeight !== order.length * height) {
+      spaceHeight = order.length * height;
+      space.style.height = `${spaceHeight}px`;
+    }
+    const first = Math.max(0, Math.floor(view.top / height) - SPARE_LINES);
+    const shown = Math.min(order.length - first, Math.ceil(view.height / height) + 2 * SPARE_LINES);
     while (lines.length < shown) lines.push(newLine(space));
     while (lines.length > Math.max(shown, 0)) lines.pop()?.element.remove();
     lines.forEach((line, index) => {
@@ -128,50 +185,61 @@ export function list(url: URL, search: HTMLInputElement): Page {
   }
 
   function fill(line: Line, row: Row, index: number): void {
-    line.id = row.id;
+    if (line.index !== index) {
+      line.index = index;
+      line.element.setAttribute("aria-rowindex", String(index + 2));
+    }
     line.element.style.transform = `translateY(${index * height}px)`;
-    line.element.setAttribute("aria-rowindex", String(index + 2));
-    line.element.className = `line ${row.state}${index === selected ? " selected" : ""}`;
-    const path = pathOf(row.id);
-    if (line.link.getAttribute("href") !== path) line.link.setAttribute("href", path);
+    const isSelected = index === selected;
+    if (line.row !== row || line.isSelected !== isSelected) {
+      line.element.className = `line ${row.state}${isSelected ? " selected" : ""}`;
+      line.isSelected = isSelected;
+    }
+    const sparkAt = Math.floor(store.at / SPARK_SECONDS) * SPARK_SECONDS;
+    if (line.row !== row || line.sparkAt !== sparkAt) {
+      setAttribute(line.path, "d", spark(row, sparkAt + SPARK_SECONDS));
+      line.sparkAt = sparkAt;
+    }
+    if (line.row === row) return;
+    line.row = row;
+    setAttribute(line.link, "href", pathOf(row.id));
     setText(line.link, row.kind === "hpa" ? `${row.namespace}/${row.name}` : `${row.namespace}/${row.kind}/${row.name}`);
-    line.link.title = row.id;
+    setAttribute(line.link, "title", row.id);
     setText(line.cells.target, row.target);
     setText(line.cells.metrics, row.metrics);
     line.cells.metrics.classList.toggle("over", (row.pressure ?? 0) > 1.1);
     const replicas = row.replicas === null ? "?" : String(row.replicas);
     const arrow = row.desired !== null && row.desired !== row.replicas ? ` → ${row.desired}` : "";
     setText(line.cells.replicas, `${replicas}${arrow} of ${row.min}–${row.max}`);
-    line.path.setAttribute("d", spark(row, store.at));
     const word = WORD[row.state];
     setText(line.cells.decision, word && !row.decision.startsWith(word) ? `${word}: ${row.decision}` : row.decision);
-    line.cells.decision.title = row.decision;
+    setAttribute(line.cells.decision, "title", row.decision);
   }
 
   function move(by: number): void {
     selected = Math.min(Math.max(0, selected + by), Math.max(0, order.length - 1));
     const top = selected * height;
-    if (top < scroll.scrollTop) scroll.scrollTop = top;
-    if (top + height > scroll.scrollTop + scroll.clientHeight) scroll.scrollTop = top + height - scroll.clientHeight;
+    const wanted = Math.max(Math.min(view.top, top), top + height - view.height);
+    if (wanted !== view.top) scroll.scrollTop = view.top = wanted;
     draw();
-    const id = order[selected]?.id;
-    lines.find((line) => line.id === id)?.link.focus({ preventScroll: true });
+    const row = order[selected];
+    lines.find((line) => line.row === row)?.link.focus({ preventScroll: true });
   }
 
-  const resized = new ResizeObserver(() => draw());
-  resized.observe(scroll);
-  const end = store.subscribe(() => {
-    fillNamespaces();
-    update(false);
+  const resized = new ResizeObserver(() => {
+    view.top = scroll.scrollTop;
+    view.height = scroll.clientHeight;
+    draw();
   });
-  fillNamespaces();
-  update(false);
+  resized.observe(scroll);
+  const end = store.subscribe(update);
+  update({ reset: true, before: new Map() });
 
   return {
     element,
     title: "Plimsoll",
     key(event) {
-      const page = Math.max(1, Math.floor(scroll.clientHeight / height) - 1);
+      const page = Math.max(1, Math.floor(view.height / height) - 1);
       const steps: Record<string, number> = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1, PageDown: page, PageUp: -page, G: 1e9, g: -1e9 };
       const by = steps[event.key];
       if (by !== undefined) {
@@ -185,7 +253,7 @@ export function list(url: URL, search: HTMLInputElement): Page {
       }
       if (event.key === "Escape" && search.value) {
         search.value = "";
-        update(true);
+        filter(true);
         return true;
       }
       return false;
@@ -212,7 +280,7 @@ function newLine(space: HTMLElement): Line {
     element.append(cell);
   }
   space.append(element);
-  return { element, link, cells, path, id: "" };
+  return { element, link, cells, path, row: null, index: -1, isSelected: false, sparkAt: 0 };
 }
 
 /** The replica count of the last hour as steps, from min or zero at the bottom to the highest count at the top. */
@@ -227,19 +295,4 @@ export function spark(row: Row, now: number): string {
   let path = `M${x(first![0])} ${y(first![1])}`;
   for (const [t, n] of rest) path += `H${x(t)}V${y(n)}`;
   return `${path}H100`;
-}
-
-function compare(chosen: string): (a: Row, b: Row) => number {
-  const down = chosen.startsWith("-");
-  const key = down ? chosen.slice(1) : chosen;
-  const byName = (a: Row, b: Row) => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
-  const by: Record<string, (a: Row, b: Row) => number> = {
-    name: byName,
-    target: (a, b) => a.target.localeCompare(b.target),
-    pressure: (a, b) => (b.pressure ?? -1) - (a.pressure ?? -1),
-    replicas: (a, b) => (b.replicas ?? -1) - (a.replicas ?? -1),
-    state: (a, b) => RANK[a.state] - RANK[b.state] || (b.pressure ?? -1) - (a.pressure ?? -1),
-  };
-  const order = by[key] ?? byName;
-  return (a, b) => (down ? -1 : 1) * order(a, b) || byName(a, b);
 }

@@ -6,17 +6,28 @@ export type Connection = "connecting" | "live" | "lost" | "expired";
 
 const HOUR = 3600;
 
+/** What changed in the rows since listeners were told. */
+export interface Delta {
+  /** Everything may differ. */
+  reset: boolean;
+  /** Rows as they were before; undefined if there was none. A row that is gone is not in the store any more. */
+  before: Map<string, Row | undefined>;
+}
+
+type Listener = (delta: Delta) => void;
+
 class Store {
   rows = new Map<string, Row>();
   snapshot: Snapshot | null = null;
   connection: Connection = "connecting";
   /** The time of the server, which may differ from that of the browser. */
   at = 0;
-  private listeners = new Set<() => void>();
+  private listeners = new Set<Listener>();
+  private delta: Delta = { reset: false, before: new Map() };
   private scheduled = false;
   private source: EventSource | null = null;
 
-  subscribe(listener: () => void): () => void {
+  subscribe(listener: Listener): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
   }
@@ -27,7 +38,9 @@ class Store {
     this.scheduled = true;
     const tell = () => {
       this.scheduled = false;
-      for (const listener of [...this.listeners]) listener();
+      const delta = this.delta;
+      this.delta = { reset: false, before: new Map() };
+      for (const listener of [...this.listeners]) listener(delta);
     };
     if (document.hidden) setTimeout(tell, 200);
     else requestAnimationFrame(tell);
@@ -67,6 +80,7 @@ class Store {
     this.snapshot = snapshot;
     this.at = snapshot.at;
     this.rows = new Map(snapshot.rows.map((row) => [row.id, row]));
+    this.delta.reset = true;
     this.become("live");
   }
 
@@ -74,21 +88,31 @@ class Store {
     if (!this.snapshot) return;
     this.at = change.at;
     for (const row of change.rows) {
-      const before = this.rows.get(row.id);
+      const before = this.note(row.id);
       row.steps ??= steps(before, row, change.at);
       this.rows.set(row.id, row);
     }
-    for (const id of change.removed) this.rows.delete(id);
+    for (const id of change.removed) {
+      this.note(id);
+      this.rows.delete(id);
+    }
     this.snapshot.problems = change.problems ?? this.snapshot.problems;
     this.snapshot.sources = change.sources ?? this.snapshot.sources;
     this.snapshot.notes = change.notes ?? this.snapshot.notes;
     this.become("live");
   }
+
+  /** Remembers the row that listeners know. */
+  private note(id: string): Row | undefined {
+    const row = this.rows.get(id);
+    if (!this.delta.before.has(id)) this.delta.before.set(id, row);
+    return row;
+  }
 }
 
 /** The replica counts of the last hour, with a new one. */
 function steps(before: Row | undefined, row: Row, at: number): [number, number][] {
-  const all = [...(before?.steps ?? [])];
+  const all = before?.steps ?? [];
   if (row.replicas !== null && all.at(-1)?.[1] !== row.replicas) all.push([at, row.replicas]);
   // The step that was in force an hour ago is kept.
   while (all.length > 1 && (all[1]?.[0] ?? 0) < at - HOUR) all.shift();

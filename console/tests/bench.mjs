@@ -1,13 +1,15 @@
-// The console with 10,000 autoscalers against its limits: node tests/bench.mjs. PLIMSOLL names the binary.
+// The console with 10,000 autoscalers against its limits: node tests/bench.mjs. PLIMSOLL names the binary; without it, the mock serves the page,
+// and only the frontend is measured.
 import { spawn } from "node:child_process";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { launch, open } from "./browser.mjs";
+import { row, start } from "./mock.mjs";
 
 const COUNT = Number(process.env.COUNT ?? 10_000);
-const MEASURED_MS = 120_000;
+const MEASURED_MS = Number(process.env.SECONDS ?? 120) * 1000;
 const MAX_MEASURED_MS = 600_000;
 const PAINTS = 5;
 const LIMITS = { "first paint, ms": 1000, "input latency (95 %), ms": 50, "server per open page, % of a core": 1 };
@@ -37,11 +39,32 @@ async function processorTime(pid) {
 
 const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 
-async function measure() {
+/** A mock whose rows change as fast as those of a cluster: one in fifteen each second. */
+async function mocked() {
+  const states = (i) => (i % 100 === 0 ? "failing" : i % 70 === 0 ? "atMax" : "fine");
+  const one = (i, turn) => row(`team-${i % 100}/hpa/service-${i}`, { state: states(i), pressure: ((i * 7 + turn * 13) % 200) / 100, replicas: 2 + ((i + turn) % 18), metrics: `cpu: ${(i * 7 + turn * 13) % 120}%/60%` });
+  const mock = await start({ rows: Array.from({ length: COUNT }, (_, i) => one(i, 0)) });
+  let turn = 0;
+  const timer = setInterval(() => {
+    turn += 1;
+    const rows = [];
+    for (let i = turn % 15; i < COUNT; i += 15) rows.push({ ...one(i, turn), steps: undefined });
+    mock.push({ rows });
+  }, 1000);
+  return { url: mock.url, pid: null, stop: () => (clearInterval(timer), mock.stop()) };
+}
+
+/** The console of a binary, and an API server with many HPAs. */
+async function served() {
   const { found: port } = await firstLine(process.execPath, [new URL("api-server.mjs", import.meta.url).pathname, String(COUNT)], /^(\d+)$/);
   const config = { apiVersion: "v1", kind: "Config", "current-context": "a", clusters: [{ name: "c", cluster: { server: `http://127.0.0.1:${port}` } }], users: [{ name: "u", user: {} }], contexts: [{ name: "a", context: { cluster: "c", user: "u" } }] };
   await writeFile(join(folder, "kubeconfig"), JSON.stringify(config));
   const { found: url, child } = await firstLine(process.env.PLIMSOLL, ["console", "--no-browser", "--port", "0", "--kubeconfig", join(folder, "kubeconfig")], /console\s+(http\S+)/);
+  return { url, pid: child.pid, stop: async () => {} };
+}
+
+async function measure() {
+  const { url, pid, stop } = await (process.env.PLIMSOLL ? served() : mocked());
   const browser = await launch();
   // The first page lets the console read the cluster; the page that is measured finds its list.
   const first = await open(browser, url);
@@ -64,7 +87,7 @@ async function measure() {
       requestAnimationFrame(() => setTimeout(() => globalThis.delays.push(performance.now() - at)));
     }, true);
   });
-  const before = await processorTime(child.pid);
+  const before = pid && (await processorTime(pid));
   const began = Date.now();
   const shownTime = () => page.evaluate(() => document.querySelector("time")?.textContent);
   const start = await shownTime();
@@ -79,15 +102,17 @@ async function measure() {
     }
     await sleep(200);
   }
-  const used = (await processorTime(child.pid)) - before;
+  const used = pid && (await processorTime(pid)) - before;
   const took = Date.now() - began;
   if (!isLive) throw new Error("no change arrived while it was measured");
   const delays = (await page.evaluate(() => globalThis.delays)).sort((a, b) => a - b);
   await browser.close();
+  await stop();
+  const server = pid ? { "server per open page, % of a core": (100 * used * 1000) / took } : {};
   return {
     "first paint, ms": paints.sort((a, b) => a - b)[Math.floor(PAINTS / 2)],
     "input latency (95 %), ms": delays[Math.floor(delays.length * 0.95)],
-    "server per open page, % of a core": (100 * used * 1000) / took,
+    ...server,
   };
 }
 

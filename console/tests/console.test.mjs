@@ -200,6 +200,30 @@ test("10,000 rows: only visible ones are in the document", () => {
   });
 });
 
+test("rows that change, come and go keep the order", async () => {
+  const states = ["failing", "atMax", "partial", "fine", "paused"];
+  const changed = (i, turn) => row(`n${i % 4}/hpa/service-${i}`, { state: states[(i * 3 + turn) % 5], pressure: ((i * 7 + turn * 5) % 20) / 10, replicas: (i + turn) % 9 });
+  for (const path of ["/", "/?sort=-replicas", "/?sort=target&q=n1"]) {
+    const rows = Array.from({ length: 60 }, (_, i) => changed(i, 0));
+    await on({ rows, browser: { viewport: { width: 1280, height: 2400 } } }, async (page, mock) => {
+      await page.waitForSelector("a.name");
+      for (let turn = 1; turn < 5; turn += 1) {
+        const news = [row(`n1/hpa/new-${turn}`, { replicas: turn }), ...rows.filter((_, i) => i % 3 === turn % 3).map((one) => changed(Number(one.name.split("-")[1]), turn))];
+        const removed = [`n1/hpa/service-${turn * 4 + 1}`, `n2/hpa/service-${turn * 4 + 2}`];
+        const known = new Map([...mock.state.rows, ...news].map((one) => [one.id, one]));
+        for (const id of removed) known.delete(id);
+        mock.state.rows = [...known.values()];
+        mock.push({ rows: news, removed });
+      }
+      await page.waitForSelector("a.name:text-is('n1/new-4')");
+      const live = await names(page);
+      await page.reload();
+      await page.waitForSelector("a.name:text-is('n1/new-4')");
+      assert.deepEqual(live, await names(page), path);
+    }, path);
+  }
+});
+
 test("no serious accessibility finding", async () => {
   const axe = await readFile(new URL("../node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
   for (const path of ["/", "/problems", "/sources", "/autoscalers/shop/hpa/checkout"]) {
