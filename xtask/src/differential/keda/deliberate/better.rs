@@ -72,7 +72,11 @@ pub(super) const LIST: &[Deliberate] = &[
                     || case.is_answer_of_one()
                     || case.is_woken()
                     || jobs
-                    || case.theirs_tells(&["ScaledObjectCheckFailed", "ScaledJobCheckFailed"])
+                    || case.theirs_tells(&[
+                        "ScaledObjectCheckFailed",
+                        "ScaledJobCheckFailed",
+                        "ScaledJobInactive",
+                    ])
                     || case.ours_tells(&["KEDAScaleTargetActivated", "KEDAJobsCreated", "ScaledJobActive"]))
         },
     },
