@@ -10,9 +10,11 @@
 //! metrics   metrics that cannot be read
 //! limits    windows, scaling policies, bounds, tolerance
 //! triggers  triggers of ScaledObjects
+//! events    causes as annotations of events
 //! ```
 
 mod access;
+mod events;
 mod explain;
 mod facts;
 mod limits;
@@ -27,6 +29,7 @@ mod words;
 use serde::Serialize;
 
 pub use access::AccessCause;
+pub use events::{CAUSES_ANNOTATION, REMEDY_ANNOTATION, event_annotations};
 pub use explain::{explain_with_causes, with_causes};
 pub use facts::{
     ApiServiceFact, ClusterFacts, DiagnosisFacts, NodeFact, PausedFact, PodFact, RivalFact, SelectedOwner,
@@ -36,7 +39,7 @@ pub use limits::LimitCause;
 pub use metrics::MetricCause;
 pub use pods::PodCause;
 pub use target::TargetCause;
-pub use triggers::TriggerCause;
+pub use triggers::{TriggerCause, poll_causes, trigger_causes};
 
 /// The page that lists all causes.
 pub const PAGE: &str = "docs/diagnosis.md";

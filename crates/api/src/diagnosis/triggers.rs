@@ -1,12 +1,12 @@
 //! Causes that concern the triggers of ScaledObjects and ScaledJobs, and the jobs of the latter.
 
 use engine::failure::{RequestFailure, TriggerFailure};
-use engine::trigger_poll::ReconcileFailure;
+use engine::trigger_poll::{PolledTrigger, ReconcileFailure};
 use engine::{ActivationVerdict, TriggerPoll};
 use jiff::Timestamp;
 
 use super::words::quoted;
-use super::{AccessCause, Concern, Described, DiagnosisFacts};
+use super::{AccessCause, Concern, Described, Diagnosis, DiagnosisFacts};
 
 /// A cause that concerns a trigger.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +43,17 @@ pub enum TriggerCause {
     NotManaged(String),
     /// Authorization denied a request of the operator.
     Denied(AccessCause),
+}
+
+/// Why triggers failed in a poll, and why the reconcile before it did.
+pub fn poll_causes(poll: &TriggerPoll) -> Vec<Diagnosis> {
+    let reconcile = poll.reconcile.as_ref().map(not_reconciled);
+    reconcile.into_iter().chain(failures(poll)).map(|cause| Diagnosis::of(&cause)).collect()
+}
+
+/// Why these triggers failed.
+pub fn trigger_causes(triggers: &[PolledTrigger]) -> Vec<Diagnosis> {
+    trigger_failures(triggers).iter().map(|cause| Diagnosis::of(cause)).collect()
 }
 
 pub(super) fn find(facts: &DiagnosisFacts<'_>) -> Vec<TriggerCause> {
@@ -88,8 +99,16 @@ fn not_reconciled(failure: &ReconcileFailure) -> TriggerCause {
 }
 
 fn failures(poll: &TriggerPoll) -> Vec<TriggerCause> {
+    let mut found = trigger_failures(&poll.triggers);
+    if let Some(Err(error)) = poll.formula.as_ref().map(|formula| formula.value.as_ref()) {
+        found.push(TriggerCause::Formula(error.text().to_owned()));
+    }
+    found
+}
+
+fn trigger_failures(triggers: &[PolledTrigger]) -> Vec<TriggerCause> {
     let mut found = Vec::new();
-    for trigger in &poll.triggers {
+    for trigger in triggers {
         let name = trigger.label().to_owned();
         if let Some(text) = &trigger.failure {
             found.push(TriggerCause::Failed {
@@ -110,9 +129,6 @@ fn failures(poll: &TriggerPoll) -> Vec<TriggerCause> {
                 found.push(TriggerCause::Fallback { trigger: name.clone(), replicas: replicas.get() });
             }
         }
-    }
-    if let Some(Err(error)) = poll.formula.as_ref().map(|formula| formula.value.as_ref()) {
-        found.push(TriggerCause::Formula(error.text().to_owned()));
     }
     found
 }

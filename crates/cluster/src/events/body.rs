@@ -1,5 +1,7 @@
 //! The request bodies of events, field for field as kube-controller-manager 1.36 writes them.
 
+use std::collections::BTreeMap;
+
 use engine::report::EventKind;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -61,14 +63,24 @@ struct NoSource {}
 
 /// The body of a PATCH of an event with an action: only its series changes.
 #[derive(Debug, Serialize)]
-struct SeriesPatch {
+struct SeriesPatch<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<AnnotationPatch<'a>>,
     series: EventSeries,
+}
+
+/// The annotations of an event that was sent before: those of its last occurrence.
+#[derive(Debug, Serialize)]
+struct AnnotationPatch<'a> {
+    annotations: &'a BTreeMap<&'static str, String>,
 }
 
 #[derive(Debug, Serialize)]
 struct EventMetadata<'a> {
     name: &'a str,
     namespace: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    annotations: Option<&'a BTreeMap<&'static str, String>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -94,6 +106,8 @@ struct EventSource {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct CountPatch<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<AnnotationPatch<'a>>,
     count: u32,
     last_timestamp: String,
     message: &'a str,
@@ -110,7 +124,8 @@ pub(super) fn namespace(notice: &OutgoingEvent) -> &str {
 /// The body that creates an event; also for an event that was sent before and no longer exists.
 pub(super) fn create(notice: &OutgoingEvent) -> Vec<u8> {
     let about = &notice.about;
-    let metadata = EventMetadata { name: &notice.name, namespace: namespace(notice) };
+    let metadata =
+        EventMetadata { name: &notice.name, namespace: namespace(notice), annotations: annotations(notice) };
     let involved_object = InvolvedObject {
         kind: about.kind,
         namespace: &about.namespace,
@@ -162,12 +177,17 @@ pub(super) fn create(notice: &OutgoingEvent) -> Vec<u8> {
 
 /// The body that patches an event that was sent before.
 pub(super) fn patch(notice: &OutgoingEvent) -> Vec<u8> {
+    let metadata = annotations(notice).map(|annotations| AnnotationPatch { annotations });
     if notice.action.is_some() {
-        return serde_json::to_vec(&SeriesPatch { series: series(notice) }).unwrap_or_default();
+        return serde_json::to_vec(&SeriesPatch { metadata, series: series(notice) }).unwrap_or_default();
     }
     let last_timestamp = seconds(notice.last);
-    serde_json::to_vec(&CountPatch { count: notice.count, last_timestamp, message: &notice.message })
-        .unwrap_or_default()
+    let body = CountPatch { metadata, count: notice.count, last_timestamp, message: &notice.message };
+    serde_json::to_vec(&body).unwrap_or_default()
+}
+
+fn annotations(notice: &OutgoingEvent) -> Option<&BTreeMap<&'static str, String>> {
+    Some(&*notice.annotations).filter(|annotations| !annotations.is_empty())
 }
 
 fn series(notice: &OutgoingEvent) -> EventSeries {

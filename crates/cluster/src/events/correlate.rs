@@ -19,7 +19,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::lru::Lru;
-use super::{ObjectReference, RecordedEvent};
+use super::{EventAnnotations, ObjectReference, RecordedEvent};
 use crate::lease::random;
 
 /// How many keys each cache has.
@@ -50,6 +50,7 @@ pub(super) struct OutgoingEvent {
     pub(super) message: String,
     /// The `action` of an event of `events.k8s.io`.
     pub(super) action: Option<String>,
+    pub(super) annotations: EventAnnotations,
     pub(super) name: String,
     /// The number of occurrences; from 2 on, the event should exist on the server.
     pub(super) count: u32,
@@ -105,7 +106,7 @@ impl Correlator {
 
     /// The event to send; none if it is held back.
     pub(super) fn observe(&mut self, recorded: RecordedEvent) -> Option<OutgoingEvent> {
-        let RecordedEvent { about, component, pause, event, action, at, now } = recorded;
+        let RecordedEvent { about, component, pause, event, action, annotations, at, now } = recorded;
         let object = (component, about.api_version, about.kind, &about.namespace, &about.name, &about.uid);
         let spam = self.hash.hash_one((object, event.kind as u8));
         let group = self.hash.hash_one((object, event.kind as u8, &event.reason));
@@ -131,7 +132,20 @@ impl Correlator {
             return None;
         }
         self.counted.entry(key, &new).sent = Some(now);
-        Some(OutgoingEvent { about, component, kind, reason, message, action, name, count, first, last: at })
+        let last = at;
+        Some(OutgoingEvent {
+            about,
+            component,
+            kind,
+            reason,
+            message,
+            action,
+            annotations,
+            name,
+            count,
+            first,
+            last,
+        })
     }
 
     /// Whether the message is to be combined with similar ones.

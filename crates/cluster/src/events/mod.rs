@@ -11,6 +11,7 @@ mod lru;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -60,12 +61,16 @@ pub struct EventCounts {
     pub given_up: u64,
 }
 
+/// Annotations of an event.
+pub type EventAnnotations = Arc<BTreeMap<&'static str, String>>;
+
 /// Records events, which are sent in the background. Recording never blocks and never fails.
 #[derive(Clone, Debug)]
 pub struct EventRecorder {
     component: &'static str,
     /// A repeated event is sent again no sooner than this.
     pause: Duration,
+    annotations: EventAnnotations,
     clock: Clock,
     queue: mpsc::Sender<RecordedEvent>,
     shared: Arc<EventCounters>,
@@ -81,6 +86,7 @@ struct RecordedEvent {
     event: Event,
     /// The `action` of an event of `events.k8s.io`, which has times in microseconds.
     action: Option<String>,
+    annotations: EventAnnotations,
     /// The wall-clock time that is written.
     at: Timestamp,
     /// The monotonic time that limits use.
@@ -107,7 +113,8 @@ impl EventRecorder {
         let (queue, waiting) = mpsc::channel(MAX_QUEUED_EVENTS);
         let shared = Arc::new(EventCounters::default());
         tokio::spawn(deliver::run(client, waiting, Arc::clone(&shared)));
-        Self { component, pause: Duration::ZERO, clock, queue, shared }
+        let annotations = EventAnnotations::default();
+        Self { component, pause: Duration::ZERO, annotations, clock, queue, shared }
     }
 
     /// A recorder of another component that shares queue, correlator and counts.
@@ -118,6 +125,11 @@ impl EventRecorder {
     /// This recorder with a minimum time between two sends of the same event. All occurrences are counted.
     pub fn with_pause(self, pause: Duration) -> Self {
         Self { pause, ..self }
+    }
+
+    /// This recorder with annotations for its events.
+    pub fn with_annotations(&self, annotations: BTreeMap<&'static str, String>) -> Self {
+        Self { annotations: Arc::new(annotations), ..self.clone() }
     }
 
     /// Records an event.
@@ -137,6 +149,7 @@ impl EventRecorder {
             pause: self.pause,
             event: event.clone(),
             action,
+            annotations: Arc::clone(&self.annotations),
             at: self.clock.now(),
             now: Instant::now(),
         };

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use api::convert::{current_values, same_status};
 use api::decisions::DecisionMode;
+use api::diagnosis::{DiagnosisFacts, diagnose, event_annotations};
 use cluster::events::EventRecorder;
 use cluster::lease::Leadership;
 use cluster::scale::ScaleObject;
 use cluster::{AutoscalerKey, Clock};
 use engine::act::ScaleWriteError;
+use engine::report::EventKind;
 use engine::{Course, Decision, DecisionDetail, Event, Observation, ScaleOutcome, ScaleWriteResult, State};
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
@@ -295,8 +297,22 @@ impl Reconciler {
         let written = reported.result.map_err(|error| error.to_string().into());
         decision.status_written(&entry.key.name, written);
         if self.leadership.is_leader() {
-            let about = entry.about();
-            decision.events.iter().for_each(|event| self.recorder.record(&about, event));
+            self.record_events(entry, decision);
+        }
+    }
+
+    /// Records the events of a decision, warnings with its causes.
+    fn record_events(&self, entry: &AutoscalerEntry, decision: &Decision) {
+        let about = entry.about();
+        let is_warning = |event: &Event| event.kind == EventKind::Warning;
+        let annotated = decision.events.iter().any(is_warning).then(|| {
+            let (spec, mode) = (&*entry.spec, DecisionMode::Active);
+            let facts = DiagnosisFacts { spec, decision, poll: None, mode, since: None, cluster: None };
+            self.recorder.with_annotations(event_annotations(&diagnose(&facts)))
+        });
+        for event in &decision.events {
+            let annotated = annotated.as_ref().filter(|_| is_warning(event));
+            annotated.unwrap_or(&self.recorder).record(&about, event);
         }
     }
 

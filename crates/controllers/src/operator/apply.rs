@@ -82,7 +82,9 @@ impl Applier<'_> {
             Effect::ReconcileEvent(event) => {
                 self.context.events.record_reconcile(self.subject(), self.metadata, &event);
             }
-            Effect::EngineEvent(event) => self.context.events.record_engine(self.metadata, &event),
+            Effect::EngineEvent(event, causes) => {
+                self.context.events.record_engine(self.metadata, &event, &causes);
+            }
             Effect::Scale(scale) => return Ok(Applied::Scaled(self.scale(scale).await)),
             Effect::CreateHpa(hpa) => {
                 let path = ResourcePath::hpa(namespace, &hpa.metadata.name);

@@ -1,7 +1,9 @@
 //! Effects: what a decision wants to have done, as data. [`super::decide`] returns effects, [`super::apply`] performs them.
 
 use api::autoscaling::v2::HorizontalPodAutoscaler;
+use api::diagnosis::Diagnosis;
 use api::keda::{Condition, GroupVersionKindResource};
+use engine::report::EventKind;
 use keda::event::Event;
 use keda::executor::ScaleReason;
 use keda::jobs::Propagation;
@@ -17,8 +19,8 @@ pub(crate) enum Effect {
     Event(Event),
     /// Records an event of a reconcile, which is delivered as a CloudEvent too.
     ReconcileEvent(Event),
-    /// Records an event of the engine, in scaling mode `direct`.
-    EngineEvent(engine::Event),
+    /// Records an event of the engine, in scaling mode `direct`, with what is known of its causes.
+    EngineEvent(engine::Event, Vec<Diagnosis>),
     /// Writes the replica count of the target.
     Scale(ScaleEffect),
     /// Creates the HPA of a ScaledObject.
@@ -57,10 +59,31 @@ pub(crate) struct ScaleEffect {
 }
 
 impl Effect {
+    /// With these causes, if it records a warning.
+    pub(crate) fn because(mut self, causes: &[Diagnosis]) -> Self {
+        if self.is_warning() {
+            match &mut self {
+                Self::Event(event) | Self::ReconcileEvent(event) => event.causes = causes.to_vec(),
+                Self::EngineEvent(_, own) => *own = causes.to_vec(),
+                _ => {}
+            }
+        }
+        self
+    }
+
+    /// Whether this effect records a warning.
+    pub(crate) fn is_warning(&self) -> bool {
+        match self {
+            Self::Event(event) | Self::ReconcileEvent(event) => event.kind == EventKind::Warning,
+            Self::EngineEvent(event, _) => event.kind == EventKind::Warning,
+            _ => false,
+        }
+    }
+
     /// Whether this effect records an event, and writes nothing else.
     #[cfg(test)]
     pub(crate) fn is_event(&self) -> bool {
-        matches!(self, Self::Event(_) | Self::ReconcileEvent(_) | Self::EngineEvent(_))
+        matches!(self, Self::Event(_) | Self::ReconcileEvent(_) | Self::EngineEvent(..))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::diagnosis::{Diagnosis, event_annotations};
 use api::keda::API_VERSION;
 use api::meta::ObjectMeta;
 use api::provider::Compat;
@@ -72,9 +73,10 @@ impl OperatorEventRecorder {
     }
 
     /// Records an event of the engine.
-    pub(crate) fn record_engine(&self, metadata: &ObjectMeta, event: &engine::Event) {
+    pub(crate) fn record_engine(&self, metadata: &ObjectMeta, event: &engine::Event, causes: &[Diagnosis]) {
         let about = about(EventSubject::Object, metadata);
-        self.operator.record_action(&about, event, &event.reason);
+        let recorder = self.operator.with_annotations(event_annotations(causes));
+        recorder.record_action(&about, event, &event.reason);
     }
 }
 
@@ -97,6 +99,7 @@ fn record(
     action: &str,
 ) {
     let about = about(subject, metadata);
+    let recorder = recorder.with_annotations(event_annotations(&event.causes));
     let event = engine::Event { kind: event.kind, reason: event.reason.into(), message: event.note.clone() };
     recorder.record_action(&about, &event, action);
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::num::IntErrorKind;
 
+use api::diagnosis::{Diagnosis, poll_causes};
 use api::keda::{ScaledJob, ScaledObject, annotations};
 use engine::TriggerPoll;
 use engine::trigger_poll::{PolledTrigger, ReconcileFailure};
@@ -89,6 +90,11 @@ impl StepFailure {
             }
             None => self,
         }
+    }
+
+    /// Its causes, as far as they are recorded.
+    pub(crate) fn causes(&self) -> Vec<Diagnosis> {
+        self.record.as_deref().map(poll_causes).unwrap_or_default()
     }
 
     /// The part of the record that polls repeat until a reconcile succeeds.

@@ -5,9 +5,9 @@ use engine::report::EventKind;
 use serde_json::{Value, json};
 
 use super::{about, warning};
-use crate::events::RecordedEvent;
 use crate::events::body::{create, namespace, patch};
 use crate::events::correlate::{Correlator, OutgoingEvent, event_name};
+use crate::events::{EventAnnotations, RecordedEvent};
 
 fn notice(event: Event) -> OutgoingEvent {
     let at = "2026-11-15T08:54:02.987654321Z".parse().unwrap();
@@ -21,6 +21,7 @@ fn notice(event: Event) -> OutgoingEvent {
             pause: Duration::ZERO,
             event,
             action: None,
+            annotations: EventAnnotations::default(),
             at,
             now,
         })
@@ -103,4 +104,17 @@ fn an_event_with_action_is_cut_to_the_limits() {
     sent.count = 3;
     let body: Value = serde_json::from_slice(&patch(&sent)).unwrap();
     assert_eq!(body, json!({"series": {"count": 3, "lastObservedTime": "2026-11-15T08:54:02.987654Z"}}));
+}
+
+#[test]
+fn annotations_are_created_and_patched() {
+    let mut sent = notice(warning("m"));
+    sent.annotations = EventAnnotations::new([("plimsoll.dev/causes", "no-pods".to_owned())].into());
+    for action in [None, Some("Acted".to_owned())] {
+        sent.action = action;
+        for body in [create(&sent), patch(&sent)] {
+            let body: Value = serde_json::from_slice(&body).unwrap();
+            assert_eq!(body["metadata"]["annotations"], json!({"plimsoll.dev/causes": "no-pods"}));
+        }
+    }
 }

@@ -6,8 +6,8 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use super::{about, warning};
-use crate::events::RecordedEvent;
 use crate::events::correlate::{Correlator, OutgoingEvent};
+use crate::events::{EventAnnotations, RecordedEvent};
 
 /// A correlator, and time in seconds.
 struct Case {
@@ -40,6 +40,7 @@ fn told(name: &str, event: Event) -> RecordedEvent {
         pause: Duration::ZERO,
         event,
         action: None,
+        annotations: EventAnnotations::default(),
         at: Timestamp::UNIX_EPOCH,
         now: Instant::now(),
     }

@@ -45,7 +45,8 @@ pub(crate) fn written(scaled: ScaleResult) -> ScaleWriteResult {
 /// Events and status after the write.
 pub(crate) fn conclude(settled: &SettledStep, changes: StatusChanges) -> Vec<Effect> {
     let events = settled.outcome.events.iter().cloned().map(Effect::Event);
-    let engine_events = settled.decision.events.iter().cloned().map(Effect::EngineEvent);
+    let engine_events = settled.decision.events.iter().cloned();
+    let engine_events = engine_events.map(|event| Effect::EngineEvent(event, Vec::new()));
     let status = Effect::MergeStatus(changes.then(settled.outcome.changes.clone()));
     events.chain(engine_events).chain([status]).collect()
 }

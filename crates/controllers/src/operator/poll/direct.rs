@@ -3,12 +3,17 @@
 use std::sync::Arc;
 
 use api::autoscaling::v2::MetricSpec;
+use api::decisions::DecisionMode;
+use api::diagnosis::{DiagnosisFacts, diagnose};
 use api::keda::ScaledObject;
 use cluster::index::TargetKind;
 use cluster::metrics::MetricScope;
 use engine::provenance::ResponseSharing;
 use engine::spec::{Metric, MetricSource, MetricTarget};
-use engine::{MetricSamples, Observation, PodSelection, Provenance, RecordedError, Scale, ScaleReadError};
+use engine::{
+    Decision, MetricSamples, Observation, PodSelection, Provenance, RecordedError, Scale, ScaleReadError,
+    Spec, TriggerPoll,
+};
 use jiff::{SignedDuration, Timestamp};
 use keda::OperationError;
 use keda::activity::{self, MetricQuery};
@@ -92,13 +97,24 @@ pub(super) async fn decide_directly(
     direct.state.status = settled.decision.status.clone();
     // A jump of the clock while this state was taken out has not shifted it.
     direct.state.engine.shift(context.clock.jumped().saturating_sub(jumped));
-    let effects = conclude(&settled, state.changes.clone());
+    let effects =
+        with_causes(conclude(&settled, state.changes.clone()), &observation.spec, &settled.decision, &record);
     let (status, events): (Vec<_>, Vec<_>) =
         effects.into_iter().partition(|effect| matches!(effect, Effect::MergeStatus(_)));
     applier.log_failed_status(applier.apply_all(events).await);
     record::keep(context, id, object, &observation.spec, &settled.decision, record);
     drop(direct);
     applier.log_failed_status(applier.apply_all(status).await);
+}
+
+/// Adds the causes of a decision to its warnings.
+fn with_causes(effects: Vec<Effect>, spec: &Spec, decision: &Decision, poll: &TriggerPoll) -> Vec<Effect> {
+    if !effects.iter().any(Effect::is_warning) {
+        return effects;
+    }
+    let (mode, poll) = (DecisionMode::Active, Some(poll));
+    let causes = diagnose(&DiagnosisFacts { spec, decision, poll, mode, since: None, cluster: None });
+    effects.into_iter().map(|effect| effect.because(&causes)).collect()
 }
 
 /// The engine's state of an object, taken out for a poll. It is put back when this is dropped, also when the poll panics, so that

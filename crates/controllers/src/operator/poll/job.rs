@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use api::diagnosis::trigger_causes;
 use keda::OperationError;
 
 use super::SHARED_SAMPLE_MAX_AGE;
@@ -34,6 +35,7 @@ pub(super) async fn poll_job(context: &OperatorContext, id: &ResourceId) {
     let failed = build_error(&samples);
     let results: Vec<_> = samples.into_iter().map(|samples| samples.for_job(compat)).collect();
     let triggers = job_triggers(&job, &results, &scalers, context.clock.now());
+    let causes = trigger_causes(&triggers);
     let answers = answers(results, failed, compat);
 
     let _lock = entry.gate.lock().await;
@@ -69,7 +71,8 @@ pub(super) async fn poll_job(context: &OperatorContext, id: &ResourceId) {
         JobRecord { now, job: &job, triggers, reconcile, round, jobs: &jobs, wanted, created: &created },
     );
     let conclusion = conclude(&job, round, &created, &jobs, now, compat, profile);
-    applier.log_failed_status(applier.apply_all(conclusion.events).await);
+    let events = conclusion.events.into_iter().map(|event| event.because(&causes)).collect();
+    applier.log_failed_status(applier.apply_all(events).await);
     applier.log_failed_status(applier.apply_all(conclusion.status.into_iter().collect()).await);
     if let Err(error) = applier.apply_all(conclusion.delete).await {
         tracing::warn!(object = %id, %error, "failed to delete a finished job");

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::autoscaling::v2::MetricSpec;
+use api::diagnosis::poll_causes;
 use api::keda::{ConditionStatus, ScaledObject, types};
 use keda::OperationError;
 use keda::activity::{self, HpaObservations, TriggerMetric, TriggerResult};
@@ -71,9 +72,11 @@ pub(super) async fn poll_object(context: &OperatorContext, id: &ResourceId, age:
     match skip(&object, formula, build_error, target_missing, compat) {
         Some(PollSkip::Silent) => return PollOutcome::default(),
         Some(PollSkip::ScalerFailed(event)) => {
-            applier.log_failed_status(applier.apply(Effect::Event(event)).await);
+            let round = failed_triggers(&object, &samples);
+            let event = Effect::Event(event).because(&poll_causes(&round));
+            applier.log_failed_status(applier.apply(event).await);
             context.counters.count_build_failure(&object.metadata, EventSubject::Object);
-            keep_unpolled(context, id, &object, failed_triggers(&object, &samples)).await;
+            keep_unpolled(context, id, &object, round).await;
             return PollOutcome::default();
         }
         None => {}
@@ -113,6 +116,12 @@ pub(super) async fn poll_object(context: &OperatorContext, id: &ResourceId, age:
     if let Some(error) = &activity.skipped {
         tracing::warn!(object = %id, error, "nothing is decided in this poll");
     }
+    let causes = if effects.iter().any(Effect::is_warning) {
+        poll_causes(&RoundRecord::new(&poll, activity.active).round(&entry))
+    } else {
+        Vec::new()
+    };
+    let effects = effects.into_iter().map(|effect| effect.because(&causes)).collect();
     applier.log_failed_status(applier.apply_all(effects).await);
     let NextStep::Scale(object) = next else { return PollOutcome::default() };
     let activated = activity.active && object.status.conditions.state(types::ACTIVE) != ConditionStatus::True;

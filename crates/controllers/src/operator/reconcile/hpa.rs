@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use api::autoscaling::v2::HorizontalPodAutoscaler;
+use api::diagnosis::trigger_causes;
 use api::keda::{ConditionStatus, ScaledObject, types};
 use cluster::request::ApiError;
 use keda::hpa::{self, GeneratedHpa};
@@ -57,9 +58,10 @@ pub(super) async fn ensure(
     let unlisted = record::unlisted(&object.spec.triggers, &listed);
     let metrics = collect_metrics(object, listed, found.as_deref(), mode, compat);
     let (Ok(HpaMetrics { failures, .. }) | Err(HpaMetricsError { failures, .. })) = &metrics;
+    let causes = trigger_causes(&unlisted);
     for failure in failures {
         context.counters.count_build_failure(&object.metadata, EventSubject::Object);
-        applier.log_failed_status(applier.apply(failure.clone()).await);
+        applier.log_failed_status(applier.apply(failure.clone().because(&causes)).await);
     }
     let HpaMetrics { specs, broken_trigger, .. } = metrics
         .map_err(|error| ReconcileStep::EnsureHpa.failed(error.cause).of_triggers(unlisted.clone()))?;

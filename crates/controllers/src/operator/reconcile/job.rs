@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use api::diagnosis::trigger_causes;
 use api::keda::{ConditionStatus, ScaledJob, annotations, types};
 use cluster::request::ApiError;
 use engine::TriggerPoll;
@@ -50,9 +51,11 @@ pub(super) async fn reconcile(context: &OperatorContext, id: &ResourceId) -> Rec
     }
     entry.state().reconcile_failure =
         result.as_ref().err().and_then(StepFailure::reconcile_failure).map(Box::new);
+    let causes = result.as_ref().err().map(StepFailure::causes).unwrap_or_default();
     let (outcome, effects) = conclude_job(&job, &mut new, result, context.settings.compat);
     let patch = status_patch(&job, &new).map(Effect::PatchStatus);
-    if let Err(error) = applier.apply_all(effects.into_iter().chain(patch).collect()).await {
+    let effects = effects.into_iter().map(|effect| effect.because(&causes));
+    if let Err(error) = applier.apply_all(effects.chain(patch).collect()).await {
         record_refusal(applier, &entry, &job, &error);
         return write_failed(applier, error).await;
     }
@@ -133,14 +136,15 @@ async fn build_scalers(
     let scalers = context.scalers(entry, &owner);
     let listed = scalers.list_metrics(&context.builder, &owner, context.settings.source_deadline).await;
     let unlisted = record::unlisted(&job.spec.triggers, &listed);
+    let causes = trigger_causes(&unlisted);
     let (mut first_error, mut works) = (None, false);
     for (scaler, listed) in scalers.scalers().iter().zip(listed) {
         // In KEDA it is enough that a scaler can be built.
         let error = listed.specs.err().filter(|_| !(listed.is_built && context.settings.compat.is_strict()));
         if let Some(error) = error {
             context.counters.count_build_failure(&job.metadata, EventSubject::Job);
-            let event = Event::warning("KEDAScalerFailed", error.to_string());
-            applier.log_failed_status(applier.apply(Effect::Event(event)).await);
+            let event = Effect::Event(Event::warning("KEDAScalerFailed", error.to_string()));
+            applier.log_failed_status(applier.apply(event.because(&causes)).await);
             first_error.get_or_insert(error);
             continue;
         }

@@ -50,9 +50,11 @@ pub(super) async fn reconcile(context: &OperatorContext, id: &ResourceId) -> Rec
         state.target_missing = failure.is_some_and(|failure| failure.step == ReconcileStep::ScaleTarget);
         state.reconcile_failure = failure.and_then(StepFailure::reconcile_failure).map(Box::new);
     }
+    let causes = result.as_ref().err().map(StepFailure::causes).unwrap_or_default();
     let (outcome, effects) = conclude_object(&object, &mut new, result, context.settings.compat);
     let patch = status::difference(&object.status, &new.status).map(Effect::PatchStatus);
-    if let Err(error) = applier.apply_all(effects.into_iter().chain(patch).collect()).await {
+    let effects = effects.into_iter().map(|effect| effect.because(&causes));
+    if let Err(error) = applier.apply_all(effects.chain(patch).collect()).await {
         record_refusal(applier, &entry, &object, &error).await;
         return write_failed(applier, error).await;
     }
