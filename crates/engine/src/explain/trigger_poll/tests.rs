@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::spec::{Metric, MetricId, MetricTarget, TargetRef};
-use crate::trigger_poll::{Cooldown, SampleRead};
+use crate::trigger_poll::{Cooldown, ReconcileFailure, SampleRead};
 use crate::{
     ControllerConfig, DecisionDetail, MetricSamples, Observation, PodSelection, Replicas, Scale,
     ScaleWriteResult, State, Status,
@@ -249,6 +249,21 @@ fn failures_fallbacks_formulas_and_pushes_are_explained() {
     assert!(
         why(&spec, &decision, &pushed).contains("triggers   queue (metrics-api) reported activity (push)\n")
     );
+}
+
+#[test]
+fn a_failed_reconcile_is_told_before_the_triggers() {
+    let failure = ReconcileFailure::Request { object: "HPA keda-hpa-x".into(), error: "denied".into() };
+    let unpolled = TriggerPoll { reconcile: Some(failure), ..TriggerPoll::default() };
+    let verdict = ActivationVerdict::Held("its triggers are not polled".into());
+    let (spec, decision) = activity(2, 2, &unpolled, verdict);
+    let text = why(&spec, &decision, &unpolled);
+    assert!(
+        text.contains("\nreconcile  failed: the operator cannot manage HPA keda-hpa-x: denied\n"),
+        "{text}"
+    );
+    let said = sentence_with_triggers(&spec, &decision, Some(&unpolled));
+    assert_eq!(said, "held: its triggers are not polled");
 }
 
 #[test]
