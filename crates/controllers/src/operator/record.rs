@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use api::autoscaling::v2::MetricTarget;
 use api::decisions::DecisionMode;
+use api::diagnosis::{Diagnosis, DiagnosisFacts, diagnose};
 use api::keda::{COMPOSITE_METRIC, ScaledObject, Trigger as Written};
 use api::provider::Compat;
 use cluster::{AutoscalerKey, AutoscalerKind};
@@ -198,18 +199,20 @@ pub(crate) fn keep_activity(
     keep(context, id, object, &spec, &decision, TriggerPoll { hpa, ..round });
 }
 
-/// Records that the target of an object was not found, because of which its triggers are not polled.
+/// Records that the target of an object was not found, because of which its triggers are not polled; returns the causes.
 pub(crate) fn keep_unresolved(
     context: &OperatorContext,
     id: &ResourceId,
     object: &ScaledObject,
     error: &ScaleReadError,
-) {
+) -> Vec<Diagnosis> {
     let spec = Arc::new(spec_of(object));
     let seen = observation(context, &spec, Err(error.clone()));
     let mut decision = State::default().step(context.clock.now(), &seen);
     decision.status = Status::default();
     keep(context, id, object, &spec, &decision, TriggerPoll::default());
+    let (spec, decision, mode) = (&*spec, &decision, DecisionMode::Active);
+    diagnose(&DiagnosisFacts { spec, decision, poll: None, mode, since: None, cluster: None })
 }
 
 /// Removes the records of an object.

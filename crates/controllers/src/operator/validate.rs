@@ -53,12 +53,14 @@ pub(crate) struct StepFailure {
     pub(crate) cause: String,
     /// What is recorded of it.
     pub(crate) record: Option<Box<TriggerPoll>>,
+    /// The causes of a failure that is recorded already.
+    known_causes: Vec<Diagnosis>,
 }
 
 impl ReconcileStep {
     /// The failure of this step.
     pub(crate) fn failed(self, cause: impl fmt::Display) -> StepFailure {
-        StepFailure { step: self, cause: cause.to_string(), record: None }
+        StepFailure { step: self, cause: cause.to_string(), record: None, known_causes: Vec::new() }
     }
 }
 
@@ -92,9 +94,14 @@ impl StepFailure {
         }
     }
 
+    /// The failure is recorded already, with these causes.
+    pub(crate) fn recorded_with(self, causes: Vec<Diagnosis>) -> Self {
+        Self { known_causes: causes, ..self }
+    }
+
     /// Its causes, as far as they are recorded.
     pub(crate) fn causes(&self) -> Vec<Diagnosis> {
-        self.record.as_deref().map(poll_causes).unwrap_or_default()
+        self.record.as_deref().map_or_else(|| self.known_causes.clone(), poll_causes)
     }
 
     /// The part of the record that polls repeat until a reconcile succeeds.

@@ -76,8 +76,8 @@ async fn steps(
     pause::update_partial_pause(applier, object).await;
     validate::target_name(object)?;
     let target = resolve_target(applier, object).await.map_err(|failure| {
-        record::keep_unresolved(applier.context, applier.id, object, &failure.read);
-        ReconcileStep::ScaleTarget.failed(failure)
+        let causes = record::keep_unresolved(applier.context, applier.id, object, &failure.read);
+        ReconcileStep::ScaleTarget.failed(failure).recorded_with(causes)
     })?;
     target.write_to(object);
     validate::object(object).map_err(StepFailure::of_spec)?;
@@ -116,7 +116,8 @@ async fn record_refusal(applier: Applier<'_>, entry: &ObjectEntry, object: &Scal
     match target::resolve(applier.context, &object).await {
         Ok(target) => target.write_to(&mut object),
         Err(failure) => {
-            return record::keep_unresolved(applier.context, applier.id, &object, &failure.read);
+            record::keep_unresolved(applier.context, applier.id, &object, &failure.read);
+            return;
         }
     }
     let round = TriggerPoll { reconcile: Some(failure), ..TriggerPoll::default() };

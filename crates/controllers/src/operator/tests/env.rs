@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use api::diagnosis::CAUSES_ANNOTATION;
 use api::yaml::{SourceFile, parse};
 use cluster::Clock;
 use cluster::discovery::Discovery;
@@ -236,6 +237,15 @@ impl TestEnv {
         let about = |event: &&Value| event["involvedObject"]["name"] == name;
         let events = all["items"].as_array().unwrap().iter().filter(about);
         events.map(|event| (text(event, "reason"), text(event, "message"))).collect()
+    }
+
+    /// Whether there is an event with this reason and this one cause.
+    pub(super) async fn has_event_with_cause(&self, reason: &str, cause: &str) -> bool {
+        let all = self.get("/api/v1/namespaces/shop/events").await.unwrap();
+        let events = all["items"].as_array().unwrap();
+        events.iter().any(|event| {
+            event["reason"] == reason && event["metadata"]["annotations"][CAUSES_ANNOTATION] == cause
+        })
     }
 
     pub(super) async fn has_event(&self, name: &str, reason: &str) -> bool {

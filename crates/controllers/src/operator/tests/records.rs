@@ -97,6 +97,8 @@ async fn missing_target_is_recorded_with_its_cause() {
     let is_first = |id: &str| first_cause().is_some_and(|cause| cause.id == id);
     env.until("the cause is recorded", async || is_first("target-not-found")).await;
     assert_eq!(first_cause().unwrap().sentence, "Deployment shop/worker does not exist");
+    let told = async || env.has_event_with_cause("ScaledObjectCheckFailed", "target-not-found").await;
+    env.until("its event names the cause", told).await;
     env.deployment("worker", 0).await;
     env.until("triggers are polled", async || is_first("nothing-active")).await;
     env.stop().await;

@@ -1,6 +1,6 @@
 //! Records of objects whose triggers are not polled: the cause is kept until it is gone.
 
-use api::diagnosis::{CAUSES_ANNOTATION, Diagnosis, diagnose};
+use api::diagnosis::{Diagnosis, diagnose};
 use api::provider::Compat;
 use http::Method;
 use serde_json::{Value, json};
@@ -45,14 +45,7 @@ async fn missing_credentials_are_recorded() {
     assert_eq!(record.decision.current(), 2);
     assert_eq!(record.sentence(), "held: its triggers are not polled");
     for reason in ["ScaledObjectCheckFailed", "KEDAScalerFailed"] {
-        let is_it = |event: &Value| {
-            event["reason"] == reason && event["metadata"]["annotations"][CAUSES_ANNOTATION] == id
-        };
-        env.until("its events name the cause", async || {
-            let all = env.get("/api/v1/namespaces/shop/events").await.unwrap();
-            all["items"].as_array().unwrap().iter().any(is_it)
-        })
-        .await;
+        env.until("its events name the cause", async || env.has_event_with_cause(reason, id).await).await;
     }
 
     let parameter = json!({"parameter": "password", "name": "login", "key": "password"});
