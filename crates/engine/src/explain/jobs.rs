@@ -8,17 +8,20 @@ use crate::decision::{Decision, ScaleOutcome};
 use crate::spec::Spec;
 use crate::trigger_poll::JobCounts;
 
-/// Explains a poll of a ScaledJob. `rows` are those of its triggers.
+/// Explains a poll of a ScaledJob. `rows` are those of its triggers. `is_polled` is false if the poll ended before its triggers.
 pub(super) fn explanation(
     mut rows: Rows,
     (kind, spec): (&str, &Spec),
     decision: &Decision,
     counts: &JobCounts,
+    is_polled: bool,
     period: SignedDuration,
 ) -> Explanation {
     let JobCounts { active, queue, max_scale, running, pending, .. } = *counts;
     let text = if active {
         format!("length {queue}, work for {}", jobs(max_scale))
+    } else if !is_polled {
+        "unknown: the triggers were not polled".to_owned()
     } else if decision.outcome == ScaleOutcome::Failed {
         "unknown: a trigger cannot be read, and no other is active".to_owned()
     } else {
@@ -38,10 +41,17 @@ pub(super) fn explanation(
 }
 
 /// Explains a poll in one line. `readings` are those of the active triggers, or of all if none is active.
-pub(super) fn sentence(readings: &str, spec: &Spec, decision: &Decision, counts: &JobCounts) -> String {
+pub(super) fn sentence(
+    readings: &str,
+    spec: &Spec,
+    decision: &Decision,
+    counts: &JobCounts,
+    is_polled: bool,
+) -> String {
     let JobCounts { running, pending, .. } = *counts;
     let failed = decision.outcome == ScaleOutcome::Failed;
     match (counts.active, readings) {
+        (false, "") if !is_polled => "the triggers were not polled: no jobs are created".to_owned(),
         (false, "") if failed => "a trigger cannot be read: no jobs are created".to_owned(),
         (false, "") => "nothing active".to_owned(),
         (false, _) if failed => format!("{readings}: no jobs are created"),

@@ -21,7 +21,7 @@ pub fn explain_trigger_poll(
     if let Some(counts) = &poll.jobs {
         let mut rows = Rows::default();
         triggers(&mut rows, poll, decision);
-        return jobs::explanation(rows, (kind, spec), decision, counts, period);
+        return jobs::explanation(rows, (kind, spec), decision, counts, is_polled(poll), period);
     }
     let (spec, decision) = with_trigger_names(spec, decision, poll);
     let mut explanation = explain(kind, &spec, &decision, period);
@@ -52,7 +52,7 @@ pub fn sentence_with_triggers(spec: &Spec, decision: &Decision, poll: Option<&Tr
     let Some(poll) = poll else { return sentence(spec, decision) };
     if let Some(counts) = &poll.jobs {
         let readings = readings(poll, |metric| !counts.active || metric.active);
-        return jobs::sentence(&readings, spec, decision, counts);
+        return jobs::sentence(&readings, spec, decision, counts, is_polled(poll));
     }
     let (spec, mut decision) = with_trigger_names(spec, decision, poll);
     let Some(activation) = decision.activation.take() else { return sentence(&spec, &decision) };
@@ -111,6 +111,11 @@ pub fn targets(poll: &TriggerPoll, replicas: Option<Replicas>) -> String {
         return format!("formula: {value}/{}", formula.target);
     }
     metrics(poll).map(one).collect::<Vec<_>>().join(", ")
+}
+
+/// Whether triggers were polled: not if the object could not be reconciled.
+fn is_polled(poll: &TriggerPoll) -> bool {
+    !poll.triggers.is_empty() || poll.reconcile.is_none()
 }
 
 /// The HPA that decides between the bounds; absent if the operator decides itself.

@@ -6,7 +6,7 @@ use super::super::{explain_trigger_poll, sentence_with_triggers, targets};
 use super::*;
 use crate::activation::{Activation, ActivationVerdict};
 use crate::spec::TargetRef;
-use crate::trigger_poll::{PolledTrigger, TriggerMetric, TriggerPoll};
+use crate::trigger_poll::{PolledTrigger, ReconcileFailure, TriggerMetric, TriggerPoll};
 use crate::{ControllerConfig, Observation, PodSelection, Scale, State, Status};
 
 const PERIOD: SignedDuration = SignedDuration::from_secs(5);
@@ -135,4 +135,14 @@ fn trigger_that_cannot_be_read_is_not_an_empty_queue() {
     let (text, sentence) = why(&poll(Some(0), JobCounts::default()), ScaleOutcome::Kept);
     assert!(text.contains("queue      nothing is active"), "{text}");
     assert_eq!(sentence, "nothing active: queue has 0 messages");
+}
+
+#[test]
+fn triggers_that_were_not_polled_are_not_an_empty_queue() {
+    let reconcile = Some(ReconcileFailure::InvalidSpec("no jobTargetRef".into()));
+    let unpolled = TriggerPoll { jobs: Some(JobCounts::default()), reconcile, ..TriggerPoll::default() };
+    let (text, sentence) = why(&unpolled, ScaleOutcome::Failed);
+    let told = "reconcile  failed: the spec is invalid: no jobTargetRef\nqueue      unknown: the triggers were not polled";
+    assert!(text.contains(told), "{text}");
+    assert_eq!(sentence, "the triggers were not polled: no jobs are created");
 }
