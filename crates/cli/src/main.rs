@@ -9,6 +9,7 @@ mod documentation;
 mod failure;
 mod files;
 mod flags;
+mod hosting;
 mod instance;
 mod invoked;
 mod leader_history;

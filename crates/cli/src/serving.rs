@@ -8,7 +8,7 @@ use cluster::Clock;
 use cluster::lease::Leadership;
 use kube::Client;
 use serve::{App, Certificate, CheckFailure, ExtraListener, HealthChecks, Keyring, Server, StartError};
-use tokio::task::JoinSet;
+use tokio::task::{JoinHandle, JoinSet};
 
 use crate::certificates::trust::{self, CaBundleObjects, ServingCa};
 use crate::certificates::{self, Shared};
@@ -129,6 +129,17 @@ pub(crate) async fn rotated(
     let authority = ServingCa::Shared(keyring.clone());
     tasks.spawn(trust::keep(client.clone(), leadership.clone(), objects, None, authority));
     Some(keyring)
+}
+
+/// Waits until the task of a role ends by itself, and says how. A task that has ended is taken, so that nobody waits for it again.
+pub(crate) async fn ended(role: &str, task: &mut Option<JoinHandle<()>>) -> Failure {
+    let Some(running) = task else { return std::future::pending().await };
+    let result = running.await;
+    *task = None;
+    let cause = result.err().map(|error| format!(": {error}")).unwrap_or_default();
+    Failure::Outside(format!(
+        "the {role} has ended by itself{cause}; this process ends, so that it is started again"
+    ))
 }
 
 /// Starts the listener of probes, if it has an address. It has limits of its own, so that clients of the server cannot

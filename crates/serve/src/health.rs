@@ -112,6 +112,14 @@ impl HealthChecks {
         self.0.extend(others.0);
     }
 
+    /// The same checks with names below `prefix`: `prefix/name`.
+    pub fn below(mut self, prefix: &str) -> Self {
+        for check in &mut self.0 {
+            check.name = format!("{prefix}/{}", check.name);
+        }
+        self
+    }
+
     fn push(
         &mut self,
         name: &str,

@@ -9,15 +9,14 @@ mod service;
 
 use std::path::PathBuf;
 
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::logs::LogArgs;
 use idle_flags::ControllerManagerFlags;
 
 pub(crate) use options::ControllerOptions;
 #[cfg(feature = "desk")]
-pub(crate) use run::{ControllerProcess, start};
-pub(crate) use run::{recorded, stopped};
-#[cfg(feature = "desk")]
+pub(crate) use run::start;
+pub(crate) use run::{API_SERVICES, ControllerProcess, prepare, recorded, stopped};
 pub(crate) use service::SERVICE;
 
 /// Run the HPA controller: every HorizontalPodAutoscaler and Autoscaler once per period
@@ -56,16 +55,33 @@ pub(crate) struct ControllerArgs {
 
 pub(crate) fn run(args: &ControllerArgs) -> Outcome {
     args.logs.init()?;
-    let options = reload::merged(&args.options, args.config.as_deref())?;
-    for flag in args.without_effect.idle() {
-        let flag = format!("--{flag}");
-        tracing::info!(
-            flag,
-            "this flag of kube-controller-manager has no effect here; see docs/controller.md"
-        );
-    }
-    for gate in options.idle_gates() {
-        tracing::info!(gate, "this feature gate has no effect here; see docs/controller.md");
-    }
+    let options = args.merged_options()?;
+    args.log_options(&options);
     run::run(args, &options)
+}
+
+impl ControllerArgs {
+    /// The flags, and the configuration file where they are not given.
+    pub(crate) fn merged_options(&self) -> Result<ControllerOptions, Failure> {
+        reload::merged(&self.options, self.config.as_deref())
+    }
+
+    /// Follows the configuration file.
+    pub(crate) fn reloader(&self) -> reload::Reloader {
+        reload::Reloader::new(self.options.clone(), self.config.clone())
+    }
+
+    /// Names flags and feature gates without effect.
+    pub(crate) fn log_options(&self, options: &ControllerOptions) {
+        for flag in self.without_effect.idle() {
+            let flag = format!("--{flag}");
+            tracing::info!(
+                flag,
+                "this flag of kube-controller-manager has no effect here; see docs/controller.md"
+            );
+        }
+        for gate in options.idle_gates() {
+            tracing::info!(gate, "this feature gate has no effect here; see docs/controller.md");
+        }
+    }
 }

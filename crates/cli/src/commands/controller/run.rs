@@ -14,15 +14,16 @@ use controllers::hpa::records::{HistoryFollower, HistoryLimits, Recording, Recor
 use controllers::hpa::{
     GROUP_SHARE_OF_PERIOD, HpaController, HpaControllerHandle, HpaControllerParts, Records,
 };
+use serve::{App, ExtraListener, Keyring, Server};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
 use super::ControllerArgs;
 use super::options::{ControllerOptions, GoDuration};
-use super::reload::Reloader;
 use super::service;
 use crate::failure::{Failure, Outcome};
+use crate::hosting::{CommonServer, Hosting};
 use crate::instance::{instance_identity, own_namespace, pod_address};
 use crate::leader_history;
 use crate::lease_thread::LeaseRuntime;
@@ -35,17 +36,30 @@ const EVENT_FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
 const COMPONENT: &str = "horizontal-pod-autoscaler";
 
 /// The APIService of decisions.
-const API_SERVICES: &[&str] = &["v1alpha1.decisions.plimsoll.dev"];
+pub(crate) const API_SERVICES: &[&str] = &["v1alpha1.decisions.plimsoll.dev"];
+
+/// A controller that does not run yet, and what it serves.
+pub(crate) struct ControllerRole {
+    pub(crate) controller: HpaController,
+    pub(crate) app: App,
+    keyring: Option<Keyring>,
+    handle: HpaControllerHandle,
+    keeping: JoinSet<()>,
+    election: Option<Election>,
+    recorder: EventRecorder,
+}
 
 /// A running controller.
 pub(crate) struct ControllerProcess {
     pub(crate) handle: HpaControllerHandle,
-    pub(crate) server: Option<serve::Server>,
-    probes: Option<serve::ExtraListener>,
+    /// None if other roles share the server, or without one.
+    pub(crate) server: Option<Server>,
+    probes: Option<ExtraListener>,
     /// Tasks that keep certificates and `caBundle`s up to date.
     keeping: JoinSet<()>,
     stop: watch::Sender<bool>,
-    task: JoinHandle<()>,
+    /// None after it has ended.
+    task: Option<JoinHandle<()>>,
     election: Option<Election>,
     recorder: EventRecorder,
 }
@@ -68,7 +82,7 @@ pub(super) fn run(args: &ControllerArgs, options: &ControllerOptions) -> Outcome
             server = connection.server, version = env!("CARGO_PKG_VERSION"),
             mode = ?options.settings()?.mode, "the controller runs"
         );
-        let reloader = Reloader::new(args.options.clone(), args.config.clone());
+        let reloader = args.reloader();
         let mut hangup = signal(SignalKind::hangup())?;
         let reloaded = reloader.run(process.handle.clone(), async move || {
             hangup.recv().await;
@@ -93,18 +107,35 @@ pub(crate) async fn stopped() -> Outcome {
     Ok(())
 }
 
-/// Starts a controller on a cluster.
+/// Starts a controller on a cluster, with a server of its own.
 pub(crate) async fn start(
     connection: &Connection,
     options: &ControllerOptions,
     clock: Clock,
     beside: &LeaseRuntime,
 ) -> Result<ControllerProcess, Failure> {
+    let mut role = prepare(connection, options, clock, beside, &Hosting::default()).await?;
+    // On the thread of the lease: probes are answered whatever the reconciles do.
+    let server = service::start(options, beside, role.app.clone(), role.keyring.take()).await?;
+    let probes = serving::probes(options.probes()?, role.app.checks.clone());
+    let probes = beside.thread.run(probes).await?;
+    Ok(role.run(server, probes))
+}
+
+/// Prepares a controller on a cluster.
+pub(crate) async fn prepare(
+    connection: &Connection,
+    options: &ControllerOptions,
+    clock: Clock,
+    beside: &LeaseRuntime,
+    hosting: &Hosting,
+) -> Result<ControllerRole, Failure> {
     let settings = options.settings()?;
     let client = connection.client.clone();
     let discovery = Discovery::new(client.clone());
+    let freshness = settings.period / GROUP_SHARE_OF_PERIOD;
     let samples =
-        MetricsClient::new(client.clone(), discovery.clone(), settings.period / GROUP_SHARE_OF_PERIOD);
+        MetricsClient::local_first(client.clone(), discovery.clone(), freshness, &hosting.local_metrics);
     let recorder = EventRecorder::start(client.clone(), COMPONENT, clock.clone());
     let (election, leadership) = stand(beside, options, &clock)?;
     let rotating = leadership.clone();
@@ -120,16 +151,15 @@ pub(crate) async fn start(
     });
     handle.measure(&connection.limiter);
     let mut keeping = JoinSet::new();
-    let names = serving::names(service::SERVICE, &own_namespace());
     let shared = service::shared(options);
-    let keyring = serving::rotated(
-        serving::Rotation { shared: shared.clone(), names, api_services: API_SERVICES },
-        &client,
-        &clock,
-        &rotating,
-        &mut keeping,
-    )
-    .await;
+    let keyring = match &hosting.common_server {
+        Some(CommonServer { keyring, .. }) => keyring.clone(),
+        None => {
+            let names = serving::names(service::SERVICE, &own_namespace());
+            let rotation = serving::Rotation { shared: shared.clone(), names, api_services: API_SERVICES };
+            serving::rotated(rotation, &client, &clock, &rotating, &mut keeping).await
+        }
+    };
     if rotating.has_election() {
         let (api_version, known) = (api::decisions::API_VERSION, handle.clone());
         let follower = HistoryFollower {
@@ -147,21 +177,33 @@ pub(crate) async fn start(
         };
         keeping.spawn(follower.run());
     }
-    // On the thread of the lease: probes are answered whatever the reconciles do.
-    let server = service::start(options, beside, &handle, keyring).await?;
-    let probes =
-        beside.thread.run(serving::probes(options.probes()?, service::checks(&handle, beside))).await?;
-    let (stop, stopped) = watch::channel(false);
-    let task = tokio::spawn(controller.run(stopped));
-    Ok(ControllerProcess { handle, server, probes, keeping, stop, task, election, recorder })
+    let app = service::app(&handle, beside, hosting);
+    Ok(ControllerRole { controller, app, keyring, handle, keeping, election, recorder })
+}
+
+impl ControllerRole {
+    /// Runs the controller. The listeners are stopped with it.
+    pub(crate) fn run(self, server: Option<Server>, probes: Option<ExtraListener>) -> ControllerProcess {
+        let Self { controller, handle, keeping, election, recorder, .. } = self;
+        let (stop, stopped) = watch::channel(false);
+        let task = Some(tokio::spawn(controller.run(stopped)));
+        ControllerProcess { handle, server, probes, keeping, stop, task, election, recorder }
+    }
 }
 
 impl ControllerProcess {
+    /// Waits until the controller ends by itself, which is a defect.
+    pub(crate) async fn ended(&mut self) -> Failure {
+        serving::ended("controller", &mut self.task).await
+    }
+
     /// Stops in order: reconciles end, events are sent, the lease is released, the server closes.
     pub(crate) async fn stop(mut self) {
         let _ = self.stop.send(true);
         self.keeping.abort_all();
-        if let Err(error) = self.task.await {
+        if let Some(task) = self.task
+            && let Err(error) = task.await
+        {
             tracing::error!(%error, "the controller ended badly");
         }
         self.recorder.flush(EVENT_FLUSH_TIMEOUT).await;

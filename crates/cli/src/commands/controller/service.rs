@@ -6,6 +6,7 @@ use std::sync::Arc;
 use api::decisions::passes::{PassList, PassQuery, UnknownCursor};
 use api::decisions::{DecisionRecord, DifferenceList};
 use controllers::hpa::{HpaControllerHandle, exported_metrics};
+use controllers::metrics::exported_metrics::CONTENT_TYPE as PROMETHEUS_CONTENT_TYPE;
 use futures::stream::BoxStream;
 use jiff::Timestamp;
 use serve::{App, Certificate, Exposition, HealthChecks, Keyring, Server};
@@ -13,6 +14,7 @@ use serve::{App, Certificate, Exposition, HealthChecks, Keyring, Server};
 use super::options::ControllerOptions;
 use crate::certificates::Shared;
 use crate::failure::Failure;
+use crate::hosting::Hosting;
 use crate::instance::own_namespace;
 use crate::lease_thread::LeaseRuntime;
 use crate::serving;
@@ -75,7 +77,7 @@ pub(super) fn shared(options: &ControllerOptions) -> Shared {
 pub(super) async fn start(
     options: &ControllerOptions,
     beside: &LeaseRuntime,
-    handle: &HpaControllerHandle,
+    app: App,
     keyring: Option<Keyring>,
 ) -> Result<Option<Server>, Failure> {
     let port = options.secure_port.unwrap_or(DEFAULT_PORT);
@@ -96,23 +98,32 @@ pub(super) async fn start(
     if let Some(paths) = &options.authorization_always_allow_paths {
         served.open_paths.clone_from(paths);
     }
-    let exported = handle.clone();
-    let app = App {
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        checks: checks(handle, beside),
-        metrics: Some(Arc::new(move || Exposition {
-            content_type: exported_metrics::CONTENT_TYPE.to_owned(),
-            text: exported.exposition(),
-        })),
-        decisions: Some(Arc::new(Records(handle.clone()))),
-        ..App::default()
-    };
     let client = beside.client.clone();
     beside.thread.run(serving::start(served, client, app)).await.map(Some)
 }
 
+/// What the controller serves. A common page of several roles is in the text format of Prometheus.
+pub(super) fn app(handle: &HpaControllerHandle, beside: &LeaseRuntime, hosting: &Hosting) -> App {
+    let (exported, is_common) = (handle.clone(), hosting.is_common());
+    let metrics = move || {
+        let (content_type, text) = if is_common {
+            (PROMETHEUS_CONTENT_TYPE, exported.prometheus_text())
+        } else {
+            (exported_metrics::CONTENT_TYPE, exported.exposition())
+        };
+        Exposition { content_type: content_type.to_owned(), text }
+    };
+    App {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        checks: checks(handle, beside),
+        metrics: Some(Arc::new(metrics)),
+        decisions: Some(Arc::new(Records(handle.clone()))),
+        ..App::default()
+    }
+}
+
 /// The health checks of the controller.
-pub(super) fn checks(handle: &HpaControllerHandle, beside: &LeaseRuntime) -> HealthChecks {
+fn checks(handle: &HpaControllerHandle, beside: &LeaseRuntime) -> HealthChecks {
     let (turning, synced, main) = (handle.clone(), handle.clone(), beside.clone());
     let turns = move |silence| main.thread.is_beating() && turning.turns(silence);
     serving::checks(turns, move || {

@@ -32,9 +32,9 @@ use crate::program::{Replaced, replaced};
 use flags::Flags;
 pub(crate) use options::MetricsOptions;
 #[cfg(feature = "desk")]
-pub(crate) use run::{MetricsProcess, start};
-#[cfg(feature = "desk")]
-pub(crate) use service::SERVICE;
+pub(crate) use run::start;
+pub(crate) use run::{API_SERVICES, MetricsProcess, OtherRoles, prepare};
+pub(crate) use service::{SERVICE, server_options};
 
 /// Serve resource, custom and external metrics, instead of metrics-server and prometheus-adapter
 ///

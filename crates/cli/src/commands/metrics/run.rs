@@ -1,14 +1,18 @@
 //! The metrics server process: start, reload and orderly stop.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
+use api::provider::ExternalMetricsProvider;
 use cluster::Clock;
 use cluster::connect::{Connection, connect};
 use cluster::lease::Leadership;
 use cluster::request::{Request, send};
+use controllers::hpa::PodObserver;
 use controllers::metrics::{ClusterInventory, Kubelets, Providers, Rules, Sources};
 use serde_json::Value;
+use serve::{App, ExtraListener, Keyring, Server};
 use sources::federation::{self, FederationConfig, OwnService, Router, with_loop_guard};
 use sources::prometheus::config::AdapterConfig;
 use sources::sharding;
@@ -21,6 +25,7 @@ use super::{kubelets, operator_upstream, prometheus, service};
 use crate::commands::controller::stopped;
 use crate::failure::{Failure, Outcome};
 use crate::files;
+use crate::hosting::{CommonServer, Hosting};
 use crate::instance::{hostname, own_namespace};
 use crate::probe_thread::{ProbeRuntime, ProbeThread};
 use crate::serving;
@@ -29,7 +34,7 @@ use crate::serving;
 const MAX_THREADS: usize = 4;
 
 /// The APIServices that may be ours.
-const API_SERVICES: &[&str] = &[
+pub(crate) const API_SERVICES: &[&str] = &[
     "v1beta1.metrics.k8s.io",
     "v1.metrics.k8s.io",
     "v1alpha1.metrics.plimsoll.dev",
@@ -38,10 +43,32 @@ const API_SERVICES: &[&str] = &[
     "v1beta1.external.metrics.k8s.io",
 ];
 
+/// What a metrics server takes from other roles in its process.
+#[derive(Default)]
+pub(crate) struct OtherRoles {
+    /// The operator's external metrics.
+    pub(crate) operator: Option<Arc<dyn ExternalMetricsProvider>>,
+    /// Whether a controller watches all pods.
+    pub(crate) watches_pods: bool,
+}
+
+/// A metrics server that does not serve yet, and what it serves.
+pub(crate) struct MetricsRole {
+    pub(crate) app: App,
+    pub(crate) providers: Providers,
+    /// Takes part in the controller's watch of pods.
+    pub(crate) pod_observer: Option<PodObserver>,
+    keyring: Option<Keyring>,
+    sources: Sources,
+    stop: watch::Sender<bool>,
+    tasks: JoinSet<()>,
+}
+
 /// A running metrics server.
 pub(crate) struct MetricsProcess {
-    pub(crate) server: serve::Server,
-    probes: Option<serve::ExtraListener>,
+    /// None if other roles share the server.
+    pub(crate) server: Option<Server>,
+    probes: Option<ExtraListener>,
     pub(crate) sources: Sources,
     stop: watch::Sender<bool>,
     tasks: JoinSet<()>,
@@ -86,12 +113,32 @@ pub(super) fn run(options: &MetricsOptions) -> Outcome {
     outcome
 }
 
-/// Starts a metrics server on a cluster.
+/// Starts a metrics server on a cluster, with a server of its own.
 pub(crate) async fn start(
     connection: &Connection,
     options: &MetricsOptions,
     beside: &ProbeRuntime,
 ) -> Result<MetricsProcess, Failure> {
+    let mut role = prepare(connection, options, &Hosting::default(), OtherRoles::default()).await?;
+    let (client, keyring) = (connection.client.clone(), role.keyring.take());
+    let server = service::start(&options.serving, client, role.app.clone(), keyring).await?;
+    let mut checks = role.app.checks.clone();
+    let workers = beside.clone();
+    // A server whose worker threads are all stuck does not answer on its secure port, either.
+    checks.add_live("loop", move || {
+        if workers.is_beating() { Ok(()) } else { Err("the worker threads are stuck".into()) }
+    });
+    let probes = beside.run(serving::probes(options.serving.probes, checks)).await?;
+    Ok(role.run(Some(server), probes))
+}
+
+/// Prepares a metrics server on a cluster.
+pub(crate) async fn prepare(
+    connection: &Connection,
+    options: &MetricsOptions,
+    hosting: &Hosting,
+    others: OtherRoles,
+) -> Result<MetricsRole, Failure> {
     if !options.idle.is_empty() {
         let flags: Vec<String> = options.idle.iter().map(|name| format!("--{name}")).collect();
         tracing::info!(
@@ -104,7 +151,14 @@ pub(crate) async fn start(
     let client = &connection.client;
     let (stop, stopping) = watch::channel(false);
     let mut tasks = JoinSet::new();
-    let census = (origin != Origin::Nowhere).then(|| ClusterInventory::start(client));
+    let (census, pod_observer) = match (origin, others.watches_pods) {
+        (Origin::Nowhere, _) => (None, None),
+        (_, false) => (Some(ClusterInventory::start(client)), None),
+        (_, true) => {
+            let (census, observer) = ClusterInventory::with_observed_pods(client);
+            (Some(census), Some(observer))
+        }
+    };
     let kubelets = match &census {
         Some(census) if origin == Origin::Kubelets => {
             let (ours, clock) = (&connection.credentials, &options.serving.clock);
@@ -124,7 +178,7 @@ pub(crate) async fn start(
         _ => None,
     };
     let own = own(connection, options).await;
-    let router = router(options, &own, rules.as_ref(), &mut tasks)?;
+    let router = router(options, &own, rules.as_ref(), others.operator, &mut tasks)?;
     if let (Some(router), Some(service)) = (&router, &options.operator) {
         tasks.spawn(operator_upstream::keep(client.clone(), router.clone(), service.clone()));
     }
@@ -148,26 +202,22 @@ pub(crate) async fn start(
         router,
     };
     let guard = |route| with_loop_guard(route, &own);
-    let mut names = serving::names(service::SERVICE, &own_namespace());
-    names.push(format!("{}.{}.svc", own.service, own.namespace));
-    names.dedup();
-    let rotation =
-        serving::Rotation { shared: options.serving.shared.clone(), names, api_services: API_SERVICES };
-    // Every replica answers by itself, so every replica may renew: the API server accepts one of concurrent writes.
-    let alone = Leadership::without_election();
-    let keyring = serving::rotated(rotation, client, &Clock::system(), &alone, &mut tasks).await;
-    let server =
-        service::start(&options.serving, client.clone(), &sources, &providers, routes, guard, keyring)
-            .await?;
-    let mut checks = service::checks(&sources);
-    let workers = beside.clone();
-    // A server whose worker threads are all stuck does not answer on its secure port, either.
-    checks.add_live("loop", move || {
-        if workers.is_beating() { Ok(()) } else { Err("the worker threads are stuck".into()) }
-    });
-    let probes = beside.run(serving::probes(options.serving.probes, checks)).await?;
+    let keyring = match &hosting.common_server {
+        Some(CommonServer { keyring, .. }) => keyring.clone(),
+        None => {
+            let mut names = serving::names(service::SERVICE, &own_namespace());
+            names.push(format!("{}.{}.svc", own.service, own.namespace));
+            names.dedup();
+            let shared = options.serving.shared.clone();
+            let rotation = serving::Rotation { shared, names, api_services: API_SERVICES };
+            // Every replica answers by itself, so every replica may renew: the API server accepts one of concurrent writes.
+            let alone = Leadership::without_election();
+            serving::rotated(rotation, client, &Clock::system(), &alone, &mut tasks).await
+        }
+    };
+    let app = service::app(&sources, &providers, routes, guard, &options.serving.clock);
     said(&providers, origin, &sources);
-    Ok(MetricsProcess { server, probes, sources, stop, tasks })
+    Ok(MetricsRole { app, providers, pod_observer, keyring, sources, stop, tasks })
 }
 
 async fn rules(
@@ -200,9 +250,10 @@ fn router(
     options: &MetricsOptions,
     own: &OwnService,
     rules: Option<&Rules>,
+    operator: Option<Arc<dyn ExternalMetricsProvider>>,
     tasks: &mut JoinSet<()>,
 ) -> Result<Option<Router>, Failure> {
-    if options.upstreams.is_none() && options.operator.is_none() {
+    if options.upstreams.is_none() && options.operator.is_none() && operator.is_none() {
         return Ok(None);
     }
     let config = match &options.upstreams {
@@ -214,6 +265,7 @@ fn router(
         providers.custom.push(("rules".to_owned(), rules.custom()));
         providers.external.push(("rules".to_owned(), rules.external()));
     }
+    providers.external.extend(operator.map(|provider| ("operator".to_owned(), provider)));
     let router = Router::new(own.clone(), providers, config);
     let running = router.clone();
     tasks.spawn(async move { running.run().await });
@@ -228,7 +280,7 @@ fn providers(kubelets: Option<&Kubelets>, rules: Option<&Rules>, router: Option<
     let resource = kubelets.map(Kubelets::provider).or_else(|| rules.and_then(Rules::resource));
     match router {
         Some(router) => {
-            let router = std::sync::Arc::new(router.clone());
+            let router = Arc::new(router.clone());
             Providers { resource, custom: Some(router.clone()), external: Some(router) }
         }
         None => Providers {
@@ -271,10 +323,33 @@ fn said(providers: &Providers, origin: Origin, sources: &Sources) {
     tracing::info!("serving metrics.k8s.io: {resource}; custom and external metrics: {others}");
 }
 
+impl MetricsRole {
+    /// The running metrics server. The listeners are stopped with it.
+    pub(crate) fn run(self, server: Option<Server>, probes: Option<ExtraListener>) -> MetricsProcess {
+        let Self { sources, stop, tasks, .. } = self;
+        MetricsProcess { server, probes, sources, stop, tasks }
+    }
+}
+
 impl MetricsProcess {
+    /// Waits until a part of the metrics server panics.
+    pub(crate) async fn ended(&mut self) -> Failure {
+        while let Some(result) = self.tasks.join_next().await {
+            // Some tasks have nothing to do and end.
+            if let Err(error) = result {
+                return Failure::Outside(format!(
+                    "a part of the metrics server has ended by itself: {error}; this process ends, so that it is started again"
+                ));
+            }
+        }
+        std::future::pending().await
+    }
+
     /// Stops in order: requests end, then scrapes.
     pub(crate) async fn stop(self) {
-        self.server.stop().await;
+        if let Some(server) = self.server {
+            server.stop().await;
+        }
         self.stop.send_replace(true);
         let mut tasks = self.tasks;
         tasks.abort_all();

@@ -24,17 +24,18 @@ pub(crate) const SERVICE: &str = "plimsoll-metrics";
 pub(super) async fn start(
     serving: &MetricsServing,
     client: Client,
-    sources: &Sources,
-    providers: &Providers,
-    routes: Vec<(String, serve::Route)>,
-    guard: impl Fn(serve::Route) -> serve::Route,
+    app: App,
     keyring: Option<Keyring>,
 ) -> Result<Server, Failure> {
-    let app = app(sources, providers, routes, guard, &serving.clock);
     let certificate = match keyring {
         Some(keyring) => Certificate::Shared(keyring),
         None => certificate(serving.certificate.clone(), names(SERVICE, &own_namespace())),
     };
+    crate::serving::start(server_options(serving, certificate), client, app).await
+}
+
+/// The options of the server.
+pub(crate) fn server_options(serving: &MetricsServing, certificate: Certificate) -> serve::ServerOptions {
     let mut options = serve::ServerOptions {
         address: SocketAddr::new(serving.address, serving.port),
         certificate,
@@ -46,11 +47,11 @@ pub(super) async fn start(
     options.limits.requests = serving.requests;
     options.limits.streams = serving.streams;
     options.limits.answer = serving.timeout;
-    crate::serving::start(options, client, app).await
+    options
 }
 
-/// `guard` wraps the routes whose responses may come from other Plimsoll servers.
-fn app(
+/// What is served. `guard` wraps the routes whose responses may come from other Plimsoll servers.
+pub(super) fn app(
     sources: &Sources,
     providers: &Providers,
     routes: Vec<(String, serve::Route)>,
@@ -150,7 +151,7 @@ fn served(page: &mut MetricsWriter, ages: &FreshnessHistogram, traffic: &Request
 }
 
 /// The health checks of the replaced servers, in their order.
-pub(super) fn checks(sources: &Sources) -> HealthChecks {
+fn checks(sources: &Sources) -> HealthChecks {
     let mut checks = HealthChecks::new();
     // Probes and alerts use these names.
     for name in

@@ -29,7 +29,8 @@ use flags::Flags;
 pub(crate) use options::OperatorOptions;
 pub(crate) use run::IDLE_VARIABLES;
 #[cfg(feature = "desk")]
-pub(crate) use run::{OperatorProcess, start};
+pub(crate) use run::start;
+pub(crate) use run::{OperatorProcess, log_options, prepare};
 
 /// The name of the operator's Service, in manifests and in `plimsoll up`.
 pub(crate) const SERVICE: &str = "plimsoll-operator";

@@ -13,9 +13,10 @@ use controllers::hpa::records::HistoryFollower;
 use controllers::operator::auth::{AuthRules, VaultRules};
 use controllers::operator::operator_identity::audiences::TokenMode;
 use controllers::operator::{
-    Admission, Operator, OperatorParts, OperatorSettings, cluster_reader, installed_profile,
+    Admission, Operator, OperatorHandle, OperatorParts, OperatorSettings, cluster_reader, installed_profile,
 };
 use kube::Client;
+use serve::{App, ExtraListener, Keyring, Server};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
@@ -25,9 +26,11 @@ use crate::certificates::trust::{self, ServingCa};
 use crate::certificates::{self, Shared};
 use crate::commands::controller::{recorded, stopped};
 use crate::failure::{Failure, Outcome};
+use crate::hosting::{CommonServer, Hosting};
 use crate::leader_history;
 use crate::lease_thread::LeaseRuntime;
 use crate::probe_thread::ProbeRuntime;
+use crate::serving;
 
 /// How long the operator waits for its events to be sent when it stops.
 const EVENT_FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
@@ -44,14 +47,29 @@ pub(crate) const IDLE_VARIABLES: [&str; 7] = [
     "KEDA_CHECK_UNEXPECTED_SCALERS_PARAMS",
 ];
 
+/// An operator that does not run yet, and what it serves.
+pub(crate) struct OperatorRole {
+    pub(crate) handle: OperatorHandle,
+    pub(crate) leadership: Leadership,
+    served: service::OperatorApp,
+    operator: Operator,
+    clock: Clock,
+    keyring: Option<Keyring>,
+    keeping: JoinSet<()>,
+    election: Option<Election>,
+    recorder: EventRecorder,
+}
+
 /// A running operator.
 pub(crate) struct OperatorProcess {
-    pub(crate) server: serve::Server,
-    beside: Vec<serve::ExtraListener>,
+    /// None if other roles share the server.
+    pub(crate) server: Option<Server>,
+    beside: Vec<ExtraListener>,
     #[cfg(feature = "desk")]
-    pub(crate) handle: controllers::operator::OperatorHandle,
+    pub(crate) handle: OperatorHandle,
     stop: watch::Sender<bool>,
-    task: JoinHandle<()>,
+    /// None after it has ended.
+    task: Option<JoinHandle<()>>,
     /// Tasks that keep certificates and `caBundle`s up to date and export metrics.
     keeping: JoinSet<()>,
     election: Option<Election>,
@@ -69,25 +87,33 @@ pub(super) fn run(options: &OperatorOptions) -> Outcome {
         // Dropped last: the lease is released and the listeners are stopped on this thread.
         let (_thread, beside) = LeaseRuntime::start(&options.target).await?;
         let process = start(&connection, options, Clock::system(), &beside).await?;
-        for flag in &options.idle {
-            tracing::info!(flag = format!("--{flag}"), "this flag has no effect here; see docs/operator.md");
-        }
-        let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        for variable in IDLE_VARIABLES.into_iter().filter(is_set) {
-            tracing::info!(variable, "this variable has no effect here; see docs/operator.md");
-        }
-        if options.settings.identity.token_mode == TokenMode::Legacy {
-            tracing::warn!("--service-account-token-mode=legacy: audiences of service account tokens are not checked");
-        }
+        log_options(options);
+        let address = process.server.as_ref().map(|server| server.address().to_string());
         tracing::info!(
             server = connection.server, version = env!("CARGO_PKG_VERSION"), act = ?options.settings.scaling_mode,
-            address = %process.server.address(), "the operator runs"
+            address = %address.unwrap_or_default(), "the operator runs"
         );
         stopped().await?;
         tracing::info!("stopping");
         process.stop().await;
         Ok(())
     })
+}
+
+/// Names flags and variables without effect, and an unsafe one.
+pub(crate) fn log_options(options: &OperatorOptions) {
+    for flag in &options.idle {
+        tracing::info!(flag = format!("--{flag}"), "this flag has no effect here; see docs/operator.md");
+    }
+    let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    for variable in IDLE_VARIABLES.into_iter().filter(is_set) {
+        tracing::info!(variable, "this variable has no effect here; see docs/operator.md");
+    }
+    if options.settings.identity.token_mode == TokenMode::Legacy {
+        tracing::warn!(
+            "--service-account-token-mode=legacy: audiences of service account tokens are not checked"
+        );
+    }
 }
 
 /// How long metrics of pods are cached.
@@ -107,13 +133,38 @@ async fn in_profile(client: &Client, options: &OperatorOptions) -> OperatorSetti
     settings
 }
 
-/// Starts an operator on a cluster.
+/// Starts an operator on a cluster, with a server of its own.
 pub(crate) async fn start(
     connection: &Connection,
     options: &OperatorOptions,
     clock: Clock,
     beside: &LeaseRuntime,
 ) -> Result<OperatorProcess, Failure> {
+    let mut role = prepare(connection, options, clock, beside, &Hosting::default()).await?;
+    let app = role.app().clone();
+    let probes = serving::probes(options.serving.health, app.checks.clone());
+    let server = service::start(options, beside, app, role.keyring.clone()).await?;
+    let authority = match (&role.keyring, &options.serving.shared) {
+        // The owner of the folder also distributes the CA.
+        (Some(_), Shared::Folder(_)) => ServingCa::Fixed(None),
+        (Some(keyring), _) => ServingCa::Shared(keyring.clone()),
+        (None, _) => ServingCa::Fixed(server.ca_pem().map(str::to_owned)),
+    };
+    let (client, objects) = (connection.client.clone(), options.serving.ca_bundle_objects());
+    let owner = Some(options.owner.clone());
+    role.keeping.spawn(trust::keep(client, role.leadership.clone(), objects, owner, authority));
+    let probes = beside.thread.run(probes).await?;
+    role.run(options, Some(server), probes).await
+}
+
+/// Prepares an operator on a cluster.
+pub(crate) async fn prepare(
+    connection: &Connection,
+    options: &OperatorOptions,
+    clock: Clock,
+    beside: &LeaseRuntime,
+    hosting: &Hosting,
+) -> Result<OperatorRole, Failure> {
     let client = connection.client.clone();
     let settings = in_profile(&client, options).await;
     let discovery = Discovery::new(client.clone());
@@ -130,7 +181,12 @@ pub(crate) async fn start(
     let admission = Admission::new(client.clone(), discovery.clone(), options.settings.compat)
         .in_profile(settings.profile);
     // For `cpu` and `memory` triggers of objects that scale without an HPA.
-    let samples = cluster::metrics::MetricsClient::new(client.clone(), discovery.clone(), POD_METRICS_TTL);
+    let samples = cluster::metrics::MetricsClient::local_first(
+        client.clone(),
+        discovery.clone(),
+        POD_METRICS_TTL,
+        &hosting.local_metrics,
+    );
     let auth = credentials(&settings);
     let (operator, handle) = Operator::new(OperatorParts {
         client: client.clone(),
@@ -150,11 +206,17 @@ pub(crate) async fn start(
     let reader = cluster_reader(client.clone(), Discovery::new(client.clone()), options.settings.compat);
     options.web.dialer.protect(outbound::known(&connection.server).await);
     keeping.spawn(outbound::protect(options.web.dialer.clone(), connection.server.clone(), reader));
-    let shared = certificates::open(&options.serving.shared, &options.serving.names, &client, &clock).await;
-    let keyring = shared.map(|(keyring, keep)| {
-        keeping.spawn(keep.run(leadership.clone()));
-        keyring
-    });
+    let keyring = match &hosting.common_server {
+        Some(CommonServer { keyring, .. }) => keyring.clone(),
+        None => {
+            let (shared, names) = (&options.serving.shared, &options.serving.names);
+            let opened = certificates::open(shared, names, &client, &clock).await;
+            opened.map(|(keyring, keep)| {
+                keeping.spawn(keep.run(leadership.clone()));
+                keyring
+            })
+        }
+    };
     if leadership.has_election() {
         let shared = &options.serving.shared;
         let (api_version, known) = (api::decisions::OPERATOR_API_VERSION, handle.clone());
@@ -177,35 +239,45 @@ pub(crate) async fn start(
         handle: handle.clone(),
         admission,
         leadership: leadership.clone(),
-        keyring: keyring.clone(),
-        clock: clock.clone(),
-        beside: beside.clone(),
+        thread: beside.thread.clone(),
     };
-    let service::Listeners { server, beside, exported_metrics } = service::start(options, parts).await?;
-    if let Some(target) = &options.otlp_metrics {
-        keeping.spawn(target.export(exported_metrics, clock)?);
+    let served = service::app(options, parts, hosting)?;
+    Ok(OperatorRole { handle, leadership, served, operator, clock, keyring, keeping, election, recorder })
+}
+
+impl OperatorRole {
+    /// What is served.
+    pub(crate) fn app(&self) -> &App {
+        &self.served.app
     }
-    let authority = match (keyring, &options.serving.shared) {
-        // The owner of the folder also distributes the CA.
-        (Some(_), Shared::Folder(_)) => ServingCa::Fixed(None),
-        (Some(keyring), _) => ServingCa::Shared(keyring),
-        (None, _) => ServingCa::Fixed(server.ca_pem().map(str::to_owned)),
-    };
-    let objects = options.serving.ca_bundle_objects();
-    keeping.spawn(trust::keep(client, leadership, objects, Some(options.owner.clone()), authority));
-    let (stop, stopped) = watch::channel(false);
-    let task = tokio::spawn(operator.run(stopped));
-    Ok(OperatorProcess {
-        server,
-        beside,
-        #[cfg(feature = "desk")]
-        handle,
-        stop,
-        task,
-        keeping,
-        election,
-        recorder,
-    })
+
+    /// Runs the operator. The listeners are stopped with it.
+    pub(crate) async fn run(
+        self,
+        options: &OperatorOptions,
+        server: Option<Server>,
+        probes: Option<ExtraListener>,
+    ) -> Result<OperatorProcess, Failure> {
+        let Self { handle, served, operator, clock, keyring, mut keeping, election, recorder, .. } = self;
+        if let Some(target) = &options.otlp_metrics {
+            keeping.spawn(target.export(Arc::clone(&served.exported_metrics), clock.clone())?);
+        }
+        let mut beside = service::extra_listeners(options, served, keyring.as_ref(), &handle, &clock).await?;
+        beside.extend(probes);
+        let (stop, stopped) = watch::channel(false);
+        let task = Some(tokio::spawn(operator.run(stopped)));
+        Ok(OperatorProcess {
+            server,
+            beside,
+            #[cfg(feature = "desk")]
+            handle,
+            stop,
+            task,
+            keeping,
+            election,
+            recorder,
+        })
+    }
 }
 
 /// How credentials are resolved: by the settings, and Vault by its own variables.
@@ -215,11 +287,18 @@ fn credentials(settings: &OperatorSettings) -> AuthRules {
 }
 
 impl OperatorProcess {
+    /// Waits until the operator ends by itself, which is a defect.
+    pub(crate) async fn ended(&mut self) -> Failure {
+        serving::ended("operator", &mut self.task).await
+    }
+
     /// Stops in order: reconciles end, events are sent, the lease is released, the server closes.
     pub(crate) async fn stop(mut self) {
         let _ = self.stop.send(true);
         self.keeping.abort_all();
-        if let Err(error) = self.task.await {
+        if let Some(task) = self.task
+            && let Err(error) = task.await
+        {
             tracing::error!(%error, "the operator ended badly");
         }
         self.recorder.flush(EVENT_FLUSH_TIMEOUT).await;
@@ -229,6 +308,8 @@ impl OperatorProcess {
         for beside in self.beside {
             beside.stop().await;
         }
-        self.server.stop().await;
+        if let Some(server) = self.server {
+            server.stop().await;
+        }
     }
 }

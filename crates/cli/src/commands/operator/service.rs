@@ -21,56 +21,52 @@ use super::admission::{AdmissionCounts, AdmissionWebhook};
 use super::metrics_service;
 use super::options::OperatorOptions;
 use crate::failure::Failure;
+use crate::hosting::Hosting;
 use crate::lease_thread::LeaseRuntime;
 use crate::probe_thread::{ProbeRuntime, on_runtime};
 use crate::serving;
 use crate::stored_decisions::StoredDecisions;
 
-/// What the listeners need.
+/// What the served APIs need.
 pub(super) struct ServiceParts {
     pub(super) handle: OperatorHandle,
     pub(super) admission: Admission,
     pub(super) leadership: Leadership,
-    /// The certificate that replicas share.
-    pub(super) keyring: Option<Keyring>,
-    pub(super) clock: Clock,
-    /// Where probes are answered and the secure port is served.
-    pub(super) beside: LeaseRuntime,
+    /// Where probes are answered.
+    pub(super) thread: ProbeRuntime,
 }
 
-/// All listeners.
-pub(super) struct Listeners {
-    pub(super) server: Server,
-    pub(super) beside: Vec<ExtraListener>,
-    /// Renders the exported metrics.
+/// What the operator serves.
+pub(super) struct OperatorApp {
+    pub(super) app: App,
+    /// Exported metrics, for a listener without TLS and for OTLP.
     pub(super) exported_metrics: MetricsExporter,
+    calls: Arc<CallMetrics>,
 }
 
-/// Starts all listeners.
-pub(super) async fn start(options: &OperatorOptions, parts: ServiceParts) -> Result<Listeners, Failure> {
-    let ServiceParts { handle, admission, leadership, keyring, clock, beside: thread } = parts;
-    let wanted = &options.serving;
-    let certificate = match &keyring {
-        Some(keyring) => Certificate::Shared(keyring.clone()),
-        None => serving::certificate(wanted.certificate.clone(), wanted.names.clone()),
-    };
-    let mut served = serve::ServerOptions {
-        address: SocketAddr::new(wanted.address, wanted.port),
-        certificate,
-        ..serve::ServerOptions::default()
-    };
-    served.open_paths.extend(open_paths());
+/// What the operator serves.
+pub(super) fn app(
+    options: &OperatorOptions,
+    parts: ServiceParts,
+    hosting: &Hosting,
+) -> Result<OperatorApp, Failure> {
+    let ServiceParts { handle, admission, leadership, thread } = parts;
     let (judged, calls) = (Arc::<AdmissionCounts>::default(), Arc::<CallMetrics>::default());
     let admit: Arc<dyn AdmissionHandler> =
         Arc::new(AdmissionWebhook { rules: admission, judged: Arc::clone(&judged) });
-    let reviewers = match &wanted.webhook_clients {
+    let reviewers = match &options.serving.webhook_clients {
         None => Reviewers::default(),
         Some(file) => Reviewers::signed_by(file, serve::Clock::default())
             .map_err(|error| Failure::input(format!("--webhook-client-ca: {error}")))?,
     };
     let lease = options.lease.as_ref().map(|lease| (lease.name.clone(), leadership));
     let exported_metrics = page(handle.clone(), judged, Arc::clone(&calls), lease);
-    let mut groups = external(handle.external_metrics(), &MetricsApiSettings::from(options.settings.compat));
+    let mut groups = Vec::new();
+    // A metrics role in this process serves the operator's metrics with its own.
+    if !hosting.common_server.as_ref().is_some_and(|common| common.has_metrics_role) {
+        let settings = MetricsApiSettings::from(options.settings.compat);
+        groups.extend(external(handle.external_metrics(), &settings));
+    }
     groups.push(operator_group(Arc::new(StoredDecisions(handle.records()))));
     // The work of requests stays on the main thread, with the connections to sources. The thread of the listener, which also renews
     // the lease, only reads requests and writes responses.
@@ -81,30 +77,60 @@ pub(super) async fn start(options: &OperatorOptions, parts: ServiceParts) -> Res
     let routes = routes(&admit, &reviewers).into_iter();
     let app = App {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        checks: checks(&handle, &thread.thread),
+        checks: checks(&handle, &thread),
         metrics: Some(Arc::clone(&exported_metrics)),
         groups,
         routes: routes.map(|(path, route)| (path, on_runtime(route, &main))).collect(),
         ..App::default()
     };
-    let LeaseRuntime { thread, client } = thread;
-    let server = thread.run(serving::start(served, client, app)).await?;
-    let mut beside = Vec::new();
-    beside.extend(thread.run(serving::probes(wanted.health, checks(&handle, &thread))).await?);
+    Ok(OperatorApp { app, exported_metrics, calls })
+}
+
+/// Starts the server on the thread of the lease.
+pub(super) async fn start(
+    options: &OperatorOptions,
+    beside: &LeaseRuntime,
+    app: App,
+    keyring: Option<Keyring>,
+) -> Result<Server, Failure> {
+    let wanted = &options.serving;
+    let certificate = match keyring {
+        Some(keyring) => Certificate::Shared(keyring),
+        None => serving::certificate(wanted.certificate.clone(), wanted.names.clone()),
+    };
+    let mut served = serve::ServerOptions {
+        address: SocketAddr::new(wanted.address, wanted.port),
+        certificate,
+        ..serve::ServerOptions::default()
+    };
+    served.open_paths.extend(open_paths());
+    beside.thread.run(serving::start(served, beside.client.clone(), app)).await
+}
+
+/// Starts the listeners of exported metrics without TLS and of KEDA's own adapter.
+pub(super) async fn extra_listeners(
+    options: &OperatorOptions,
+    served: OperatorApp,
+    keyring: Option<&Keyring>,
+    handle: &OperatorHandle,
+    clock: &Clock,
+) -> Result<Vec<ExtraListener>, Failure> {
+    let (wanted, mut listeners) = (&options.serving, Vec::new());
+    let OperatorApp { exported_metrics, calls, .. } = served;
     if let Some(open) = wanted.exported_metrics {
-        beside.extend(serving::listening(
+        listeners.extend(serving::listening(
             "metrics-bind-address",
             open,
-            ExtraListener::exported_metrics(open.address, Arc::clone(&exported_metrics)).await,
+            ExtraListener::exported_metrics(open.address, exported_metrics).await,
         )?);
     }
     // Without a shared certificate no client could present one.
-    if let (Some(open), Some(keyring)) = (wanted.metrics_service, &keyring) {
-        let inputs = metrics_service::ServiceInputs { handle: &handle, clock: &clock, calls };
+    if let (Some(open), Some(keyring)) = (wanted.metrics_service, keyring) {
+        let inputs = metrics_service::ServiceInputs { handle, clock, calls };
         let started = metrics_service::start(open.address, keyring, inputs, wanted.raw_metrics).await;
-        beside.extend(serving::listening("metrics-service-bind-address", open, started)?);
+        listeners.extend(serving::listening("metrics-service-bind-address", open, started)?);
     }
-    Ok(Listeners { server, beside, exported_metrics })
+    Ok(listeners)
 }
 
 /// Renders all exported metrics.

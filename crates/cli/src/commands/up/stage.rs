@@ -122,9 +122,7 @@ impl Stage {
         let mut options = metrics::MetricsOptions::on_the_desk(SCRAPE_INTERVAL)?;
         options.serving.clock = time.roles.clone();
         let metrics = metrics::start(&measured, &options, &ProbeRuntime::same_thread()).await?;
-        let behind = ServiceBackend::ThisMachine(metrics.server.port());
-        let place = ServiceRef { namespace: "kube-system".into(), service: metrics::SERVICE.into(), behind };
-        let registrations = metrics.server.api_services(&place);
+        let registrations = registrations_of(metrics.server.as_ref(), metrics::SERVICE);
         for object in &registrations {
             objects::create_one(&client, object).await.map_err(outside("register the metrics APIs"))?;
         }
@@ -134,19 +132,13 @@ impl Stage {
         let options = ControllerOptions::on_the_desk(&chosen.settings);
         let beside = LeaseRuntime::same_thread(&connection);
         let process = controller::start(&connection, &options, time.roles.clone(), &beside).await?;
-        if let Some(server) = &process.server {
-            let behind = ServiceBackend::ThisMachine(server.port());
-            let place = ServiceRef { namespace: "kube-system".into(), service: SERVICE.into(), behind };
-            for object in server.api_services(&place) {
-                objects::create_one(&client, &object).await.map_err(outside("register the decisions API"))?;
-            }
+        for object in registrations_of(process.server.as_ref(), SERVICE) {
+            objects::create_one(&client, &object).await.map_err(outside("register the decisions API"))?;
         }
         let mut options = operator::OperatorOptions::on_the_desk()?;
         options.web.clock = time.scalers;
         let operator = operator::start(&connection, &options, time.roles.clone(), &beside).await?;
-        let behind = ServiceBackend::ThisMachine(operator.server.port());
-        let place = ServiceRef { namespace: "kube-system".into(), service: operator::SERVICE.into(), behind };
-        for object in operator.server.api_services(&place) {
+        for object in registrations_of(operator.server.as_ref(), operator::SERVICE) {
             objects::create_one(&client, &object).await.map_err(outside("register the operator's APIs"))?;
         }
         let mut queue = None;
@@ -250,6 +242,16 @@ async fn start_console(
         console::start(site, options).await
     };
     Ok((owner, thread.run(started).await?))
+}
+
+/// The objects that register the APIs of a server of this machine.
+fn registrations_of(server: Option<&serve::Server>, service: &str) -> Vec<serde_json::Value> {
+    let registered = |server: &serve::Server| {
+        let behind = ServiceBackend::ThisMachine(server.port());
+        let place = ServiceRef { namespace: "kube-system".into(), service: service.into(), behind };
+        server.api_services(&place)
+    };
+    server.map(registered).unwrap_or_default()
 }
 
 fn absolute(path: &std::path::Path) -> String {
