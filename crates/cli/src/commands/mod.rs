@@ -12,6 +12,7 @@ pub(crate) mod metrics;
 mod migrate;
 pub(crate) mod operator;
 mod profile;
+mod run;
 mod scalers;
 mod shadow;
 mod simulate;
@@ -37,6 +38,7 @@ macro_rules! examples {
   plimsoll metrics --metric-resolution 15s
   plimsoll metrics doctor
   plimsoll operator --act direct
+  plimsoll run --roles controller,metrics,operator
   plimsoll scalers describe prometheus
   plimsoll simulate examples/php-apache.yaml --report report.html
   plimsoll why examples/php-apache.yaml --at 5m
@@ -67,6 +69,7 @@ pub(crate) enum Command {
     Controller(Box<controller::ControllerArgs>),
     Metrics(Box<metrics::MetricsArgs>),
     Operator(Box<operator::OperatorArgs>),
+    Run(Box<run::RunArgs>),
     Scalers(scalers::ScalersArgs),
     Simulate(simulate::SimulateArgs),
     Why(why::WhyArgs),
@@ -90,6 +93,7 @@ pub(crate) fn run(command: Command) -> Outcome {
         Command::Controller(args) => controller::run(&args),
         Command::Metrics(args) => metrics::run(&args),
         Command::Operator(args) => operator::run(&args),
+        Command::Run(args) => run::run(&args),
         Command::Scalers(args) => scalers::run(&args),
         Command::Simulate(args) => simulate::run(&args),
         Command::Why(args) => why::run(&args),

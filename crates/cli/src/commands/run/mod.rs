@@ -1,0 +1,56 @@
+//! `plimsoll run`: several roles in one process, with one server and one watch of pods.
+//!
+//! ```text
+//! flags    the flags of the roles: which are shared, and whose the others are
+//! options  validated flags
+//! process  start, reload and orderly stop of all roles
+//! ```
+
+mod flags;
+mod options;
+mod process;
+#[cfg(test)]
+mod tests;
+
+use crate::failure::Outcome;
+use crate::logs::LogArgs;
+use flags::{Role, RoleFlags};
+use options::RunOptions;
+
+/// Run several roles in one process: controller, metrics server and operator
+///
+/// Needs less memory than one process per role: one TLS server with one certificate, one watch of pods, and samples that are
+/// handed over in memory. Takes the flags of the roles under their names; shared ones are given once, and --config and --record,
+/// which mean something else in each role, have the role in front. Each role has a lease of its own, except the metrics
+/// server, which needs none. Flags without effect are not accepted.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  plimsoll run                                                     # all roles, in a pod or with the kubeconfig
+  plimsoll run --roles controller,metrics                          # without the operator
+  plimsoll run --secure-port 6443 --enable-cert-rotation           # one port, one certificate in a Secret
+  plimsoll run --metric-resolution 15s --act direct --mode shadow  # flags of the roles
+  plimsoll run --metrics-config rules.yaml --prometheus-url http://prometheus:9090
+
+docs/one-process.md says what the roles share. In the chart, singleProcess.enabled=true runs them like this.")]
+pub(crate) struct RunArgs {
+    /// The roles to run.
+    #[arg(
+        long,
+        value_enum,
+        value_name = "ROLE,…",
+        value_delimiter = ',',
+        default_value = "controller,metrics,operator"
+    )]
+    roles: Vec<Role>,
+    #[command(flatten)]
+    logs: LogArgs,
+    #[command(flatten)]
+    flags: RoleFlags,
+}
+
+pub(crate) fn run(args: &RunArgs) -> Outcome {
+    let options = RunOptions::of(&args.roles, &args.flags, |name| std::env::var(name).ok())?;
+    args.logs.init()?;
+    process::run(&options)
+}
