@@ -8,6 +8,7 @@ mod console;
 mod controller;
 mod metrics;
 mod migrate;
+mod one_process;
 #[allow(dead_code, reason = "the binary's own tests use the rest")]
 #[path = "../../src/live/sample.rs"]
 mod sample;

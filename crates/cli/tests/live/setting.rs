@@ -39,7 +39,12 @@ pub(crate) struct Going {
 
 impl Setting {
     pub(crate) async fn new() -> Self {
-        let running = Cluster::start(Options { workloads: false, ..Options::default() }).await.unwrap();
+        Self::with(Options { workloads: false, ..Options::default() }).await
+    }
+
+    /// A cluster with these options.
+    pub(crate) async fn with(options: Options) -> Self {
+        let running = Cluster::start(options).await.unwrap();
         let server = running.serve().await.unwrap();
         let folder = folder();
         std::fs::write(folder.join("kubeconfig"), &server.kubeconfig).unwrap();
