@@ -11,6 +11,11 @@
 {{ ternary "plimsoll-shadow" "plimsoll-controller" (eq .Values.controller.mode "shadow") }}
 {{- end }}
 
+{{/* The service account and certificate of a role: those of the one process, where all roles share it. Arguments: root, name. */}}
+{{- define "plimsoll.account" -}}
+{{ ternary "plimsoll" .name .root.Values.singleProcess.enabled }}
+{{- end }}
+
 {{- define "plimsoll.labels" -}}
 app.kubernetes.io/part-of: plimsoll
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -19,11 +24,35 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 
-{{/* The Deployment of a role, with its ServiceAccount, Service and PodDisruptionBudget.
+{{/* The Service of a role. Where all roles share a process, it leads to its pods, so that clients and APIServices keep its name.
+     Arguments: root, name, ports. */}}
+{{- define "plimsoll.service" -}}
+apiVersion: v1
+kind: Service
+metadata:
+  name: {{ .name }}
+  namespace: {{ .root.Release.Namespace }}
+  labels:
+    app.kubernetes.io/name: {{ .name }}
+    {{- include "plimsoll.labels" .root | nindent 4 }}
+spec:
+  selector:
+    app.kubernetes.io/name: {{ include "plimsoll.account" . }}
+  ports:
+  - {name: https, port: 443, targetPort: https, appProtocol: https}
+  {{- range .ports }}
+  - {name: {{ .name }}, port: {{ .port }}, targetPort: {{ .name }}}
+  {{- end }}
+{{- end }}
+
+{{/* The Deployment of a role, with its ServiceAccount, Service and PodDisruptionBudget; only the Service where all roles share a process.
      Arguments: root, name, role (values), component, args, port, ports, env, volumes, mounts. */}}
 {{- define "plimsoll.workload" -}}
 {{- $root := .root }}
 {{- $name := .name }}
+{{- if ne $name (include "plimsoll.account" .) }}
+{{ include "plimsoll.service" . }}
+{{- else }}
 apiVersion: v1
 kind: ServiceAccount
 metadata:
@@ -155,22 +184,7 @@ spec:
         {{- toYaml . | nindent 8 }}
       {{- end }}
 ---
-apiVersion: v1
-kind: Service
-metadata:
-  name: {{ $name }}
-  namespace: {{ $root.Release.Namespace }}
-  labels:
-    app.kubernetes.io/name: {{ $name }}
-    {{- include "plimsoll.labels" $root | nindent 4 }}
-spec:
-  selector:
-    app.kubernetes.io/name: {{ $name }}
-  ports:
-  - {name: https, port: 443, targetPort: https, appProtocol: https}
-  {{- range .ports }}
-  - {name: {{ .name }}, port: {{ .port }}, targetPort: {{ .name }}}
-  {{- end }}
+{{ include "plimsoll.service" . }}
 {{- if $root.Values.podDisruptionBudgets.enabled }}
 ---
 # maxUnavailable and not minAvailable: with one replica a drain must still be possible.
@@ -188,6 +202,7 @@ spec:
       app.kubernetes.io/name: {{ $name }}
 {{- end }}
 {{- end }}
+{{- end }}
 
 {{/* An APIService. Arguments: root, name (service), group, version, priority, insecure. */}}
 {{- define "plimsoll.apiservice" -}}
@@ -199,7 +214,7 @@ metadata:
     {{- include "plimsoll.labels" .root | nindent 4 }}
   {{- if eq .root.Values.certificates.mode "cert-manager" }}
   annotations:
-    cert-manager.io/inject-ca-from: {{ .root.Release.Namespace }}/{{ .name }}
+    cert-manager.io/inject-ca-from: {{ .root.Release.Namespace }}/{{ include "plimsoll.account" . }}
   {{- end }}
 spec:
   group: {{ .group }}
@@ -239,18 +254,17 @@ subjects:
 
 {{/* The CA of the API server's front proxy, without which no request through the aggregation layer is trusted. */}}
 {{- define "plimsoll.authentication-reader" -}}
-{{ include "plimsoll.binding" (dict "root" .root "kind" "RoleBinding" "name" (printf "%s-authentication-reader" .name) "namespace" "kube-system" "roleKind" "Role" "role" "extension-apiserver-authentication-reader" "account" .name) }}
+{{ include "plimsoll.binding" (dict "root" .root "kind" "RoleBinding" "name" (printf "%s-authentication-reader" .name) "namespace" "kube-system" "roleKind" "Role" "role" "extension-apiserver-authentication-reader" "account" (include "plimsoll.account" .)) }}
 {{- end }}
 
 {{/* TokenReview and SubjectAccessReview: who asks, and whether they may. */}}
 {{- define "plimsoll.auth-delegator" -}}
-{{ include "plimsoll.binding" (dict "root" .root "kind" "ClusterRoleBinding" "name" (printf "%s-auth-delegator" .name) "roleKind" "ClusterRole" "role" "system:auth-delegator" "account" .name) }}
+{{ include "plimsoll.binding" (dict "root" .root "kind" "ClusterRoleBinding" "name" (printf "%s-auth-delegator" .name) "roleKind" "ClusterRole" "role" "system:auth-delegator" "account" (include "plimsoll.account" .)) }}
 {{- end }}
 
-{{/* The certificate of a role from cert-manager, or the permission to keep its own. Arguments: root, name, secret, apiservices. */}}
-{{- define "plimsoll.certificates" -}}
+{{/* A certificate from cert-manager. Arguments: root, name, secret, services. */}}
+{{- define "plimsoll.certificate" -}}
 {{- $root := .root }}
-{{- if eq $root.Values.certificates.mode "cert-manager" }}
 apiVersion: cert-manager.io/v1
 kind: Certificate
 metadata:
@@ -261,8 +275,10 @@ metadata:
 spec:
   secretName: {{ .secret }}
   dnsNames:
-  - {{ .name }}.{{ $root.Release.Namespace }}.svc
-  - {{ .name }}.{{ $root.Release.Namespace }}.svc.cluster.local
+  {{- range .services }}
+  - {{ . }}.{{ $root.Release.Namespace }}.svc
+  - {{ . }}.{{ $root.Release.Namespace }}.svc.cluster.local
+  {{- end }}
   privateKey: {algorithm: ECDSA, size: 256, rotationPolicy: Always}
   issuerRef:
     {{- if $root.Values.certificates.issuerRef }}
@@ -270,6 +286,18 @@ spec:
     {{- else }}
     name: plimsoll
     {{- end }}
+{{- end }}
+
+{{/* The certificate of a role from cert-manager, or the permission to keep its own. Where all roles share a process, it has one certificate
+     for the names of all Services. Arguments: root, name, secret, apiservices. */}}
+{{- define "plimsoll.certificates" -}}
+{{- $root := .root }}
+{{- $account := include "plimsoll.account" . }}
+{{- $secret := ternary .secret "plimsoll-certs" (eq .name $account) }}
+{{- if eq $root.Values.certificates.mode "cert-manager" }}
+{{- if eq .name $account }}
+{{ include "plimsoll.certificate" (dict "root" $root "name" .name "secret" .secret "services" (list .name)) }}
+{{- end }}
 {{- else }}
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
@@ -285,10 +313,10 @@ rules:
   verbs: [create]
 - apiGroups: [""]
   resources: [secrets]
-  resourceNames: [{{ .secret }}]
+  resourceNames: [{{ $secret }}]
   verbs: [get, update]
 ---
-{{ include "plimsoll.binding" (dict "root" $root "kind" "RoleBinding" "name" (printf "%s-certificates" .name) "namespace" $root.Release.Namespace "roleKind" "Role" "role" (printf "%s-certificates" .name) "account" .name) }}
+{{ include "plimsoll.binding" (dict "root" $root "kind" "RoleBinding" "name" (printf "%s-certificates" .name) "namespace" $root.Release.Namespace "roleKind" "Role" "role" (printf "%s-certificates" .name) "account" $account) }}
 ---
 # caBundle of the role's own APIServices{{ if .webhook }} and webhook{{ end }}.
 apiVersion: rbac.authorization.k8s.io/v1
@@ -312,6 +340,6 @@ rules:
   verbs: [get, update]
 {{- end }}
 ---
-{{ include "plimsoll.binding" (dict "root" $root "kind" "ClusterRoleBinding" "name" (printf "%s-certificates" .name) "roleKind" "ClusterRole" "role" (printf "%s-certificates" .name) "account" .name) }}
+{{ include "plimsoll.binding" (dict "root" $root "kind" "ClusterRoleBinding" "name" (printf "%s-certificates" .name) "roleKind" "ClusterRole" "role" (printf "%s-certificates" .name) "account" $account) }}
 {{- end }}
 {{- end }}

@@ -73,7 +73,64 @@ fn combinations() -> Vec<Vec<String>> {
             }
         }
     }
+    for roles in 1..8_u8 {
+        for certificates in ["self", "cert-manager"] {
+            let mut values = vec!["--set=singleProcess.enabled=true,controller.mode=active".to_owned()];
+            values.push(format!("--set=controller.enabled={}", roles & 1 != 0));
+            values.push(format!("--set=metrics.enabled={}", roles & 2 != 0));
+            values.push(format!("--set=operator.enabled={}", roles & 4 != 0));
+            values.push(format!("--set=certificates.mode={certificates}"));
+            values.push("--set=metrics.prometheus.url=http://prometheus.monitoring.svc:9090".to_owned());
+            values
+                .push("--set=networkPolicies.enabled=true,monitoring.serviceMonitor.enabled=true".to_owned());
+            all.push(values);
+        }
+    }
     all
+}
+
+/// Objects of one kind.
+fn of_kind<'a>(objects: &'a [Value], kind: &str) -> Vec<&'a Value> {
+    objects.iter().filter(|object| object["kind"] == kind).collect()
+}
+
+#[test]
+fn roles_in_one_process_share_a_deployment_and_an_account() {
+    let all =
+        "--set=singleProcess.enabled=true,controller.mode=active,metrics.enabled=true,operator.enabled=true";
+    let objects = rendered(&[all.to_owned(), "--set=operator.extraArgs={--act=direct}".to_owned()]);
+    let deployments = of_kind(&objects, "Deployment");
+    assert_eq!(deployments.len(), 1, "{deployments:#?}");
+    let arguments = &deployments[0]["spec"]["template"]["spec"]["containers"][0]["args"];
+    assert_eq!(
+        (&arguments[0], &arguments[1]),
+        (&json!("run"), &json!("--roles=controller,metrics,operator"))
+    );
+    assert!(arguments.as_array().unwrap().contains(&json!("--act=direct")), "{arguments}");
+    for kind in ["ClusterRoleBinding", "RoleBinding"] {
+        let ours =
+            of_kind(&objects, kind).into_iter().flat_map(|binding| binding["subjects"].as_array().unwrap());
+        let mut ours = ours.filter(|subject| subject["namespace"] == "plimsoll-system");
+        assert!(ours.all(|subject| subject["name"] == "plimsoll"), "{kind}");
+    }
+    let services = of_kind(&objects, "Service");
+    assert_eq!(services.len(), 4, "that of the process and those of the roles");
+    assert!(
+        services
+            .iter()
+            .all(|service| service["spec"]["selector"] == json!({"app.kubernetes.io/name": "plimsoll"}))
+    );
+    let external = of_kind(&objects, "APIService")
+        .into_iter()
+        .filter(|api| api["spec"]["group"] == "external.metrics.k8s.io");
+    assert_eq!(external.count(), 1);
+    for (values, message) in [
+        ("--set=singleProcess.enabled=true", "needs controller.mode=active"),
+        ("--set=singleProcess.enabled=true,controller.enabled=false", "needs a role"),
+    ] {
+        let error = helm(&["template", "plimsoll", "charts/plimsoll", values]).unwrap_err();
+        assert!(error.contains(message), "{error}");
+    }
 }
 
 #[test]
