@@ -10,10 +10,10 @@ bench: valgrind ## Time and instruction counts against their limits (installs va
 	$(CARGO) bench --locked --quiet --package sources --features jemalloc --bench kubelet || status=1; \
 	exit $$status
 
-# Parts: `beside` Kubernetes' own controller, `alone`, `recording` on and off, or all.
-BENCH_CONTROLLER ?= beside alone recording
+# Parts: `beside` Kubernetes' own controller, `alone`, `recording` on and off, all `roles` in one process, or all.
+BENCH_CONTROLLER ?= beside alone recording roles
 
-bench-controller: ## The controller beside Kubernetes' own, and alone with 10,000 HPAs, recording and not (25 min; builds a Kubernetes the first time, needs Go).
+bench-controller: ## The controller beside Kubernetes' own, alone with 10,000 HPAs, recording and not, and all roles in one process (30 min; builds a Kubernetes the first time, needs Go).
 	@$(CARGO) build --release --quiet --locked --package plimsoll --features jemalloc
 	@$(CARGO) bench --locked --quiet --package testbed --features jemalloc --bench controller -- $(BENCH_CONTROLLER)
 

@@ -4,6 +4,7 @@
 //! beside     1,000 autoscalers × 10 pods: first Kubernetes' controller, then Plimsoll's, on one API server with the same metrics
 //! alone      10,000 autoscalers × 10 pods on localkube, which runs in a process of its own
 //! recording  the same 10,000: what it costs to keep every pass in memory and in files
+//! roles      1,000 autoscalers × 10 pods: all roles in one process, compared with one process for each role
 //! workloads  the objects of both
 //! load       what pods use: constant, or another value in every period
 //! measure    what a controller exports, uses and requests
@@ -17,6 +18,7 @@ mod beside;
 mod load;
 mod measure;
 mod recording;
+mod roles;
 #[path = "../shared/mod.rs"]
 #[allow(dead_code, reason = "each benchmark uses a part of it")]
 mod shared;
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
     let (arguments, runtime) = (shared::arguments(), shared::runtime());
     match arguments.first().map(String::as_str) {
         Some(SERVER) => runtime.block_on(alone::serve(&arguments[1])),
+        Some(roles::SERVER_WITH_KUBELETS) => runtime.block_on(roles::serve(&arguments[1])),
         Some("hold") => beside::hold(&runtime, &arguments[1]),
         _ => {
             return shared::run(
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
                     ("beside", &|| beside::run(&runtime)),
                     ("alone", &|| runtime.block_on(alone::run())),
                     ("recording", &|| runtime.block_on(recording::run())),
+                    ("roles", &|| runtime.block_on(roles::run())),
                 ],
             );
         }

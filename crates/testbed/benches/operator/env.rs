@@ -1,7 +1,5 @@
 //! localkube with KEDA's definitions, in a process of its own.
 
-use std::path::Path;
-
 use api::yaml::{SourceFile, parse};
 use cluster::index::Target;
 use cluster::watch::{self, WatchEvent};
@@ -13,6 +11,7 @@ use serde_json::Value;
 use testbed::aggregate::Aggregated;
 use testbed::harness::{self, send, write};
 
+use crate::shared::definitions::define_keda_resources;
 use crate::shared::server::{ServerProcess, ready};
 
 /// A cluster with KEDA's definitions; it ends when this is dropped.
@@ -34,24 +33,9 @@ impl OperatorBenchEnv {
         let server = ServerProcess::start().await;
         let kubeconfig = server.kubeconfig.clone();
         let client = harness::connect(&kubeconfig).await.unwrap();
-        for definition in definitions() {
-            let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-            write(&client, Method::POST, path, &definition).await;
-        }
+        define_keda_resources(&client).await;
         Self { kubeconfig, client, _server: server }
     }
-}
-
-/// Our definitions of KEDA's resources.
-fn definitions() -> Vec<Value> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds/keda");
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        let source = SourceFile::new(path.to_string_lossy(), std::fs::read_to_string(&path).unwrap());
-        found.extend(parse(&source).unwrap().iter().map(|one| one.decode_lenient::<Value>().unwrap()));
-    }
-    found
 }
 
 /// Registers the server on a port as the API server of external metrics.

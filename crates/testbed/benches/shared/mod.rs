@@ -1,12 +1,14 @@
 //! What the benchmarks of the controller, the metrics server and the operator share.
 //!
 //! ```text
+//! definitions  KEDA's resources
 //! plimsoll  the measured binary as a process
 //! server    localkube in another process
 //! table     rows with limits
 //! usage     CPU and memory of processes
 //! ```
 
+pub(crate) mod definitions;
 pub(crate) mod plimsoll;
 pub(crate) mod server;
 pub(crate) mod table;

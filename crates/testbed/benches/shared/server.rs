@@ -17,13 +17,18 @@ pub(crate) struct ServerProcess {
 impl ServerProcess {
     /// Starts the server and waits until it has called [`ready`].
     pub(crate) async fn start() -> Self {
-        tokio::task::spawn_blocking(Self::spawn).await.unwrap()
+        Self::start_as(SERVER).await
     }
 
-    fn spawn() -> Self {
+    /// The same with another argument instead of [`SERVER`].
+    pub(crate) async fn start_as(argument: &'static str) -> Self {
+        tokio::task::spawn_blocking(move || Self::spawn(argument)).await.unwrap()
+    }
+
+    fn spawn(argument: &str) -> Self {
         let file = std::env::temp_dir().join(format!("bench-{}.kubeconfig", std::process::id()));
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.arg(SERVER).arg(&file).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.arg(argument).arg(&file).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let commands = child.stdin.take();
         let mut line = String::new();
