@@ -181,6 +181,14 @@ mod tests {
 
     use super::*;
 
+    #[tokio::test]
+    async fn role_that_ends_by_itself_is_named() {
+        let mut task = Some(tokio::spawn(async {}));
+        let failure = ended("controller", &mut task).await;
+        assert!(failure.to_string().starts_with("the controller has ended by itself; this process ends"));
+        assert!(task.is_none(), "nobody waits for it again");
+    }
+
     #[test]
     fn addresses_are_parsed_as_go_parses_them() {
         let read = |text: &str| place("x", text).map(|found| found.map(|found| found.to_string()));
