@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `top` | what kubectl prints of it |
 //! | `urls` | every form of address, as JSON and as protobuf |
-//! | `scaling` | Kubernetes' own HPA controller scales on all kinds of metrics that it serves |
+//! | `scaling` | Kubernetes' own HPA controller scales on all kinds of metrics that it serves, and so does ours in one process with it |
 //! | `access` | who may read, and who is not believed |
 //! | `doctor` | what is wrong, in words, with cause and remedy |
 //! | `faults` | bad kubelets, a bad Prometheus, a bad configuration |

@@ -1,10 +1,14 @@
 //! An HPA on each kind of metric scales with the values of kubelets and the sample application: Kubernetes' own
-//! controller on the real cluster, ours on the one in memory.
+//! controller on the real cluster, ours on the one in memory, and on both our controller in one process with a metrics server, which
+//! hands the values over without requests.
 
 use serde_json::{Value, json};
 use testbed::harness::Failure;
+use testbed::program::{Program, Room};
 
-use crate::env::{Scaler, TestNamespace, milli, on_both};
+use crate::env::subject::{kubelet_flags, prometheus_flags, started};
+use crate::env::{Scaler, TestNamespace, direct, free_port, milli, on_both, peers, program};
+use crate::faults::admin;
 
 /// Workloads of two pods, one for each kind of metric.
 const WORKLOADS: [&str; 5] = ["resource", "container", "pods", "object", "external"];
@@ -71,37 +75,87 @@ impl TestNamespace {
     }
 }
 
+/// Makes the workloads, waits until their metrics are known, and returns when `start` has started what scales them.
+async fn prepare<S>(ns: &TestNamespace, start: impl AsyncFnOnce(&TestNamespace) -> S) -> S {
+    let service = json!({"metadata": {"name": "shop"}, "spec": {"ports": [{"port": 80}]}});
+    ns.create("/api/v1/namespaces/{ns}/services", &service).await;
+    for workload in WORKLOADS {
+        ns.deployment(workload, 2).await;
+        for number in 0..2 {
+            // The second container is idle, so that the usage of the whole pod is half as much.
+            let other: &[(&str, u64, u64)] = &[("app", 500, 64 << 20), ("idle", 1, 1 << 20)];
+            let containers = if workload == "container" { other } else { &other[..1] };
+            ns.pod("busy", workload, &format!("{workload}-{number}"), containers).await;
+        }
+    }
+    ns.work(1.0).await;
+    ns.until_known().await;
+    start(ns).await
+}
+
+/// Changes the load; every workload follows.
+async fn check_scaling(ns: &TestNamespace) {
+    for workload in WORKLOADS {
+        ns.hpa(workload, json!([ns.metric(workload)])).await;
+    }
+    for workload in WORKLOADS {
+        ns.until_condition(workload, "ScalingActive", "True ValidMetricFound").await;
+        ns.until_replicas(workload, 2).await;
+    }
+    ns.work(3.0).await;
+    for workload in WORKLOADS {
+        ns.until_replicas(workload, 6).await;
+    }
+    ns.work(0.5).await;
+    for workload in WORKLOADS {
+        ns.until_replicas(workload, 1).await;
+    }
+}
+
 #[test]
 fn hpas_scale_on_every_kind_of_metric() -> Result<(), Failure> {
     on_both(async |ns| {
-        let service = json!({"metadata": {"name": "shop"}, "spec": {"ports": [{"port": 80}]}});
-        ns.create("/api/v1/namespaces/{ns}/services", &service).await;
-        for workload in WORKLOADS {
-            ns.deployment(workload, 2).await;
-            for number in 0..2 {
-                // The second container is idle, so that the usage of the whole pod is half as much.
-                let other: &[(&str, u64, u64)] = &[("app", 500, 64 << 20), ("idle", 1, 1 << 20)];
-                let containers = if workload == "container" { other } else { &other[..1] };
-                ns.pod("busy", workload, &format!("{workload}-{number}"), containers).await;
-            }
-        }
-        ns.work(1.0).await;
-        ns.until_known().await;
-        let _scaler = Scaler::start(&ns).await;
-        for workload in WORKLOADS {
-            ns.hpa(workload, json!([ns.metric(workload)])).await;
-        }
-        for workload in WORKLOADS {
-            ns.until_condition(workload, "ScalingActive", "True ValidMetricFound").await;
-            ns.until_replicas(workload, 2).await;
-        }
-        ns.work(3.0).await;
-        for workload in WORKLOADS {
-            ns.until_replicas(workload, 6).await;
-        }
-        ns.work(0.5).await;
-        for workload in WORKLOADS {
-            ns.until_replicas(workload, 1).await;
-        }
+        let _scaler = prepare(&ns, async |ns| Scaler::start(ns).await).await;
+        check_scaling(&ns).await;
+    })
+}
+
+/// Starts `plimsoll run` with the controller for this namespace and a metrics server; its port.
+async fn one_process(ns: &TestNamespace) -> (Program, u16) {
+    let (room, port) = (Room::new().unwrap(), free_port());
+    let kubeconfig = room.write("kubeconfig", &ns.env.cluster.kubeconfig).unwrap();
+    let mut arguments: Vec<String> = [
+        "run",
+        "--roles=controller,metrics",
+        "--leader-elect=false",
+        "--bind-address=127.0.0.1",
+        "--health-probe-bind-address=0",
+        "--horizontal-pod-autoscaler-sync-period=1s",
+        "--horizontal-pod-autoscaler-downscale-stabilization=0s",
+        "--prometheus-cache=1s",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    arguments.push(format!("--namespaces={}", ns.namespace));
+    arguments.push(format!("--kubeconfig={}", kubeconfig.display()));
+    arguments.push(format!("--secure-port={port}"));
+    arguments.extend(kubelet_flags(&room, &ns.env.kubelets));
+    let rules = prometheus_flags(&room, &ns.env.front.url());
+    arguments.extend(rules.iter().map(|flag| flag.replace("--config=", "--metrics-config=")));
+    (started("plimsoll", program(), &arguments, room, port).await.unwrap(), port)
+}
+
+#[test]
+fn roles_in_one_process_scale_on_every_kind_of_metric_without_requests() -> Result<(), Failure> {
+    if peers() {
+        return Ok(());
+    }
+    on_both(async |ns| {
+        let (_process, port) = prepare(&ns, async |ns| one_process(ns).await).await;
+        check_scaling(&ns).await;
+        let path = format!("/apis/decisions.plimsoll.dev/v1alpha1/namespaces/{}/decisions", ns.namespace);
+        let decisions = direct(port, &admin(&ns), &path).await.unwrap();
+        let text = String::from_utf8_lossy(&decisions.body).into_owned();
+        assert!(text.matches("this process").count() >= WORKLOADS.len(), "{text}");
     })
 }
