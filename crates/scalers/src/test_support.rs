@@ -1,4 +1,5 @@
 //! Test support: scripted servers, triggers and a fake cluster.
+pub(crate) mod fake_server;
 pub(crate) mod grpc_server;
 pub(crate) mod scram_server;
 

@@ -1,12 +1,13 @@
 mod fake;
 
-use fake::{FakeCassandra, rows, text};
+use fake::{fake_cassandra, rows, text};
 
 use super::wire::{CqlField, CqlResponse};
 use super::*;
+use crate::test_support::fake_server::FakeServer;
 use crate::test_support::{build, read, texts, trigger};
 
-fn asking(fake: &FakeCassandra, query: &str, password: &str) -> Trigger {
+fn asking(fake: &FakeServer, query: &str, password: &str) -> Trigger {
     let port = fake.port.to_string();
     let mut given = trigger(
         "cassandra",
@@ -32,7 +33,7 @@ fn value(reading: Result<Reading, ScalerError>) -> String {
 
 #[tokio::test]
 async fn results() {
-    let fake = FakeCassandra::start("org.apache.cassandra.auth.PasswordAuthenticator").await;
+    let fake = fake_cassandra("org.apache.cassandra.auth.PasswordAuthenticator").await;
     let ask = async |query: &str| value(read(&asking(&fake, query, "hunter2")).await);
     let prefix = "error inspecting cassandra: ";
     assert_eq!(ask("SELECT 7").await, "7");
@@ -48,22 +49,22 @@ async fn results() {
 
 #[tokio::test]
 async fn logins() {
-    let open = FakeCassandra::start("").await;
+    let open = fake_cassandra("").await;
     assert_eq!(value(read(&asking(&open, "SELECT 7", "any")).await), "7");
-    let fake = FakeCassandra::start("org.apache.cassandra.auth.PasswordAuthenticator").await;
+    let fake = fake_cassandra("org.apache.cassandra.auth.PasswordAuthenticator").await;
     let refused = read(&asking(&fake, "SELECT 7", "hunter3")).await;
     assert_eq!(refused.as_ref().unwrap_err().cause(), Some(&crate::SourceRefusal::Credentials));
     let wrong = value(refused);
     assert!(wrong.contains("password are incorrect (error 0x0100)"), "{wrong}");
     assert!(!wrong.contains("hunter"), "{wrong}");
-    let other = FakeCassandra::start("org.example.Kerberos").await;
+    let other = fake_cassandra("org.example.Kerberos").await;
     let wrong = value(read(&asking(&other, "SELECT 7", "hunter2")).await);
     assert!(wrong.contains("authentication by org.example.Kerberos, which is not supported"), "{wrong}");
 }
 
 #[tokio::test]
 async fn a_connection_serves_many_reads_and_is_made_again() {
-    let fake = FakeCassandra::start("").await;
+    let fake = fake_cassandra("").await;
     let scaler = build(&asking(&fake, "SELECT 7", "hunter2")).unwrap();
     for _ in 0..3 {
         assert_eq!(value(scaler.read("m").await), "7");
@@ -76,7 +77,7 @@ async fn a_connection_serves_many_reads_and_is_made_again() {
 
 #[tokio::test]
 async fn parameters_that_cannot_be_used_are_named() {
-    let fake = FakeCassandra::start("").await;
+    let fake = fake_cassandra("").await;
     for (key, wrong, told) in [
         ("protocolVersion", "5", "protocolVersion must be 3 or 4"),
         ("consistency", "most", "consistency must be the name of a level"),

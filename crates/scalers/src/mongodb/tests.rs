@@ -1,11 +1,12 @@
 mod fake;
 
-use fake::{FakeMongo, Kind};
+use fake::{Kind, fake_mongo};
 
 use super::bson::{self, Bson};
 use super::extended_json;
 use super::uri::MongoUri;
 use crate::Trigger;
+use crate::test_support::fake_server::FakeServer;
 use crate::test_support::{build, read, texts, trigger};
 
 fn error(metadata: &[(&str, &str)], auth: &[(&str, &str)]) -> String {
@@ -34,7 +35,7 @@ fn tls_needs_certificates() {
     assert_eq!(error(&[], &[connection, ("tls", "enable"), ("ca", "c")]), "");
 }
 
-fn asking(fake: &FakeMongo, collection: &str, password: &str) -> Trigger {
+fn asking(fake: &FakeServer, collection: &str, password: &str) -> Trigger {
     let port = fake.port.to_string();
     let mut given = trigger(
         "mongodb",
@@ -62,7 +63,7 @@ async fn value(trigger: &Trigger) -> String {
 #[tokio::test]
 async fn counts_with_new_and_old_logins() {
     for old in [false, true] {
-        let fake = FakeMongo::start(Kind { old, primary: None }).await;
+        let fake = fake_mongo(Kind { old, primary: None }).await;
         assert_eq!(value(&asking(&fake, "c", "hunter2")).await, "3", "old: {old}");
         assert_eq!(value(&asking(&fake, "empty", "hunter2")).await, "0");
         let broken = value(&asking(&fake, "broken", "hunter2")).await;
@@ -77,19 +78,19 @@ async fn counts_with_new_and_old_logins() {
 
 #[tokio::test]
 async fn the_primary_is_asked() {
-    let primary = FakeMongo::start(Kind::default()).await;
+    let primary = fake_mongo(Kind::default()).await;
     let name = Some(format!("127.0.0.1:{}", primary.port));
-    let secondary = FakeMongo::start(Kind { old: false, primary: name }).await;
+    let secondary = fake_mongo(Kind { old: false, primary: name }).await;
     assert_eq!(value(&asking(&secondary, "c", "hunter2")).await, "3");
     assert_eq!((secondary.connections(), primary.connections()), (1, 1));
-    let alone = FakeMongo::start(Kind { old: false, primary: Some("127.0.0.1:1".into()) }).await;
+    let alone = fake_mongo(Kind { old: false, primary: Some("127.0.0.1:1".into()) }).await;
     let error = value(&asking(&alone, "c", "hunter2")).await;
     assert!(error.starts_with("failed to inspect mongoDB: 127.0.0.1:1: "), "{error}");
 }
 
 #[tokio::test]
 async fn a_connection_serves_many_reads_and_is_made_again() {
-    let fake = FakeMongo::start(Kind::default()).await;
+    let fake = fake_mongo(Kind::default()).await;
     let scaler = build(&asking(&fake, "c", "hunter2")).unwrap();
     for _ in 0..3 {
         scaler.read("m").await.unwrap();

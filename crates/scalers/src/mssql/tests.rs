@@ -1,6 +1,6 @@
 mod fake;
 
-use fake::{FakeMode, FakeMssql, column, done};
+use fake::{FakeMode, column, done, fake_mssql};
 
 use super::dsn::{MssqlDsn, MssqlEncryption};
 use super::tokens::{self, MssqlField};
@@ -40,7 +40,7 @@ fn value(reading: Result<Reading, ScalerError>) -> String {
 
 #[tokio::test]
 async fn results() {
-    let fake = FakeMssql::start(FakeMode::Plain).await;
+    let fake = fake_mssql(FakeMode::Plain).await;
     let ask = async |query: &str| value(read(&asking(fake.port, query, "hunter2")).await);
     let prefix = "error inspecting mssql: ";
     assert_eq!(ask("SELECT 7").await, "7");
@@ -60,7 +60,7 @@ async fn results() {
 
 #[tokio::test]
 async fn wrong_password_is_named_and_not_shown() {
-    let fake = FakeMssql::start(FakeMode::Plain).await;
+    let fake = fake_mssql(FakeMode::Plain).await;
     let refused = read(&asking(fake.port, "SELECT 7", "hunter3")).await;
     assert_eq!(refused.as_ref().unwrap_err().cause(), Some(&crate::SourceRefusal::Credentials));
     let wrong = value(refused);
@@ -70,7 +70,7 @@ async fn wrong_password_is_named_and_not_shown() {
 
 #[tokio::test]
 async fn a_connection_serves_many_reads_and_is_made_again() {
-    let fake = FakeMssql::start(FakeMode::Tls).await;
+    let fake = fake_mssql(FakeMode::Tls).await;
     let scaler = build(&asking(fake.port, "SELECT 7", "hunter2")).unwrap();
     for _ in 0..3 {
         assert_eq!(value(scaler.read("m").await), "7");
@@ -83,7 +83,7 @@ async fn a_connection_serves_many_reads_and_is_made_again() {
 
 #[tokio::test]
 async fn certificates_are_checked_if_encryption_is_asked_for() {
-    let fake = FakeMssql::start(FakeMode::Tls).await;
+    let fake = fake_mssql(FakeMode::Tls).await;
     let server = format!("server=127.0.0.1,{};user id=u;password=hunter2;database=d", fake.port);
     assert_eq!(value(read(&with_connection(&server)).await), "7");
     let trusting = format!("{server};encrypt=true;TrustServerCertificate=true");
@@ -91,15 +91,15 @@ async fn certificates_are_checked_if_encryption_is_asked_for() {
     let checked = format!("{server};encrypt=true;hostNameInCertificate=localhost");
     let error = value(read(&with_connection(&checked)).await);
     assert!(error.contains("certificate"), "{error}");
-    let plain = FakeMssql::start(FakeMode::Plain).await;
+    let plain = fake_mssql(FakeMode::Plain).await;
     let url = format!("sqlserver://u:hunter2@127.0.0.1:{}?database=d&encrypt=true", plain.port);
     assert!(value(read(&with_connection(&url)).await).contains("the server does not support TLS"));
 }
 
 #[tokio::test]
 async fn login_is_sent_on_to_another_server() {
-    let last = FakeMssql::start(FakeMode::Plain).await;
-    let first = FakeMssql::start(FakeMode::Routes(last.port)).await;
+    let last = fake_mssql(FakeMode::Plain).await;
+    let first = fake_mssql(FakeMode::Routes(last.port)).await;
     assert_eq!(value(read(&asking(first.port, "SELECT 7", "hunter2")).await), "7");
     assert_eq!((first.connections(), last.connections()), (1, 1));
     let wrong = asking(first.port, "SELECT 7", "hunter3");

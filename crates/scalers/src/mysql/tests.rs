@@ -1,10 +1,11 @@
 mod fake;
 
-use fake::{FakeMysql, Plugin};
+use fake::{Plugin, fake_mysql};
 
 use super::dsn::{MysqlDsn, TlsMode, host_and_port};
 use super::query::{self, FirstField};
 use super::wire;
+use crate::test_support::fake_server::FakeServer;
 use crate::test_support::{build, read, texts, trigger};
 use crate::tls::CertificateCheck;
 use crate::{Reading, ScalerError, Trigger};
@@ -25,7 +26,7 @@ async fn metric_has_the_name_of_the_database() {
     assert_eq!(name(&query, &[("connectionString", "nodb")]).await, "s0-mysql-nodb");
 }
 
-fn asking(fake: &FakeMysql, query: &str, password: &str) -> Trigger {
+fn asking(fake: &FakeServer, query: &str, password: &str) -> Trigger {
     let port = fake.port.to_string();
     let mut given = trigger(
         "mysql",
@@ -52,7 +53,7 @@ fn value(reading: Result<Reading, ScalerError>) -> String {
 #[tokio::test]
 async fn logins_of_all_plugins() {
     for plugin in [Plugin::Native, Plugin::CachingFast, Plugin::CachingFull, Plugin::SwitchToNative] {
-        let fake = FakeMysql::start(plugin).await;
+        let fake = fake_mysql(plugin).await;
         let given = asking(&fake, "SELECT 7", "hunter2");
         assert_eq!(value(read(&given).await), "7", "{plugin:?}");
         let refused = read(&asking(&fake, "SELECT 7", "hunter3")).await;
@@ -65,7 +66,7 @@ async fn logins_of_all_plugins() {
 
 #[tokio::test]
 async fn results() {
-    let fake = FakeMysql::start(Plugin::Native).await;
+    let fake = fake_mysql(Plugin::Native).await;
     let ask = async |query: &str| value(read(&asking(&fake, query, "hunter2")).await);
     let prefix = "error inspecting MySQL: could not query MySQL: ";
     assert_eq!(ask("SELECT 4.25").await, "4250m");
@@ -81,7 +82,7 @@ async fn results() {
 
 #[tokio::test]
 async fn a_connection_serves_many_reads_and_is_made_again() {
-    let fake = FakeMysql::start(Plugin::Native).await;
+    let fake = fake_mysql(Plugin::Native).await;
     let scaler = build(&asking(&fake, "SELECT 7", "hunter2")).unwrap();
     for _ in 0..3 {
         assert_eq!(value(scaler.read("m").await), "7");
@@ -94,7 +95,7 @@ async fn a_connection_serves_many_reads_and_is_made_again() {
 
 #[tokio::test]
 async fn tls_is_refused_by_a_server_without_it() {
-    let fake = FakeMysql::start(Plugin::Native).await;
+    let fake = fake_mysql(Plugin::Native).await;
     let mut given = trigger("mysql", &[("query", "SELECT 7"), ("queryValue", "5")]);
     let dsn = format!("u:hunter2@tcp(127.0.0.1:{})/d?tls=true", fake.port);
     given.auth = texts(&[("connectionString", &dsn)]);

@@ -1,49 +1,13 @@
 //! A stand-in for a Cassandra node that checks frames as strictly as the real one: user `u`, password `hunter2`.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Notify;
+use tokio::net::TcpStream;
 
-pub(super) struct FakeCassandra {
-    pub(super) port: u16,
-    connections: Arc<AtomicUsize>,
-    drop_all: Arc<Notify>,
-}
+use crate::test_support::fake_server::FakeServer;
 
-impl FakeCassandra {
-    /// Starts a node that wants authentication by this class; by none if it is empty.
-    pub(super) async fn start(class: &'static str) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let fake = Self { port, connections: Arc::default(), drop_all: Arc::default() };
-        let (connections, drop_all) = (Arc::clone(&fake.connections), Arc::clone(&fake.drop_all));
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                connections.fetch_add(1, Ordering::Relaxed);
-                let drop_all = Arc::clone(&drop_all);
-                tokio::spawn(async move {
-                    tokio::select! {
-                        // In this order, so that no request is answered after the connections were dropped.
-                        biased;
-                        () = drop_all.notified() => {}
-                        _ = serve(stream, class) => {}
-                    }
-                });
-            }
-        });
-        fake
-    }
-
-    pub(super) fn connections(&self) -> usize {
-        self.connections.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn drop_connections(&self) {
-        self.drop_all.notify_waiters();
-    }
+/// Starts a node that wants authentication by this class; by none if it is empty.
+pub(super) async fn fake_cassandra(class: &'static str) -> FakeServer {
+    FakeServer::start(move |stream| serve(stream, class)).await
 }
 
 async fn receive(stream: &mut TcpStream) -> Option<(u8, Vec<u8>)> {

@@ -1,14 +1,11 @@
 //! A stand-in for a MongoDB server that checks messages and logins as strictly as the real one: user `u`, password `hunter2`.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Notify;
+use tokio::net::TcpStream;
 
 use crate::mongodb::bson::{Bson, Document, decode, encode, field};
 use crate::scram::ScramHash;
+use crate::test_support::fake_server::FakeServer;
 use crate::test_support::scram_server::ScramServer;
 
 /// What kind of server it is.
@@ -20,43 +17,9 @@ pub(super) struct Kind {
     pub(super) primary: Option<String>,
 }
 
-#[derive(Clone)]
-pub(super) struct FakeMongo {
-    pub(super) port: u16,
-    connections: Arc<AtomicUsize>,
-    drop_all: Arc<Notify>,
-}
-
-impl FakeMongo {
-    pub(super) async fn start(kind: Kind) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let fake = Self { port, connections: Arc::default(), drop_all: Arc::default() };
-        let running = fake.clone();
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                running.connections.fetch_add(1, Ordering::Relaxed);
-                let (drop_all, kind) = (Arc::clone(&running.drop_all), kind.clone());
-                tokio::spawn(async move {
-                    tokio::select! {
-                        // In this order, so that no request is answered after the connections were dropped.
-                        biased;
-                        () = drop_all.notified() => {}
-                        _ = serve(stream, kind) => {}
-                    }
-                });
-            }
-        });
-        fake
-    }
-
-    pub(super) fn connections(&self) -> usize {
-        self.connections.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn drop_connections(&self) {
-        self.drop_all.notify_waiters();
-    }
+/// Starts a server.
+pub(super) async fn fake_mongo(kind: Kind) -> FakeServer {
+    FakeServer::start(move |stream| serve(stream, kind.clone())).await
 }
 
 fn ok(mut fields: Document) -> Document {

@@ -1,20 +1,19 @@
 //! A stand-in for SQL Server that checks the login as strictly as the real one: user `u`, password `hunter2`, database `d`.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::PrivateKeyDer;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpListener;
-use tokio::sync::Notify;
 use tokio_rustls::TlsAcceptor;
 
 use crate::mssql::prelogin_stream::PreloginStream;
 use crate::mssql::wire;
 use crate::stream::BoxStream;
+use crate::test_support::fake_server::FakeServer;
 
 /// How the server behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,43 +26,10 @@ pub(super) enum FakeMode {
     Routes(u16),
 }
 
-pub(super) struct FakeMssql {
-    pub(super) port: u16,
-    connections: Arc<AtomicUsize>,
-    drop_all: Arc<Notify>,
-}
-
-impl FakeMssql {
-    pub(super) async fn start(mode: FakeMode) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let fake = Self { port, connections: Arc::default(), drop_all: Arc::default() };
-        let (connections, drop_all) = (Arc::clone(&fake.connections), Arc::clone(&fake.drop_all));
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                connections.fetch_add(1, Ordering::Relaxed);
-                let drop_all = Arc::clone(&drop_all);
-                tokio::spawn(async move {
-                    let mut peer = TdsPeer { stream: Box::new(stream) };
-                    tokio::select! {
-                        // In this order, so that no request is answered after the connections were dropped.
-                        biased;
-                        () = drop_all.notified() => {}
-                        _ = peer.serve(mode) => {}
-                    }
-                });
-            }
-        });
-        fake
-    }
-
-    pub(super) fn connections(&self) -> usize {
-        self.connections.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn drop_connections(&self) {
-        self.drop_all.notify_waiters();
-    }
+/// Starts a server.
+pub(super) async fn fake_mssql(mode: FakeMode) -> FakeServer {
+    FakeServer::start(move |stream| async move { TdsPeer { stream: Box::new(stream) }.serve(mode).await })
+        .await
 }
 
 struct TdsPeer {

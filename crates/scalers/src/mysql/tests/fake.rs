@@ -1,15 +1,13 @@
 //! A stand-in for a MySQL server that checks the login as strictly as the real one: user `u`, password `hunter2`, database `d`.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
 use aws_lc_rs::encoding::{AsDer as _, PublicKeyX509Der};
 use aws_lc_rs::rsa::{KeySize, OAEP_SHA1_MGF1SHA1, OaepPrivateDecryptingKey, PrivateDecryptingKey};
 use base64::Engine as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Notify;
+use tokio::net::TcpStream;
+
+use crate::test_support::fake_server::FakeServer;
 
 const PASSWORD: &[u8] = b"hunter2";
 const NONCE: &[u8; 20] = b"abcdefghijklmnopqrst";
@@ -26,43 +24,9 @@ pub(super) enum Plugin {
     SwitchToNative,
 }
 
-pub(super) struct FakeMysql {
-    pub(super) port: u16,
-    connections: Arc<AtomicUsize>,
-    drop_all: Arc<Notify>,
-}
-
-impl FakeMysql {
-    pub(super) async fn start(plugin: Plugin) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let fake = Self { port, connections: Arc::default(), drop_all: Arc::default() };
-        let (connections, drop_all) = (Arc::clone(&fake.connections), Arc::clone(&fake.drop_all));
-        tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                connections.fetch_add(1, Ordering::Relaxed);
-                let drop_all = Arc::clone(&drop_all);
-                tokio::spawn(async move {
-                    let mut peer = Peer { stream, sequence: 0 };
-                    tokio::select! {
-                        // In this order, so that no request is answered after the connections were dropped.
-                        biased;
-                        () = drop_all.notified() => {}
-                        _ = peer.serve(plugin) => {}
-                    }
-                });
-            }
-        });
-        fake
-    }
-
-    pub(super) fn connections(&self) -> usize {
-        self.connections.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn drop_connections(&self) {
-        self.drop_all.notify_waiters();
-    }
+/// Starts a server.
+pub(super) async fn fake_mysql(plugin: Plugin) -> FakeServer {
+    FakeServer::start(move |stream| async move { Peer { stream, sequence: 0 }.serve(plugin).await }).await
 }
 
 struct Peer {
