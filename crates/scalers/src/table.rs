@@ -26,8 +26,6 @@ pub struct ScalerType {
     pub parameters: &'static [Parameter],
     /// Whether it is a push scaler.
     pub push: bool,
-    /// Whether its source is queried. Otherwise triggers are checked and named only: reading them is an error, and nothing is scaled.
-    pub queried: bool,
     /// The first release of KEDA that has it.
     pub since: KedaProfile,
     /// Returns the unit of its values for `plimsoll why`, given the metadata of a trigger; empty if it is unknown.
@@ -46,7 +44,6 @@ impl ScalerType {
         display: "",
         parameters: &[],
         push: false,
-        queried: true,
         since: KedaProfile::V2_20,
         unit: |_| "",
         build: |trigger, _| Err(scaler_error!("{} cannot be built", trigger.type_)),

@@ -42,8 +42,7 @@ fn list() -> String {
         let tested = match scaler.name {
             name if REAL_SERVERS.contains(&name) => "a real server",
             "cron" => "no source",
-            _ if scaler.queried => "a stand-in",
-            _ => "**not queried yet**",
+            _ => "a stand-in",
         };
         let _ = writeln!(out, "| [`{0}`]({0}.md) | {1} | {tested} |", scaler.name, cell(scaler.about));
     }
@@ -69,12 +68,6 @@ as `30s`, `5m` or a number of milliseconds; lists with commas; pairs as `key=val
 
 fn page(scaler: &ScalerType) -> String {
     let mut out = format!("{MADE}# {}\n\n{}\n", scaler.name, scaler.about);
-    if !scaler.queried {
-        out.push_str(
-            "\n**Its source is not queried yet.** The parameters are checked and the metric is named as in KEDA; reading it is an \
-             error that the conditions of the object show, and nothing is scaled by it.\n",
-        );
-    }
     if scaler.since > KedaProfile::V2_20 {
         let _ = writeln!(out, "\nKEDA has it since release {}.", scaler.since);
     }

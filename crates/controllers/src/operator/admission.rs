@@ -172,12 +172,6 @@ fn advice(trigger: &Trigger) -> Vec<String> {
         let meant = meant.map(|meant| format!("; did you mean {:?}?", meant.name)).unwrap_or_default();
         return vec![format!("there is no trigger type {:?}{meant}", trigger.type_)];
     };
-    if !known.queried {
-        return vec![format!(
-            "trigger {:?}: its source is not queried yet, so nothing is scaled by it",
-            trigger.type_
-        )];
-    }
     let given = scalers::Trigger {
         type_: trigger.type_.clone(),
         metadata: trigger.metadata.clone().into_iter().collect(),

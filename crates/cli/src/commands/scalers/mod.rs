@@ -7,7 +7,7 @@ mod describe;
 mod new;
 mod object;
 
-use scalers::table::{SCALER_TYPES, ScalerType};
+use scalers::table::SCALER_TYPES;
 use serde_json::json;
 
 use crate::failure::Outcome;
@@ -56,20 +56,14 @@ fn list(format: Format) -> Outcome {
         Format::Json | Format::Yaml => {
             let all: Vec<_> = SCALER_TYPES
                 .iter()
-                .map(|one| json!({"type": one.name, "about": one.about, "push": one.push, "queried": one.queried, "since": one.since.name()}))
+                .map(|one| json!({"type": one.name, "about": one.about, "push": one.push, "since": one.since.name()}))
                 .collect();
             output::value(format, &all)
         }
         Format::Table | Format::Wide => {
-            let queried = |one: &ScalerType| if one.queried { "yes" } else { "no" };
-            let lines =
-                SCALER_TYPES.iter().map(|one| format!("{}\t{}\t{}\n", one.name, queried(one), one.about));
-            // The source of a type that is not queried is never asked: its triggers are checked and named only.
-            output::text_out(&api::table::align(
-                &format!("TYPE\tQUERIED\tMEASURES\n{}", lines.collect::<String>()),
-                0,
-                3,
-            ))
+            let lines = SCALER_TYPES.iter().map(|one| format!("{}\t{}\n", one.name, one.about));
+            let table = format!("TYPE\tMEASURES\n{}", lines.collect::<String>());
+            output::text_out(&api::table::align(&table, 0, 3))
         }
     }
 }
