@@ -73,6 +73,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 mod trigger_failure;
+mod unsettled_jobs;
 mod validate;
 mod watches;
 

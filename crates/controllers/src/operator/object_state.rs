@@ -1,6 +1,6 @@
 //! The in-memory state of each ScaledObject and ScaledJob.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use super::scaled_resource::ScaledResource;
 use super::scalers_cache::ScalersCache;
+use super::unsettled_jobs::UnsettledJobs;
 
 /// The state, the scalers and the lock of one object.
 #[derive(Default)]
@@ -85,8 +86,8 @@ pub(crate) struct ObjectState {
     pub(crate) formula_active: Option<bool>,
     /// The value of the formula in the last poll.
     pub(crate) formula_value: Option<f64>,
-    /// Names of jobs whose creation had no clear response: they may exist, or come to exist when a late request is carried out.
-    pub(crate) unsettled_jobs: BTreeSet<String>,
+    /// Jobs whose creation had no clear response.
+    pub(crate) unsettled_jobs: UnsettledJobs,
     /// The engine's state, in scaling mode `direct`.
     pub(crate) direct: Option<Box<DirectState>>,
 }

@@ -48,8 +48,16 @@ async fn create_one(applier: &Applier<'_>, manifest: &Value, name: &str) -> Resu
         Ok(job) => add_created(applier, job),
         // An earlier request may have created it: one without a response, one that was repeated, or one of another instance.
         Err(error) if error.is_already_exists() || error.is_unsettled() => {
-            applier.context.entry(applier.id).state().unsettled_jobs.insert(name.to_owned());
-            if find(applier, name).await != Found::Ours {
+            let entry = applier.context.entry(applier.id);
+            entry.state().unsettled_jobs.insert(name);
+            let found = find(applier, name).await;
+            // A name that stays taken makes no job, however often it is tried, where the operator may not get jobs of others.
+            let is_taken = found == Found::Unknown && error.is_already_exists();
+            if is_taken && entry.state().unsettled_jobs.is_given_up(name) {
+                applier.context.store().jobs.avoid(NamespacedName::new(&applier.id.namespace, name));
+                entry.state().unsettled_jobs.remove(name);
+            }
+            if found != Found::Ours {
                 return Err(error);
             }
         }
@@ -63,7 +71,7 @@ async fn create_one(applier: &Applier<'_>, manifest: &Value, name: &str) -> Resu
 /// a creation which is carried out late, or was carried out unseen, makes no additional job.
 pub(crate) async fn settle_creations(applier: &Applier<'_>) -> Vec<String> {
     let entry = applier.context.entry(applier.id);
-    let unsettled = entry.state().unsettled_jobs.clone();
+    let unsettled = entry.state().unsettled_jobs.names();
     let mut free = Vec::new();
     for name in unsettled {
         let is_known = applier.context.store().jobs.is_known(&applier.id.namespace, &name);
