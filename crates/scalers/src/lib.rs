@@ -14,6 +14,7 @@
 //!              `jolokia`, `keystone`, `search`, `oauth` code shared by several scalers
 //! pool, tls    connections of scalers with other protocols than HTTP; `sources::dial` opens them, `stream` adds TLS;
 //!              `grpc` channels of gRPC, `encrypted_key` keys with a password, `scram` logins, `kafka_client` the lag of consumer groups
+//! wake         streams on which sources say that they are to be asked before the next poll
 //! tenant_files files that triggers name
 //! table        all scaler types
 //! NAME/        {mod, query, client, tests}.rs: one scaler; `query` builds requests and decodes responses without IO
@@ -66,6 +67,7 @@ mod tls;
 mod tree;
 mod trigger;
 mod urls;
+mod wake;
 pub mod web;
 mod xml;
 
@@ -161,3 +163,4 @@ pub use parse_error::ParseError;
 pub use scaler::{HttpStatusError, MetricValue, Reading, Scaler, ScalerError, ScalerFuture, SourceRefusal};
 pub use sources::dial;
 pub use trigger::{Owner, Trigger};
+pub use wake::WakeFuture;

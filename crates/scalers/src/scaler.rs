@@ -196,6 +196,12 @@ pub trait Scaler: Send + Sync {
     ) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
         None
     }
+
+    /// Sources that can say when they are to be asked: does so until the returned future is dropped. The value always comes from
+    /// [`read`](Self::read). `None` for all other scalers.
+    fn wake(self: Arc<Self>, _ask_now: tokio::sync::mpsc::Sender<()>) -> Option<crate::WakeFuture> {
+        None
+    }
 }
 
 #[cfg(test)]

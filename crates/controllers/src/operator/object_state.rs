@@ -74,6 +74,10 @@ pub(crate) struct ObjectState {
     pub(crate) push: PushState,
     /// When sources were last queried because of a push trigger.
     pub(crate) push_queried_at: Option<Instant>,
+    /// When a source last woke the object.
+    pub(crate) woken_at: Option<Instant>,
+    /// Whether a source has woken the object since its last poll, so that older samples do not count.
+    pub(crate) is_woken: bool,
     /// When a poll last queried the triggers.
     pub(crate) poll_queried_at: Option<Instant>,
     /// `metadata.generation` at the last poll.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::keda::{ConditionStatus, ScaledObject, types};
 use keda::event::Event;
 use runtime::leader::{TermEnd, stopped};
 use runtime::{ReconcileResult, Reconciles};
@@ -17,7 +18,8 @@ use super::object_state::ObjectEntry;
 use super::poll_scheduler::{ConcurrencyLimits, PollScheduler};
 use super::process::{ProcessOutcome, process};
 use super::queue_metrics::ProcessEnd;
-use super::scalers_cache::{PushNotification, PushReport};
+use super::scalers_cache::{MIN_WAKE_INTERVAL, PushNotification, PushReport};
+use super::settings::ScalingMode;
 use super::store::{AuthenticationChange, StoreEvent, authentication_name};
 use super::watches::OperatorReflectors;
 
@@ -202,6 +204,7 @@ impl Operator {
         let PushNotification { id, trigger, report } = push;
         match report {
             PushReport::Active(pending) => tasks.start_activation(id, trigger, pending),
+            PushReport::AskNow => self.wake(scheduler, &id),
             // The reconcile asks the scaler for its metrics and writes the HPA.
             PushReport::SpecsChanged if self.context.known_entry(&id).is_some() => {
                 self.reconcile_at(scheduler, &id, Instant::now());
@@ -212,6 +215,32 @@ impl Operator {
                 self.context.report_panic(&id, &what, &message, retry_after);
             }
         }
+    }
+
+    /// Polls an object at once because one of its sources says so, at most once per [`MIN_WAKE_INTERVAL`]. The HPA of an active
+    /// object asks by itself.
+    fn wake(&self, scheduler: &mut PollScheduler, id: &ResourceId) {
+        let is_active =
+            |object: &ScaledObject| object.status.conditions.state(types::ACTIVE) == ConditionStatus::True;
+        let object = self.context.store().object(id);
+        let has_hpa = |object: &ScaledObject| self.context.scaling_mode(object) == ScalingMode::Hpa;
+        if object.is_some_and(|object| is_active(&object) && has_hpa(&object)) {
+            return;
+        }
+        let Some(entry) = self.context.known_entry(id) else { return };
+        let now = Instant::now();
+        let at = {
+            let mut state = entry.state();
+            state.is_woken = true;
+            // A poll that is still to come finds what this wake-up is about.
+            if state.woken_at.is_some_and(|at| at > now) {
+                return;
+            }
+            let at = state.woken_at.map_or(now, |last| now.max(last + MIN_WAKE_INTERVAL));
+            state.woken_at = Some(at);
+            at
+        };
+        scheduler.poll_by(id, at);
     }
 
     /// Schedules an object whose processing has ended.

@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::keda::{ConditionStatus, ScaledJob, ScaledObject, Trigger, types};
+use api::keda::{ConditionStatus, ScaledJob, ScaledObject, Trigger, annotations, types};
 use api::meta::ObjectMeta;
 use api::provider::Compat;
 use keda::modifiers::{CompiledFormula, ModifiersError};
@@ -39,6 +39,11 @@ impl ScaledResource {
             Self::Object(_) => ResourceId::object(namespace, name),
             Self::Job(_) => ResourceId::job(namespace, name),
         }
+    }
+
+    /// Whether sources that can wake the object may do so.
+    pub(crate) fn wakes(&self) -> bool {
+        annotations::is_set(&self.metadata().annotations, annotations::WAKE)
     }
 
     pub(crate) fn triggers(&self) -> &[Trigger] {

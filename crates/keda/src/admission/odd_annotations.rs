@@ -2,7 +2,7 @@
 
 use api::gotext::quote;
 use api::keda::annotations::{
-    ACT, FORCE_ACTIVATION, PAUSED, PAUSED_REPLICAS, PAUSED_SCALE_IN, PAUSED_SCALE_OUT,
+    ACT, FORCE_ACTIVATION, PAUSED, PAUSED_REPLICAS, PAUSED_SCALE_IN, PAUSED_SCALE_OUT, WAKE,
 };
 use api::map::StringMap;
 
@@ -12,7 +12,8 @@ const BOOLEANS: [&str; 12] =
 
 pub(super) fn warnings(annotations: &StringMap) -> Vec<String> {
     let odd = |key: &str, is_good: fn(&str) -> bool| annotations.get(key).filter(|value| !is_good(value));
-    let flags = [PAUSED, PAUSED_SCALE_IN, PAUSED_SCALE_OUT, FORCE_ACTIVATION].into_iter().filter_map(|key| {
+    let flags = [PAUSED, PAUSED_SCALE_IN, PAUSED_SCALE_OUT, FORCE_ACTIVATION, WAKE];
+    let flags = flags.into_iter().filter_map(|key| {
         let value = odd(key, |value| BOOLEANS.contains(&value))?;
         Some(format!("annotation {key} is {}, which is no boolean and counts as true", quote(value)))
     });

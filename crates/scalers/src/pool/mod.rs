@@ -116,6 +116,11 @@ impl<S: PooledServer> Pool<S> {
         Self { server, slots: Semaphore::new(S::MAX_CONNECTIONS), state }
     }
 
+    /// The server of the pool.
+    pub(crate) fn server(&self) -> &S {
+        &self.server
+    }
+
     /// Sends a request over an idle or a new connection.
     pub(crate) async fn ask(&self, question: &S::Request) -> Result<S::Response, ScalerError> {
         let within = self.server.within();

@@ -98,7 +98,7 @@ impl RedisServer {
     }
 
     /// Sends a command to the server of its key; without a key to any server.
-    async fn call(
+    pub(super) async fn call(
         &self,
         connection: &mut Connection,
         key: Option<&str>,

@@ -5,6 +5,7 @@
 //! client   pooled connections, shared by triggers with the same servers and credentials
 //! cluster  servers of a Cluster, by key
 //! connect  connections to allowed addresses
+//! wake     waits for new entries of a stream
 //! resp     the protocol, with bounds
 //! ```
 
@@ -22,16 +23,22 @@ mod tests;
 #[cfg(feature = "redis")]
 #[doc(hidden)]
 pub mod untrusted;
+#[cfg(feature = "redis")]
+mod wake;
 
 #[cfg(feature = "redis")]
 use crate::encrypted_key::opened;
 use crate::pool::{Pool, Pools};
 use crate::prelude::*;
 use crate::tls::{CertificateCheck, TlsSettings};
+#[cfg(feature = "redis")]
+use crate::wake::{WakeFuture, WakeStreams};
 
 #[cfg(feature = "redis")]
 use client::RedisServer;
 use query::RedisCount;
+#[cfg(feature = "redis")]
+use wake::NewEntries;
 
 macro_rules! types {
     ($($about:literal; $constant:ident = $name:literal, $kind:ident, $parameters:ident, $display:literal, $unit:literal,
@@ -243,7 +250,7 @@ fn build(
         RedisServer::new(kind, connection, &backends.web.settings().authorities, backends.dialer.clone());
     let pool = backends.state::<Pools<RedisServer>>().of(&server);
     let spec = metric::external(trigger, &asked.name, metric::whole(asked.target));
-    Ok(Arc::new(Redis { spec, asked, pool }))
+    Ok(Arc::new(Redis { spec, asked, pool, streams: backends.state() }))
 }
 
 #[cfg(not(feature = "redis"))]
@@ -263,6 +270,7 @@ struct Redis {
     spec: MetricSpec,
     asked: CountTarget,
     pool: Arc<Pool<RedisServer>>,
+    streams: Arc<WakeStreams<NewEntries>>,
 }
 
 #[cfg(feature = "redis")]
@@ -276,5 +284,16 @@ impl Scaler for Redis {
             let count = self.pool.ask(&self.asked.question).await?;
             Ok(Reading::one(metric, metric::whole(count), count > self.asked.activation))
         })
+    }
+
+    fn wake(self: Arc<Self>, ask_now: tokio::sync::mpsc::Sender<()>) -> Option<WakeFuture> {
+        let stream = match &self.asked.question {
+            RedisCount::Entries { .. } => return None,
+            RedisCount::Length { stream }
+            | RedisCount::Pending { stream, .. }
+            | RedisCount::Lag { stream, .. } => stream.clone(),
+        };
+        let source = NewEntries { server: self.pool.server().clone(), stream };
+        Some(self.streams.follow(source, ask_now))
     }
 }

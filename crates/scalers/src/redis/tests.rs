@@ -197,3 +197,23 @@ async fn sentinels_name_the_master() {
     let metadata = [("addresses", &*unknown), ("listName", "l"), ("sentinelMaster", "m")];
     assert!(read("redis-sentinel", &metadata).await.unwrap_err().contains("know no master"));
 }
+
+#[cfg(feature = "redis")]
+#[tokio::test]
+async fn new_entries_of_a_stream_wake_and_those_of_a_list_do_not() {
+    let entry = "*1\r\n*2\r\n$1\r\ns\r\n*0\r\n".to_owned();
+    let address = server(vec!["*-1\r\n".to_owned(), entry]).await;
+    let built = |type_: &str, key: &str| {
+        let trigger = crate::test_support::trigger(type_, &[("address", &address), (key, "s")]);
+        crate::test_support::build(&trigger).unwrap()
+    };
+    let (sender, mut heard) = tokio::sync::mpsc::channel(1);
+    assert!(built("redis", "listName").wake(sender.clone()).is_none());
+    let waking = tokio::spawn(built("redis-streams", "stream").wake(sender).unwrap());
+    // Once after the connection, and once after the entry.
+    for _ in 0..2 {
+        let woken = tokio::time::timeout(Duration::from_mins(1), heard.recv()).await;
+        assert_eq!(woken.unwrap(), Some(()));
+    }
+    waking.abort();
+}

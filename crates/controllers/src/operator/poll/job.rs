@@ -1,11 +1,13 @@
 //! One poll of a ScaledJob: query, decide, create and delete jobs, report.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use api::diagnosis::trigger_causes;
 use keda::OperationError;
 
 use super::SHARED_SAMPLE_MAX_AGE;
+use super::object::SampleAge;
 use crate::operator::apply::{Applied, Applier, settle_creations};
 use crate::operator::context::OperatorContext;
 use crate::operator::decide::job::{answers, conclude, decide};
@@ -15,17 +17,24 @@ use crate::operator::record::{JobRecord, job_triggers, keep_job};
 use crate::operator::scaled_resource::ScaledResource;
 use crate::operator::scalers_cache::{SampleQuery, build_error};
 
-pub(super) async fn poll_job(context: &OperatorContext, id: &ResourceId) {
+pub(super) async fn poll_job(context: &OperatorContext, id: &ResourceId, age: SampleAge) {
     let Some(job) = context.store().scaled_job(id) else { return };
     let entry = context.entry(id);
     let owner = ScaledResource::Job(Arc::clone(&job));
     let scalers = context.scalers(&entry, &owner);
     let (compat, profile) = (context.settings.compat, context.settings.profile);
-    let query = SampleQuery {
-        max_age: context.settings.max_age(SHARED_SAMPLE_MAX_AGE),
-        max_failure_age: context.settings.max_age(SHARED_SAMPLE_MAX_AGE),
+    let (max_age, max_shared_age) = match age {
         // A response as old as one poll must not answer the next one.
-        max_shared_age: context.builder.backends.web.settings().fresh.min(owner.interval() / 2),
+        SampleAge::Shared => (
+            context.settings.max_age(SHARED_SAMPLE_MAX_AGE),
+            context.builder.backends.web.settings().fresh.min(owner.interval() / 2),
+        ),
+        SampleAge::New => (Duration::ZERO, Duration::ZERO),
+    };
+    let query = SampleQuery {
+        max_age,
+        max_failure_age: max_age,
+        max_shared_age,
         deadline: context.settings.source_deadline,
         wanted: &|_| true,
         records: None,

@@ -35,10 +35,12 @@ pub(crate) struct PollOutcome {
 
 /// Polls an object.
 pub(crate) async fn poll(context: &OperatorContext, id: &ResourceId) -> PollOutcome {
+    let is_woken = context.known_entry(id).is_some_and(|entry| std::mem::take(&mut entry.state().is_woken));
+    let age = if is_woken { object::SampleAge::New } else { object::SampleAge::Shared };
     match id.kind {
-        ResourceKind::Object => object::poll_object(context, id, object::SampleAge::Shared).await,
+        ResourceKind::Object => object::poll_object(context, id, age).await,
         ResourceKind::Job => {
-            job::poll_job(context, id).await;
+            job::poll_job(context, id, age).await;
             PollOutcome::default()
         }
     }

@@ -170,11 +170,15 @@ async fn query(
         ),
         SampleAge::New => (Duration::ZERO, Duration::ZERO),
     };
+    let max_shared_age = match age {
+        // A response as old as one poll must not answer the next one.
+        SampleAge::Shared => context.builder.backends.web.settings().fresh.min(owner.interval() / 2),
+        SampleAge::New => Duration::ZERO,
+    };
     let query = SampleQuery {
         max_age,
         max_failure_age,
-        // A response as old as one poll must not answer the next one.
-        max_shared_age: context.builder.backends.web.settings().fresh.min(owner.interval() / 2),
+        max_shared_age,
         deadline: context.settings.source_deadline,
         wanted: &|_| true,
         records: None,

@@ -34,7 +34,7 @@ pub use builder::BuildScaler;
 pub(crate) use builder::{ScalerBuilder, display_name};
 pub(crate) use cached_scaler::CachedScaler;
 pub(crate) use error::{SampleError, ScalerBuildError};
-pub(crate) use push::{PendingPush, PushNotification, PushReport, PushSender};
+pub(crate) use push::{MIN_WAKE_INTERVAL, PendingPush, PushNotification, PushReport, PushSender};
 pub(crate) use samples::SampleOrigin;
 
 use super::scaled_resource::{ScaledResource, query_group};
@@ -43,6 +43,8 @@ use super::scaled_resource::{ScaledResource, query_group};
 pub(crate) struct ScalersCache {
     uid: String,
     generation: i64,
+    /// Whether sources may wake the object.
+    wakes: bool,
     /// The same for all objects that send the same query.
     group: u64,
     scalers: Vec<CachedScaler>,
@@ -141,12 +143,14 @@ pub(crate) fn build_error(samples: &[TriggerSamples]) -> Option<OperationError> 
 impl ScalersCache {
     /// Scalers that are built when they are first queried.
     pub(crate) fn new(owner: &ScaledResource, compat: Compat, push: Option<&PushSender>) -> Arc<Self> {
+        let wakes = owner.wakes();
         let scalers = owner.triggers().iter().enumerate().map(|(index, trigger)| {
-            CachedScaler::new(index, trigger, push.map(|push| push.channel(&owner.id(), index)))
+            CachedScaler::new(index, trigger, push.map(|push| push.channel(&owner.id(), index, wakes)))
         });
         Arc::new(Self {
             uid: owner.metadata().uid.clone(),
             generation: owner.metadata().generation,
+            wakes,
             group: query_group(owner.triggers()),
             scalers: scalers.collect(),
             formula: owner.formula(compat),
@@ -156,7 +160,8 @@ impl ScalersCache {
     /// Whether these are the scalers of this object in this generation.
     pub(crate) fn are_of(&self, owner: &ScaledResource) -> bool {
         let metadata = owner.metadata();
-        self.uid == metadata.uid && self.generation == metadata.generation
+        // Annotations do not change the generation.
+        self.uid == metadata.uid && self.generation == metadata.generation && self.wakes == owner.wakes()
     }
 
     /// The same for all objects that send the same query.

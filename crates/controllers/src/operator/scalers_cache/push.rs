@@ -1,5 +1,5 @@
-//! Push triggers: they report activity themselves. Of several reports of one trigger only one waits to be acted on, since the
-//! others say the same.
+//! Push triggers: they report activity themselves, or that they are to be asked. Of several reports of one trigger only one waits
+//! to be acted on, since the others say the same.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,6 +23,9 @@ const MIN_REPORT_INTERVAL: Duration = Duration::from_millis(50);
 /// Minimum time between two changes of the metrics of one trigger, because each of them may rewrite an HPA.
 const MIN_SPECS_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Minimum time between two polls of one object because of wake-ups, so that a source cannot cause more.
+pub(crate) const MIN_WAKE_INTERVAL: Duration = Duration::from_secs(1);
+
 /// What the stream of a push trigger reports.
 #[derive(Debug)]
 pub(crate) struct PushNotification {
@@ -37,6 +40,8 @@ pub(crate) struct PushNotification {
 pub(crate) enum PushReport {
     /// There is load. To be dropped when the report is acted on: a later report is a new one.
     Active(PendingPush),
+    /// The trigger is to be asked.
+    AskNow,
     /// The metrics of the trigger have changed.
     SpecsChanged,
     /// The stream panicked; it is opened again after a delay.
@@ -74,8 +79,8 @@ impl PushSender {
     }
 
     /// The channel of one trigger.
-    pub(crate) fn channel(&self, id: &ResourceId, trigger: usize) -> PushChannel {
-        PushChannel { sender: self.clone(), id: id.clone(), trigger, waits: Arc::default() }
+    pub(crate) fn channel(&self, id: &ResourceId, trigger: usize, wakes: bool) -> PushChannel {
+        PushChannel { sender: self.clone(), id: id.clone(), trigger, wakes, waits: Arc::default() }
     }
 }
 
@@ -85,6 +90,8 @@ pub(crate) struct PushChannel {
     sender: PushSender,
     id: ResourceId,
     trigger: usize,
+    /// Whether the trigger may wake its object.
+    wakes: bool,
     waits: Arc<AtomicBool>,
 }
 
@@ -129,7 +136,7 @@ impl PushChannel {
     /// The stream of a scaler, whose reports are forwarded.
     fn follow(&self, scaler: &Arc<dyn Scaler>) -> Option<BoxFuture<'static, ()>> {
         let (sender, mut reports) = mpsc::channel(MAX_BUFFERED_REPORTS);
-        let stream = Arc::clone(scaler).push(sender)?;
+        let Some(stream) = Arc::clone(scaler).push(sender) else { return self.follow_wakes(scaler) };
         let channel = self.clone();
         let forward = async move {
             while let Some(active) = reports.recv().await {
@@ -148,6 +155,25 @@ impl PushChannel {
                 () = stream => {}
                 () = forward => {}
                 () = specs => {}
+            }
+        }))
+    }
+
+    /// The wake-ups of a scaler, if its object wants them and the scaler has them.
+    fn follow_wakes(&self, scaler: &Arc<dyn Scaler>) -> Option<BoxFuture<'static, ()>> {
+        let (sender, mut wakes) = mpsc::channel(1);
+        let stream = self.wakes.then(|| Arc::clone(scaler).wake(sender)).flatten()?;
+        let channel = self.clone();
+        let forward = async move {
+            while wakes.recv().await.is_some() {
+                channel.send(PushReport::AskNow);
+                tokio::time::sleep(MIN_WAKE_INTERVAL).await;
+            }
+        };
+        Some(Box::pin(async move {
+            tokio::select! {
+                () = stream => {}
+                () = forward => {}
             }
         }))
     }
@@ -208,8 +234,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_report_waits_and_the_next_is_not_lost() {
         let (sender, mut pushes) = mpsc::unbounded_channel();
-        let channel = PushSender::new(sender, PanicCounter::default())
-            .channel(&ResourceId::object("shop", "worker"), 3);
+        let channel = PushSender::new(sender, PanicCounter::default()).channel(
+            &ResourceId::object("shop", "worker"),
+            3,
+            false,
+        );
         let scaler: Arc<dyn Scaler> = Arc::new(Torrent);
         let stream = channel.open(&scaler);
         assert!(stream.is_some());

@@ -34,4 +34,5 @@ mod strict;
 mod supervision;
 mod targets;
 mod unpolled;
+mod wake;
 mod workshop;

@@ -86,6 +86,11 @@ impl TestSources {
         self.pushes.send_replace(Push::Panic);
     }
 
+    /// How many streams of sources of type `scripted-push` and `scripted-wake` are open.
+    pub(super) fn streams(&self) -> usize {
+        self.pushes.receiver_count()
+    }
+
     pub(super) fn build(&self) -> BuildScaler {
         let sources = self.clone();
         Arc::new(move |trigger, _| {
@@ -167,6 +172,16 @@ impl Scaler for Scripted {
                 SourceResponse::Panics => std::panic::resume_unwind(Box::new("injected fault")),
             }
         })
+    }
+
+    fn wake(self: Arc<Self>, ask_now: mpsc::Sender<()>) -> Option<scalers::WakeFuture> {
+        if self.trigger.type_ != "scripted-wake" {
+            return None;
+        }
+        let mut pushes = self.sources.pushes.subscribe();
+        Some(Box::pin(
+            async move { while pushes.changed().await.is_ok() && ask_now.send(()).await.is_ok() {} },
+        ))
     }
 
     fn push(

@@ -1,0 +1,59 @@
+//! Waits for new entries of a stream (`XREAD BLOCK`).
+
+use std::time::Duration;
+
+use tokio::time::{sleep, timeout};
+
+use super::client::{Connection, RedisServer};
+use super::connect::REQUEST_TIMEOUT;
+use super::resp::RedisReply;
+use crate::pool::PooledServer as _;
+use crate::wake::{MIN_WAKE_INTERVAL, WakeSignal, WakeSource};
+use crate::{ScalerError, ScalerFuture};
+
+/// How long the server waits before it answers that there is nothing new, so that a dead one is noticed.
+const MAX_WAIT: Duration = Duration::from_secs(20);
+
+/// The new entries of a stream.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(super) struct NewEntries {
+    pub(super) server: RedisServer,
+    pub(super) stream: String,
+}
+
+impl NewEntries {
+    async fn signal_all(&self, signal: &WakeSignal) -> Result<(), ScalerError> {
+        let mut connection = self.server.connect().await?;
+        loop {
+            // What was added while nobody waited is found, too.
+            signal.ask_now();
+            while !self.wait(&mut connection).await? {}
+            signal.ask_now();
+            sleep(MIN_WAKE_INTERVAL).await;
+        }
+    }
+
+    /// Waits for an entry; false if none was added for a while.
+    async fn wait(&self, connection: &mut Connection) -> Result<bool, ScalerError> {
+        let wait = MAX_WAIT.as_millis().to_string();
+        // One entry, because its content does not matter.
+        let words = ["XREAD", "COUNT", "1", "BLOCK", wait.as_str(), "STREAMS", self.stream.as_str(), "$"];
+        let reply = self.server.call(connection, Some(&self.stream), &words);
+        match timeout(MAX_WAIT + REQUEST_TIMEOUT, reply).await {
+            Ok(Ok(RedisReply::Nil)) => Ok(false),
+            Ok(Ok(_)) => Ok(true),
+            Ok(Err(failure)) => Err(failure.into()),
+            Err(_) => Err(scaler_error!("no answer to XREAD")),
+        }
+    }
+}
+
+impl WakeSource for NewEntries {
+    fn name(&self) -> String {
+        self.server.name()
+    }
+
+    fn follow<'a>(&'a self, signal: &'a WakeSignal) -> ScalerFuture<'a, ()> {
+        Box::pin(self.signal_all(signal))
+    }
+}
