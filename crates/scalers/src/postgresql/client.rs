@@ -1,13 +1,16 @@
 //! Connections, shared by all triggers with the same server and credentials.
 
+use std::future::poll_fn;
 use std::pin::pin;
 use std::time::Duration;
 
 use futures::StreamExt as _;
 use sources::http::{HttpErrorCause, Secret};
-use tokio::task::AbortHandle;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
 use tokio_postgres::tls::MakeTlsConnect;
-use tokio_postgres::{Client, Config, NoTls, SimpleQueryMessage, config};
+use tokio_postgres::{AsyncMessage, Client, Config, NoTls, SimpleQueryMessage, config};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::dsn::{Dsn, SslMode};
@@ -18,10 +21,14 @@ use crate::pool::{self, PoolError, PoolFuture};
 use crate::responses::excerpt;
 use crate::tenant_files::TenantFiles;
 use crate::tls::{CertificateCheck, TlsSettings};
+use crate::wake::WakeSignal;
 use crate::{ScalerError, SourceRefusal};
 
 /// Timeout of a query, including the connection. Counting queries may be slow.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 5 } else { 15 });
+/// After so many notifications a connection is not read for a while, so that a server cannot keep us busy with them.
+const NOTIFICATIONS_PER_PAUSE: u32 = 1_000;
+const NOTIFICATION_PAUSE: Duration = Duration::from_millis(50);
 /// Statement timeout at the server. KEDA sets none, so that queries slower than their interval pile up.
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(14);
 
@@ -40,7 +47,7 @@ pub(super) struct PostgresServer {
 /// A connection to the server.
 pub(super) struct Connection {
     client: Client,
-    driver: AbortHandle,
+    driver: JoinHandle<()>,
     budget: Budget,
 }
 
@@ -92,11 +99,11 @@ impl PostgresServer {
         Ok(own.trusting(&self.authorities))
     }
 
-    /// Connects to the first host that accepts.
-    async fn open(&self) -> Result<Connection, ScalerError> {
+    /// Connects to the first host that accepts. Notifications are signalled.
+    pub(super) async fn open(&self, signal: Option<&WakeSignal>) -> Result<Connection, ScalerError> {
         let mut failed = scaler_error!("there is no host");
         for (host, port) in &self.dsn.hosts {
-            match self.open_at(host, *port).await {
+            match self.open_at(host, *port, signal).await {
                 Ok(connection) => return Ok(connection),
                 Err(error) => failed = error,
             }
@@ -104,23 +111,29 @@ impl PostgresServer {
         Err(failed)
     }
 
-    async fn open_at(&self, host: &str, port: u16) -> Result<Connection, ScalerError> {
+    async fn open_at(
+        &self,
+        host: &str,
+        port: u16,
+        signal: Option<&WakeSignal>,
+    ) -> Result<Connection, ScalerError> {
         let failed = |error: tokio_postgres::Error| {
             let refusal = refusal(&error);
             ScalerError::caused_by(describe(&error), error).with_refusal(refusal)
         };
         let stream = self.dialer.connect(host, port).await?;
         let budget = Budget::new();
+        let listener = signal.map(|signal| (signal.clone(), budget.clone()));
         let (stream, config) = (Metered::new(stream, budget.clone()), self.config());
         let (client, driver) = if self.dsn.ssl == SslMode::Disable {
             let (client, connection) = config.connect_raw(stream, NoTls).await.map_err(failed)?;
-            (client, tokio::spawn(async move { drop(connection.await) }).abort_handle())
+            (client, tokio::spawn(drive(connection, listener)))
         } else {
             let tls = self.tls().await?.config(&[])?;
             let mut tls = MakeRustlsConnect::new((*tls).clone());
             let Ok(tls) = MakeTlsConnect::<Metered>::make_tls_connect(&mut tls, host);
             let (client, connection) = config.connect_raw(stream, tls).await.map_err(failed)?;
-            (client, tokio::spawn(async move { drop(connection.await) }).abort_handle())
+            (client, tokio::spawn(drive(connection, listener)))
         };
         let connection = Connection { client, driver, budget };
         // Some proxies refuse it; then only the client's timeout applies.
@@ -145,7 +158,7 @@ impl pool::PooledServer for PostgresServer {
     }
 
     fn connect(&self) -> PoolFuture<'_, Connection, ScalerError> {
-        Box::pin(async move { self.open().await.map_err(|error| error.inside(self.name())) })
+        Box::pin(async move { self.open(None).await.map_err(|error| error.inside(self.name())) })
     }
 
     fn ask<'a>(
@@ -176,6 +189,47 @@ impl pool::PooledServer for PostgresServer {
             }
             Err(PoolError::Refused(ScalerError::new(query::NO_ROWS)))
         })
+    }
+}
+
+impl Connection {
+    /// Executes a statement without a result.
+    pub(super) async fn execute(&self, statement: &str) -> Result<(), ScalerError> {
+        match timeout(REQUEST_TIMEOUT, self.client.batch_execute(statement)).await {
+            Ok(executed) => executed.map_err(|error| ScalerError::caused_by(describe(&error), error)),
+            Err(_) => Err(scaler_error!("no answer within {REQUEST_TIMEOUT:?}")),
+        }
+    }
+
+    /// Waits until the connection is closed.
+    pub(super) async fn closed(&mut self) {
+        let _ = (&mut self.driver).await;
+    }
+}
+
+/// Runs a connection; signals its notifications, if somebody listens.
+async fn drive<S, T>(mut connection: tokio_postgres::Connection<S, T>, listener: Option<(WakeSignal, Budget)>)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+    T: AsyncRead + AsyncWrite + Unpin,
+{
+    let Some((signal, budget)) = listener else {
+        drop(connection.await);
+        return;
+    };
+    let mut until_pause = NOTIFICATIONS_PER_PAUSE;
+    while let Some(Ok(message)) = poll_fn(|context| connection.poll_message(context)).await {
+        if !matches!(message, AsyncMessage::Notification(_)) {
+            continue;
+        }
+        signal.ask_now();
+        // The budget is that of one response.
+        budget.renew();
+        until_pause -= 1;
+        if until_pause == 0 {
+            until_pause = NOTIFICATIONS_PER_PAUSE;
+            sleep(NOTIFICATION_PAUSE).await;
+        }
     }
 }
 

@@ -4,6 +4,7 @@
 //! dsn      connection strings, without IO
 //! query    decoding of results, without IO
 //! client   connections, shared by triggers with the same server and credentials
+//! wake     waits for notifications of a channel
 //! ```
 
 #[cfg(feature = "postgresql")]
@@ -14,14 +15,20 @@ mod metered;
 mod query;
 #[cfg(test)]
 mod tests;
+#[cfg(feature = "postgresql")]
+mod wake;
 
 use crate::pool::{Pool, Pools};
 #[cfg(feature = "postgresql")]
 use crate::prelude::*;
+#[cfg(feature = "postgresql")]
+use crate::wake::{WakeFuture, WakeStreams};
 
 #[cfg(feature = "postgresql")]
 use client::PostgresServer;
 use dsn::Dsn;
+#[cfg(feature = "postgresql")]
+use wake::Notifications;
 
 /// Whether a text is a connection string, for fuzzing.
 #[doc(hidden)]
@@ -75,6 +82,8 @@ crate::parameters! {
         sslmode: String = "sslmode" in [Authentication, Metadata];
         /// Password.
         password: Secret = "password" in [Authentication, Environment];
+        /// A channel of notifications (`NOTIFY`) that wake the object, if its annotation `plimsoll.dev/wake` is `true`. KEDA ignores it.
+        wake_channel: String = "wakeChannel" in [Metadata];
     }
     check Parameters::check
 }
@@ -130,6 +139,8 @@ struct Postgresql {
     query: String,
     activation: f64,
     pool: Result<Arc<Pool<PostgresServer>>, ScalerError>,
+    wake_channel: String,
+    streams: Arc<WakeStreams<Notifications>>,
 }
 
 #[cfg(feature = "postgresql")]
@@ -153,6 +164,8 @@ impl Postgresql {
             query: parameters.query.clone(),
             activation: parameters.activation,
             pool,
+            wake_channel: parameters.wake_channel.clone(),
+            streams: backends.state(),
         }
     }
 }
@@ -171,5 +184,11 @@ impl Scaler for Postgresql {
             let value = pool.ask(&self.query).await.map_err(fail)?;
             Ok(Reading::one(metric, metric::milli(value), value > self.activation))
         })
+    }
+
+    fn wake(self: Arc<Self>, ask_now: tokio::sync::mpsc::Sender<()>) -> Option<WakeFuture> {
+        let pool = self.pool.as_ref().ok().filter(|_| !self.wake_channel.is_empty())?;
+        let source = Notifications { server: pool.server().clone(), channel: self.wake_channel.clone() };
+        Some(self.streams.follow(source, ask_now))
     }
 }

@@ -109,3 +109,29 @@ async fn queries_yield_numbers_or_errors() {
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
 }
+
+#[tokio::test]
+async fn notifications_wake() {
+    let server = Postgresql::start("hunter2", None).await.unwrap();
+    let port = server.port().to_string();
+    let metadata = [
+        ("host", "127.0.0.1"),
+        ("port", &*port),
+        ("userName", "plimsoll"),
+        ("dbName", "plimsoll"),
+        ("sslmode", "disable"),
+        ("query", "SELECT 1"),
+        ("targetQueryValue", "1"),
+        ("wakeChannel", "Jobs"),
+    ];
+    let (sender, mut heard) = tokio::sync::mpsc::channel(1);
+    let waking =
+        tokio::spawn(scaler("postgresql", &metadata, &[("password", "hunter2")]).wake(sender).unwrap());
+    // Once when it listens, and once per notification.
+    assert_eq!(tokio::time::timeout(super::PATIENCE, heard.recv()).await.unwrap(), Some(()));
+    for _ in 0..3 {
+        server.sql("SELECT pg_notify('Jobs', 'one more')").await.unwrap();
+        assert_eq!(tokio::time::timeout(super::PATIENCE, heard.recv()).await.unwrap(), Some(()));
+    }
+    waking.abort();
+}

@@ -157,3 +157,29 @@ async fn sentinel_resolves_the_master() {
     master.say(&["RPUSH", "jobs", "a"]).await.unwrap();
     until(&main, "1", true).await;
 }
+
+#[tokio::test]
+async fn new_entries_of_a_stream_wake() {
+    let mut server = Redis::start(&RedisSetup::default()).await.unwrap();
+    let address = server.address();
+    let (sender, mut heard) = tokio::sync::mpsc::channel(1);
+    let jobs = scaler("redis-streams", &[("address", &address), ("stream", "jobs")], &[]);
+    let waking = tokio::spawn(jobs.wake(sender).unwrap());
+    // Once after each connection; the server restarts before the second.
+    for _ in 0..2 {
+        assert_eq!(tokio::time::timeout(super::PATIENCE, heard.recv()).await.unwrap(), Some(()));
+        // An entry that is added before the stream waits for it is no wake-up, so there are several.
+        let begun = std::time::Instant::now();
+        loop {
+            server.say(&["XADD", "jobs", "*", "a", "1"]).await.unwrap();
+            if let Ok(woken) = tokio::time::timeout(std::time::Duration::from_secs(2), heard.recv()).await {
+                assert_eq!(woken, Some(()));
+                break;
+            }
+            assert!(begun.elapsed() < super::PATIENCE, "no entry wakes");
+        }
+        server.stop();
+        server.resume().await.unwrap();
+    }
+    waking.abort();
+}
