@@ -5,16 +5,22 @@ use std::time::Duration;
 
 use api::autoscaling::v2::MetricSpec;
 use bytes::Bytes;
+use tokio::sync::mpsc;
 
 use crate::backends::Backends;
 use crate::metric::milli;
 use crate::web::{HttpCall, SharedHttpClient};
-use crate::{Reading, Scaler, ScalerError, ScalerFuture, Trigger};
+use crate::{Reading, Scaler, ScalerError, ScalerFuture, Trigger, WakeFuture};
 
 /// The source of a metric's value.
 pub(crate) trait ValueSource: Send + Sync {
     /// Reads the current value.
     fn value(&self) -> ScalerFuture<'_, f64>;
+
+    /// Says when it is to be asked, if it can ([`Scaler::wake`]).
+    fn wake(&self, _ask_now: mpsc::Sender<()>) -> Option<WakeFuture> {
+        None
+    }
 }
 
 /// A scaler with one metric.
@@ -52,6 +58,10 @@ impl<S: ValueSource> Scaler for SingleMetricScaler<S> {
             }
             Ok(Reading::one(metric, milli(value), value > self.activation))
         })
+    }
+
+    fn wake(self: Arc<Self>, ask_now: mpsc::Sender<()>) -> Option<WakeFuture> {
+        self.source.wake(ask_now)
     }
 }
 

@@ -3,12 +3,17 @@
 mod query;
 #[cfg(test)]
 mod tests;
+mod watch;
 
 use sources::http::Endpoint;
 
+use crate::WakeFuture;
 use crate::encrypted_key::opened;
 use crate::parameters::groups::tls_endpoint;
 use crate::prelude::*;
+use crate::wake::WakeStreams;
+
+use watch::WatchedKey;
 
 /// The scaler type `etcd`.
 pub const TYPE: ScalerType = ScalerType {
@@ -32,7 +37,7 @@ crate::parameters! {
         value: f64 = "value" in [Metadata], required;
         /// The trigger is active above this value.
         activation_value: f64 = "activationValue" in [Metadata], default "0";
-        /// Has no effect: etcd is polled, not watched.
+        /// How long a watch of the key lasts before it is opened again, in seconds.
         watch_progress_notify_interval: isize = "watchProgressNotifyInterval" in [Metadata], default "600";
         /// User name.
         username: String = "username" in [Authentication, Metadata, Environment];
@@ -78,55 +83,72 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     let parameters = Parameters::read(trigger)?;
     let spec = external(trigger, &format!("etcd-{}", parameters.watch_key), milli(parameters.value));
     let activation = parameters.activation_value;
-    let source = HttpSource::new(parameters, trigger, backends);
+    let client = EtcdClient { parameters, within: trigger.http_timeout, web: Arc::clone(&backends.web) };
+    let source = Etcd { client: Arc::new(client), streams: backends.state() };
     SingleMetricScaler::build(spec, activation, source)
 }
 
-impl HttpSource<Parameters> {
-    async fn post(
-        &self,
-        endpoint: &str,
-        path: &str,
-        body: String,
-        token: &str,
-    ) -> Result<(u16, bytes::Bytes), ScalerError> {
+/// A key of etcd.
+struct Etcd {
+    client: Arc<EtcdClient>,
+    streams: Arc<WakeStreams<WatchedKey>>,
+}
+
+/// Sends requests to etcd.
+struct EtcdClient {
+    parameters: Parameters,
+    within: Duration,
+    web: Arc<SharedHttpClient>,
+}
+
+impl EtcdClient {
+    fn call(&self, endpoint: &str, path: &str, body: String, token: &str) -> Result<HttpCall, ScalerError> {
         let scheme = if self.parameters.tls == "enable" { "https" } else { "http" };
         let endpoint = endpoint.trim_end_matches('/');
         let url = match endpoint.split_once("://") {
             Some(_) => format!("{endpoint}{path}"),
             None => format!("{scheme}://{endpoint}{path}"),
         };
-        let mut call = HttpCall::post(url, body, self.within).access(self.parameters.trust());
-        if !token.is_empty() {
-            call = call.header("authorization", token)?;
+        let call = HttpCall::post(url, body, self.within).access(self.parameters.trust());
+        if token.is_empty() { Ok(call) } else { call.header("authorization", token) }
+    }
+
+    /// A token; empty without a user.
+    async fn token(&self, endpoint: &str) -> Result<String, ScalerError> {
+        let Parameters { username, password, .. } = &self.parameters;
+        if username.is_empty() {
+            return Ok(String::new());
         }
-        send(&self.web, call).await
+        let body = query::credentials(username, password.reveal());
+        let call = self.call(endpoint, "/v3/auth/authenticate", body, "")?;
+        let (status, body) = send(&self.web, call).await?;
+        query::token(status, &body)
     }
 
     async fn read(&self, endpoint: &str) -> Result<f64, ScalerError> {
-        let Parameters { watch_key, username, password, .. } = &self.parameters;
-        let mut token = String::new();
-        if !username.is_empty() {
-            let body = query::credentials(username, password.reveal());
-            let (status, body) = self.post(endpoint, "/v3/auth/authenticate", body, "").await?;
-            token = query::token(status, &body)?;
-        }
-        let (status, body) = self.post(endpoint, "/v3/kv/range", query::range(watch_key), &token).await?;
+        let token = self.token(endpoint).await?;
+        let watch_key = &self.parameters.watch_key;
+        let call = self.call(endpoint, "/v3/kv/range", query::range(watch_key), &token)?;
+        let (status, body) = send(&self.web, call).await?;
         query::value(status, &body, watch_key)
     }
 }
 
-impl ValueSource for HttpSource<Parameters> {
+impl ValueSource for Etcd {
     fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
             let mut failed = scaler_error!("no endpoints are given");
-            for endpoint in &self.parameters.endpoints {
-                match self.read(endpoint).await {
+            for endpoint in &self.client.parameters.endpoints {
+                match self.client.read(endpoint).await {
                     Ok(value) => return Ok(value),
                     Err(error) => failed = error,
                 }
             }
             Err(failed)
         })
+    }
+
+    fn wake(&self, ask_now: tokio::sync::mpsc::Sender<()>) -> Option<WakeFuture> {
+        Some(self.streams.follow(WatchedKey(Arc::clone(&self.client)), ask_now))
     }
 }

@@ -12,6 +12,11 @@ pub(super) fn range(key: &str) -> String {
     json!({"key": STANDARD.encode(key)}).to_string()
 }
 
+/// The request body for a watch of one key.
+pub(super) fn watch(key: &str) -> String {
+    json!({"create_request": {"key": STANDARD.encode(key)}}).to_string()
+}
+
 /// The request body for a token.
 pub(super) fn credentials(user: &str, password: &str) -> String {
     json!({"name": user, "password": password}).to_string()

@@ -46,3 +46,23 @@ async fn reads_with_token() {
     assert_eq!(reading.values.first().unwrap().value.canonical(), "7");
     assert!(reading.active);
 }
+
+#[tokio::test]
+async fn changes_of_the_key_wake() {
+    let url = server(|head| {
+        assert!(head.starts_with("POST /v3/watch ") && head.ends_with(r#"{"key":"L2E="}}"#), "{head}");
+        // The watch breaks off after its first piece.
+        let answer = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n2\r\n{}\r\n";
+        ServerAction::Raw(answer.as_bytes().to_vec())
+    })
+    .await;
+    let trigger = trigger("etcd", &[("endpoints", &url), ("watchKey", "/a"), ("value", "5")]);
+    let (sender, mut heard) = tokio::sync::mpsc::channel(1);
+    let waking = tokio::spawn(crate::test_support::build(&trigger).unwrap().wake(sender).unwrap());
+    // It is opened again.
+    for _ in 0..2 {
+        let woken = tokio::time::timeout(std::time::Duration::from_mins(1), heard.recv()).await;
+        assert_eq!(woken.unwrap(), Some(()));
+    }
+    waking.abort();
+}

@@ -36,7 +36,9 @@ use futures::future::{BoxFuture, Shared, WeakShared};
 use http::{HeaderMap, StatusCode};
 use jiff::Timestamp;
 use sources::dial::Dialer;
-use sources::http::{ByteBudget, Endpoint, HttpClient, HttpError, HttpRequest, HttpResponse};
+use sources::http::{
+    ByteBudget, Endpoint, HttpClient, HttpError, HttpRequest, HttpResponse, StreamedResponse,
+};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
@@ -171,6 +173,14 @@ impl SharedHttpClient {
         }
         off_thread::decode_elsewhere(answer.as_ref().map_or(0, |answer| answer.body.len())).await;
         answer
+    }
+
+    /// Sends a request and returns its response as it arrives: for responses without an end, which count in no limit of requests.
+    pub(crate) async fn stream(&self, call: HttpCall) -> Result<StreamedResponse, HttpError> {
+        let (endpoint, path) = call.source(&self.settings);
+        let (_, _, client) = self.client((endpoint, call.own_address))?;
+        let ask = HttpRequest::new(call.method, path).headers(call.headers).body(call.body);
+        client.stream(ask.timeout(call.within).max_bytes(call.at_most)).await
     }
 
     async fn answer(&self, call: HttpCall) -> HttpResult {

@@ -145,6 +145,8 @@ impl ScalersCache {
     pub(crate) fn new(owner: &ScaledResource, compat: Compat, push: Option<&PushSender>) -> Arc<Self> {
         let wakes = owner.wakes();
         let scalers = owner.triggers().iter().enumerate().map(|(index, trigger)| {
+            // In KEDA etcd is always watched.
+            let wakes = wakes || trigger.type_ == scalers::etcd::TYPE.name;
             CachedScaler::new(index, trigger, push.map(|push| push.channel(&owner.id(), index, wakes)))
         });
         Arc::new(Self {
