@@ -20,8 +20,6 @@ const MAX_OPEN_STREAMS: usize = 256;
 /// Delay before a stream is opened again; it doubles each time, and starts over after a stream that lasted longer than the maximum.
 const MIN_RECONNECT_DELAY: Duration = Duration::from_secs(1);
 const MAX_RECONNECT_DELAY: Duration = Duration::from_mins(1);
-/// Minimum time between two wake-ups that a source asks for by polling its server.
-pub(crate) const MIN_WAKE_INTERVAL: Duration = Duration::from_secs(1);
 
 static OPEN_STREAMS: Semaphore = Semaphore::const_new(MAX_OPEN_STREAMS);
 

@@ -8,11 +8,14 @@ use super::client::{Connection, RedisServer};
 use super::connect::REQUEST_TIMEOUT;
 use super::resp::RedisReply;
 use crate::pool::PooledServer as _;
-use crate::wake::{MIN_WAKE_INTERVAL, WakeSignal, WakeSource};
+use crate::wake::{WakeSignal, WakeSource};
 use crate::{ScalerError, ScalerFuture};
 
 /// How long the server waits before it answers that there is nothing new, so that a dead one is noticed.
 const MAX_WAIT: Duration = Duration::from_secs(20);
+
+/// Pause after a new entry: while entries arrive, the server is asked once per second for them.
+const PAUSE: Duration = Duration::from_secs(1);
 
 /// The new entries of a stream.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -29,7 +32,7 @@ impl NewEntries {
             signal.ask_now();
             while !self.wait(&mut connection).await? {}
             signal.ask_now();
-            sleep(MIN_WAKE_INTERVAL).await;
+            sleep(PAUSE).await;
         }
     }
 
