@@ -5,10 +5,12 @@ use std::sync::{Mutex, PoisonError};
 use super::rules::{KafkaTls, LagParameters};
 use super::{ApacheParameters, Parameters};
 use crate::kafka_client::{
-    GroupInterest, KafkaClusters, KafkaServer, LagPolicy, MskLogin, OAuthToken, PreviousOffsets, SaslLogin,
+    GroupInterest, KafkaClusters, KafkaServer, LagPolicy, MskLogin, NewRecords, OAuthToken, PreviousOffsets,
+    SaslLogin,
 };
 use crate::prelude::*;
 use crate::scram::ScramHash;
+use crate::wake::{WakeFuture, WakeStreams};
 
 /// The scaler of a trigger of either type.
 pub(super) struct KafkaScaler {
@@ -20,6 +22,7 @@ pub(super) struct KafkaScaler {
     previous: Mutex<PreviousOffsets>,
     /// How long offsets are shared with other triggers of the cluster.
     fresh: Duration,
+    streams: Arc<WakeStreams<NewRecords>>,
 }
 
 /// What both types have in common.
@@ -89,6 +92,7 @@ impl KafkaTrigger<'_> {
             interest,
             previous: Mutex::default(),
             fresh: settings.fresh,
+            streams: backends.state(),
         }
     }
 }
@@ -106,6 +110,11 @@ impl Scaler for KafkaScaler {
             let lag = self.policy.lag(&sample, taken, &mut previous)?;
             Ok(Reading::one(metric, whole(lag.value.max(0)), lag.activation > self.activation))
         })
+    }
+
+    fn wake(self: Arc<Self>, ask_now: tokio::sync::mpsc::Sender<()>) -> Option<WakeFuture> {
+        let source = self.interest.as_ref().ok()?.new_records()?;
+        Some(self.streams.follow(source, ask_now))
     }
 }
 

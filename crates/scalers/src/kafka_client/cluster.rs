@@ -10,6 +10,7 @@ use tokio::time::{Instant, timeout};
 use super::KafkaServer;
 use super::round::{GroupQuery, Round};
 use super::sample::GroupSample;
+use super::tail::NewRecords;
 use crate::ScalerError;
 use crate::web::{allowed_age, response_used};
 
@@ -122,6 +123,12 @@ impl KafkaCluster {
 }
 
 impl GroupInterest {
+    /// The new records of its topics; none if the topics are those that the group has committed.
+    pub(crate) fn new_records(&self) -> Option<NewRecords> {
+        let topics = self.query.topics.clone();
+        (!topics.is_empty()).then(|| NewRecords { server: self.cluster.server.clone(), topics })
+    }
+
     /// The offsets, at most `fresh` old, and when they were read.
     pub(crate) async fn read(
         self: &Arc<Self>,

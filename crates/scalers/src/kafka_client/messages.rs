@@ -19,6 +19,8 @@ pub(super) const NO_OFFSET: i64 = -1;
 
 /// Partitions by topic.
 pub(super) type TopicPartitions = Vec<(String, Vec<i32>)>;
+/// Partitions with an offset, by topic.
+pub(super) type TopicOffsets = Vec<(String, Vec<(i32, i64)>)>;
 
 /// A request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +39,8 @@ pub(super) enum KafkaRequest {
     OffsetFetches { groups: Vec<(String, Option<TopicPartitions>)> },
     /// First or next offset of partitions.
     ListOffsets { time: i64, topics: TopicPartitions },
+    /// Waits for records after these offsets, for this many milliseconds at most.
+    Fetch { max_wait: i32, topics: TopicOffsets },
     /// Chooses a SASL mechanism.
     SaslHandshake { mechanism: &'static str },
     /// A SASL message.
@@ -45,6 +49,7 @@ pub(super) enum KafkaRequest {
 
 /// Keys of requests.
 pub(super) mod key {
+    pub(in super::super) const FETCH: i16 = 1;
     pub(in super::super) const LIST_OFFSETS: i16 = 2;
     pub(in super::super) const METADATA: i16 = 3;
     pub(in super::super) const OFFSET_FETCH: i16 = 9;
@@ -70,6 +75,7 @@ impl KafkaRequest {
             Self::OffsetFetch { .. } => (key::OFFSET_FETCH, 3, false),
             Self::OffsetFetches { .. } => (key::OFFSET_FETCH, OFFSET_FETCHES_VERSION, true),
             Self::ListOffsets { .. } => (key::LIST_OFFSETS, 2, false),
+            Self::Fetch { .. } => (key::FETCH, 4, false),
             Self::SaslHandshake { .. } => (key::SASL_HANDSHAKE, 1, false),
             Self::SaslAuthenticate { .. } => (key::SASL_AUTHENTICATE, 0, false),
         }
@@ -130,6 +136,24 @@ impl KafkaRequest {
                     for partition in partitions {
                         out.int32(*partition);
                         out.int64(*time);
+                    }
+                }
+            }
+            Self::Fetch { max_wait, topics } => {
+                // Asked by a client. One byte is enough, because the content of records does not matter.
+                out.int32(-1);
+                out.int32(*max_wait);
+                out.int32(1);
+                out.int32(1);
+                out.int8(0);
+                out.array(topics.len());
+                for (topic, partitions) in topics {
+                    out.string(topic);
+                    out.array(partitions.len());
+                    for (partition, offset) in partitions {
+                        out.int32(*partition);
+                        out.int64(*offset);
+                        out.int32(1);
                     }
                 }
             }
@@ -322,6 +346,25 @@ pub(super) fn list_offsets(mut body: ResponseReader<'_>) -> Result<Vec<Partition
         })
     })?;
     Ok(topics.into_iter().flatten().collect())
+}
+
+/// Whether a response to [`KafkaRequest::Fetch`] has records, or the first error in it.
+pub(super) fn has_records(mut body: ResponseReader<'_>) -> Result<Result<bool, i16>, InvalidResponse> {
+    let _throttle = body.int32()?;
+    let topics = body.array(|one| {
+        let _topic = one.topic()?;
+        one.array(|one| {
+            let (_partition, error) = (one.int32()?, one.int16()?);
+            let (_next, _next_stable) = (one.int64()?, one.int64()?);
+            let _aborted = one.array(|one| Ok((one.int64()?, one.int64()?)))?;
+            Ok((error, !one.bytes()?.is_empty()))
+        })
+    })?;
+    let partitions = || topics.iter().flatten();
+    match partitions().find(|(error, _)| *error != 0) {
+        Some((error, _)) => Ok(Err(*error)),
+        None => Ok(Ok(partitions().any(|(_, has_records)| *has_records))),
+    }
 }
 
 /// Error and offered mechanisms of a response to [`KafkaRequest::SaslHandshake`].

@@ -1,4 +1,4 @@
-//! A client that reads the lag of consumer groups, without a Kafka library: six requests are all it needs.
+//! A client that reads the lag of consumer groups, without a Kafka library: seven requests are all it needs.
 //!
 //! ```text
 //! wire       primitive types of the protocol
@@ -9,6 +9,7 @@
 //! round      the requests of one round, by broker
 //! sample     the offsets of one consumer group
 //! lag        the lag of a sample by the policies of a trigger
+//! tail       waits for new records, so that they wake
 //! login      SASL logins with tokens; `msk` those of Amazon MSK
 //! ```
 
@@ -20,6 +21,7 @@ mod messages;
 mod msk;
 mod round;
 mod sample;
+mod tail;
 mod task;
 #[cfg(test)]
 mod tests;
@@ -29,6 +31,7 @@ pub(crate) use cluster::{GroupInterest, KafkaClusters};
 pub(crate) use lag::{LagPolicy, PreviousOffsets};
 pub(crate) use login::{OAuthToken, TokenLogin};
 pub(crate) use msk::MskLogin;
+pub(crate) use tail::NewRecords;
 
 use sources::http::Secret;
 

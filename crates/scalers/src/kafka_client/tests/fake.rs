@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, watch};
+use tokio::time::timeout;
 
 use super::codec::{Answer, Asked};
 use crate::kafka_client::messages::key;
@@ -26,6 +28,8 @@ pub(super) struct FakeKafka {
     /// Number of open connections.
     open: watch::Sender<usize>,
     drop_all: Arc<Notify>,
+    /// Tells fetches that a topic has changed.
+    appended: Arc<Notify>,
 }
 
 /// Committed offsets by topic and partition.
@@ -49,7 +53,9 @@ impl FakeKafka {
             listeners.push(TcpListener::bind("127.0.0.1:0").await.unwrap());
         }
         let ports = listeners.iter().map(|one| one.local_addr().unwrap().port()).collect();
-        let fake = Self { state: Arc::default(), ports, open: watch::channel(0).0, drop_all: Arc::default() };
+        let (open, _) = watch::channel(0);
+        let (drop_all, appended) = (Arc::default(), Arc::default());
+        let fake = Self { state: Arc::default(), ports, open, drop_all, appended };
         for (id, listener) in listeners.into_iter().enumerate() {
             let fake = fake.clone();
             tokio::spawn(async move {
@@ -82,6 +88,7 @@ impl FakeKafka {
 
     pub(super) fn topic(&self, name: &str, partitions: &[(i32, i64, i64)]) {
         self.state().topics.insert(name.to_owned(), partitions.to_vec());
+        self.appended.notify_waiters();
     }
 
     pub(super) fn commit(&self, group: &str, coordinator: i32, offsets: &[(&str, i32, i64)]) {
@@ -153,6 +160,7 @@ impl FakeKafka {
                 (key::METADATA, 4) => self.metadata(&mut asked, &mut answer)?,
                 (key::FIND_COORDINATOR, 1 | 4) => self.coordinator(&mut asked, &mut answer)?,
                 (key::OFFSET_FETCH, 3 | 8) => self.offset_fetch(id, &mut asked, &mut answer)?,
+                (key::FETCH, 4) => self.fetch(id, &mut asked, &mut answer).await?,
                 (key::LIST_OFFSETS, 2) => self.list_offsets(id, &mut asked, &mut answer)?,
                 other => panic!("unexpected request {other:?}"),
             }
@@ -292,6 +300,53 @@ impl FakeKafka {
             answer.int16(refused.unwrap_or(if *coordinator == id { 0 } else { 16 }));
             if answer.compact {
                 answer.no_tags();
+            }
+        }
+        Some(())
+    }
+
+    async fn fetch(&self, id: i32, asked: &mut Asked<'_>, answer: &mut Answer) -> Option<()> {
+        assert_eq!(asked.int32()?, -1);
+        let max_wait = Duration::from_millis(asked.int32()? as u64);
+        assert_eq!((asked.int32()?, asked.int32()?, asked.int8()?), (1, 1, 0));
+        let topics = asked.array(|asked| {
+            let topic = asked.string()?;
+            let partitions =
+                asked.array(|asked| Some((asked.int32()?, asked.int64()?, asked.int32()?)))??;
+            Some((topic, partitions))
+        })??;
+        let next = |topic: &String, index: i32| self.state().topics[topic][index as usize];
+        let has_records = || {
+            let mut partitions =
+                topics.iter().flat_map(|(topic, all)| all.iter().map(move |one| (topic, one)));
+            partitions.any(|(topic, (index, offset, _))| next(topic, *index).2 > *offset)
+        };
+        let appended = async {
+            loop {
+                let appended = self.appended.notified();
+                if has_records() {
+                    return;
+                }
+                appended.await;
+            }
+        };
+        // Without records the answer is empty.
+        let _ = timeout(max_wait, appended).await;
+        answer.int32(0);
+        answer.array(topics.len());
+        for (topic, partitions) in &topics {
+            answer.string(topic);
+            answer.array(partitions.len());
+            for (index, offset, _) in partitions {
+                let (leader, _, next) = next(topic, *index);
+                answer.int32(*index);
+                answer.int16(if leader == id { 0 } else { 6 });
+                answer.int64(next);
+                answer.int64(next);
+                // No aborted transactions, and one byte of records.
+                answer.int32(-1);
+                answer.int32(i32::from(next > *offset));
+                answer.bytes.extend((next > *offset).then_some(0_u8));
             }
         }
         Some(())
