@@ -24,7 +24,7 @@ async fn annotated_object_is_woken_within_a_second() {
     let env = idle().await;
     env.sources.set("orders", SourceResponse::Value(5));
     env.sources.push();
-    sleep(Duration::from_mins(1)).await;
+    sleep(Duration::from_secs(5)).await;
     assert_eq!((env.sources.streams(), env.replicas("worker").await), (0, 0), "it is not annotated");
 
     env.patch(&objects("worker"), annotate("plimsoll.dev/wake", "true")).await;
