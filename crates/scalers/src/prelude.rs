@@ -9,7 +9,7 @@ pub(crate) use crate::backends::Backends;
 pub(crate) use crate::metric::{self, external, milli, target_type, whole};
 pub(crate) use crate::parameters::Secret;
 pub(crate) use crate::single::{HttpSource, SingleMetricScaler, ValueSource, send};
-pub(crate) use crate::table::ScalerType;
 pub(crate) use crate::table::sample::{self, Sample};
+pub(crate) use crate::table::{ScalerType, WakeMode};
 pub(crate) use crate::web::{HttpCall, SharedHttpClient};
 pub(crate) use crate::{ParseError, Reading, Scaler, ScalerError, ScalerFuture, Trigger};

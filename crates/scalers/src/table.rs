@@ -26,6 +26,8 @@ pub struct ScalerType {
     pub parameters: &'static [Parameter],
     /// Whether it is a push scaler.
     pub push: bool,
+    /// When its source may wake an object before its next poll.
+    pub wakes: WakeMode,
     /// The first release of KEDA that has it.
     pub since: KedaProfile,
     /// Returns the unit of its values for `plimsoll why`, given the metadata of a trigger; empty if it is unknown.
@@ -36,6 +38,17 @@ pub struct ScalerType {
     pub samples: &'static [Sample],
 }
 
+/// When a source may wake an object before its next poll ([`Scaler::wake`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WakeMode {
+    /// It cannot.
+    Never,
+    /// If the object has the annotation `plimsoll.dev/wake`.
+    Annotated,
+    /// Always, because KEDA does so as well.
+    Always,
+}
+
 impl ScalerType {
     /// Values of the fields that most types do not set.
     pub const DEFAULT: Self = Self {
@@ -44,6 +57,7 @@ impl ScalerType {
         display: "",
         parameters: &[],
         push: false,
+        wakes: WakeMode::Never,
         since: KedaProfile::V2_20,
         unit: |_| "",
         build: |trigger, _| Err(scaler_error!("{} cannot be built", trigger.type_)),

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use ::scalers::parameters::{KedaProfile, Parameter, ParameterSource};
-use ::scalers::table::{SCALER_TYPES, ScalerType};
+use ::scalers::table::{SCALER_TYPES, ScalerType, WakeMode};
 
 /// `docs/scalers/`: one page per scaler, and the list of all.
 pub(super) fn files() -> Vec<(String, String)> {
@@ -73,6 +73,16 @@ fn page(scaler: &ScalerType) -> String {
     }
     if scaler.push {
         out.push_str("\nIt reports activity itself, in addition to being polled.\n");
+    }
+    match scaler.wakes {
+        WakeMode::Never => {}
+        WakeMode::Annotated => out.push_str(
+            "\nWith the annotation `plimsoll.dev/wake: \"true\"` it wakes an idle object before its next poll \
+             ([how](../operator.md#push)).\n",
+        ),
+        WakeMode::Always => {
+            out.push_str("\nIt wakes an idle object before its next poll ([how](../operator.md#push)).\n");
+        }
     }
     let is_here = |one: &&Parameter| one.removed_from(KedaProfile::V2_20).is_none();
     let here: Vec<&Parameter> = scaler.parameters.iter().filter(is_here).collect();

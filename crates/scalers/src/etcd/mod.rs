@@ -21,6 +21,7 @@ pub const TYPE: ScalerType = ScalerType {
     about: "A number under a key of etcd.",
     display: "etcdScaler",
     parameters: Parameters::PARAMETERS,
+    wakes: WakeMode::Always,
     build,
     samples: &[Sample::http(&[("endpoints", "{}"), ("watchKey", "k"), ("value", "5")], &[])],
     ..ScalerType::DEFAULT

@@ -12,6 +12,7 @@ pub const APACHE: ScalerType = ScalerType {
     display: "apacheKafkaScaler",
     parameters: ApacheParameters::PARAMETERS,
     unit: |_| "messages",
+    wakes: WakeMode::Annotated,
     build,
     samples: &[Sample::tcp(&[("bootstrapServers", "{}"), ("consumerGroup", "g"), ("topic", "t")], &[])],
     ..ScalerType::DEFAULT

@@ -30,6 +30,7 @@ pub const TYPE: ScalerType = ScalerType {
     display: "kafkaScaler",
     parameters: Parameters::PARAMETERS,
     unit: |_| "messages",
+    wakes: WakeMode::Annotated,
     build,
     samples: &[Sample::tcp(&[("bootstrapServers", "{}"), ("consumerGroup", "g"), ("topic", "t")], &[])],
     ..ScalerType::DEFAULT

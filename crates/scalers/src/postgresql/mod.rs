@@ -42,6 +42,7 @@ pub const TYPE: ScalerType = ScalerType {
     about: "The number in the first column of the first row of a PostgreSQL query.",
     display: "postgreSQLScaler",
     parameters: Parameters::PARAMETERS,
+    wakes: WakeMode::Annotated,
     build,
     samples: &[Sample::tcp(
         &[

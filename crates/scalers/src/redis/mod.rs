@@ -50,6 +50,7 @@ macro_rules! types {
             display: $display,
             parameters: $parameters::PARAMETERS,
             unit: |_| $unit,
+            wakes: $parameters::WAKES,
             build: |trigger, backends| {
                 let (found, count_target) = $parameters::read(trigger)?.count_target(trigger);
                 build(trigger, backends, Topology::$kind, found, count_target)
@@ -209,6 +210,8 @@ impl Connection {
 }
 
 impl ListParameters {
+    const WAKES: WakeMode = WakeMode::Never;
+
     fn count_target(self, _: &Trigger) -> (Connection, CountTarget) {
         let asked = CountTarget {
             name: format!("redis-{}", self.list),
@@ -221,6 +224,8 @@ impl ListParameters {
 }
 
 impl StreamParameters {
+    const WAKES: WakeMode = WakeMode::Annotated;
+
     fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
         if self.stream.is_empty() { Err("missing redis stream name".into()) } else { Ok(()) }
     }

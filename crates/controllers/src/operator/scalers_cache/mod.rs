@@ -28,6 +28,7 @@ use keda::OperationError;
 use keda::activity::{self, CachedReading, HpaObservations};
 use keda::environment::SourceRef;
 use keda::modifiers::{CompiledFormula, ModifiersError};
+use scalers::table::WakeMode;
 use tokio::time::Instant;
 
 pub use builder::BuildScaler;
@@ -145,8 +146,8 @@ impl ScalersCache {
     pub(crate) fn new(owner: &ScaledResource, compat: Compat, push: Option<&PushSender>) -> Arc<Self> {
         let wakes = owner.wakes();
         let scalers = owner.triggers().iter().enumerate().map(|(index, trigger)| {
-            // In KEDA etcd is always watched.
-            let wakes = wakes || trigger.type_ == scalers::etcd::TYPE.name;
+            let known = scalers::table::find(&trigger.type_);
+            let wakes = wakes || known.is_some_and(|known| known.wakes == WakeMode::Always);
             CachedScaler::new(index, trigger, push.map(|push| push.channel(&owner.id(), index, wakes)))
         });
         Arc::new(Self {
