@@ -112,7 +112,7 @@ fn reset(headers: &HeaderMap, now: Timestamp) -> Option<Pause> {
         // Some APIs write seconds from now, others seconds or milliseconds since 1970.
         let time = match at {
             ..1_000_000_000 => Duration::from_secs(at),
-            ..100_000_000_000 => since(now, Timestamp::from_second(at as i64).ok()?),
+            1_000_000_000..100_000_000_000 => since(now, Timestamp::from_second(at as i64).ok()?),
             _ => since(now, Timestamp::from_millisecond(i64::try_from(at).ok()?).ok()?),
         };
         Some(Pause { time, header })
