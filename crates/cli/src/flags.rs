@@ -219,6 +219,10 @@ impl<T: Table> Flags<T> {
         self.read(name, |text| text.parse().ok())
     }
 
+    pub(crate) fn float(&self, name: &str) -> Result<f64, Failure> {
+        self.read(name, |text| text.parse().ok())
+    }
+
     pub(crate) fn duration(&self, name: &str) -> Result<SignedDuration, Failure> {
         self.read(name, parse_go_duration)
     }

@@ -1,4 +1,4 @@
-//! Exports metrics to an OpenTelemetry collector, over HTTP or gRPC (OTLP 1).
+//! Exports metrics and traces to an OpenTelemetry collector, over HTTP or gRPC (OTLP 1).
 //!
 //! ```text
 //! settings     where telemetry is sent: variables OTEL_…                     pure
@@ -7,6 +7,7 @@
 //! wire         messages of the protocol                                      pure
 //! transport    sends a message to a collector                                needs a network
 //! exporter     exports metrics again and again; logs changes of its state    needs a network
+//! traces       queues traces and exports them                                needs a network
 //! ```
 
 mod exporter;
@@ -15,6 +16,7 @@ mod metrics;
 pub mod settings;
 #[cfg(test)]
 mod tests;
+pub mod traces;
 mod transport;
 pub mod wire;
 

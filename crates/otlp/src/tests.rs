@@ -19,7 +19,8 @@ use tonic::transport::server::TcpIncoming;
 use tonic_prost::ProstCodec;
 
 use crate::settings::{CollectorSettings, Signal};
-use crate::wire::{ExportResponse, KeyValue, MetricsRequest, PartialSuccess};
+use crate::traces::{SpanTimes, TraceExport, TraceSpans};
+use crate::wire::{ExportResponse, KeyValue, MetricsRequest, PartialSuccess, TracesRequest};
 use crate::{Collector, ExportError, MetricsExport};
 
 /// A request as a collector sees it.
@@ -61,10 +62,14 @@ async fn http_collector(
 }
 
 fn collector(variables: &[(&str, &str)]) -> Collector {
+    collector_of(Signal::Metrics, variables)
+}
+
+fn collector_of(signal: Signal, variables: &[(&str, &str)]) -> Collector {
     let known: HashMap<String, String> =
         variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let variable = |name: &str| known.get(name).cloned();
-    Collector::new(CollectorSettings::from_environment(Signal::Metrics, None, &variable).unwrap()).unwrap()
+    Collector::new(CollectorSettings::from_environment(signal, None, &variable).unwrap()).unwrap()
 }
 
 #[tokio::test]
@@ -192,4 +197,38 @@ async fn metrics_are_sent_by_grpc() {
     let (path, key, received) = calls.recv().await.unwrap();
     assert_eq!(path, "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export");
     assert_eq!((&*key, received), ("k", sent));
+}
+
+#[tokio::test]
+async fn traces_are_posted() {
+    let (url, mut received) = http_collector("200 OK", ExportResponse::default()).await;
+    let collector = collector_of(Signal::Traces, &[("OTEL_EXPORTER_OTLP_ENDPOINT", &url)]);
+    let resource = vec![KeyValue::text("service.name", "test")];
+    let (sender, export) = TraceExport::new(collector, resource, "tracer", Duration::from_millis(20));
+    let task = tokio::spawn(export.run());
+    let time = |second| jiff::Timestamp::from_second(second).unwrap();
+    sender.send(move || {
+        let mut trace = TraceSpans::new(7);
+        let root = trace.add(None, "decision", SpanTimes { start: time(1), end: time(3) });
+        let child = trace.add(Some(root), "write", SpanTimes { start: time(2), end: time(3) });
+        trace.set_attributes(child, vec![KeyValue::integer("decision.desired", 4)]);
+        trace.set_error(child, "conflict");
+        trace.into_spans()
+    });
+    let Received { head, body } = received.recv().await.unwrap();
+    assert!(head.starts_with("post /v1/traces http/1.1\r\n"), "{head}");
+    let request = TracesRequest::decode(&*body).unwrap();
+    let scope = &request.resource_spans[0].scope_spans[0];
+    assert_eq!(scope.scope.as_ref().unwrap().name, "tracer");
+    let [root, child] = &*scope.spans else { panic!("{scope:?}") };
+    assert_eq!((&*root.name, &*child.name), ("decision", "write"));
+    assert_eq!((root.trace_id.len(), root.span_id.len(), root.parent_span_id.len()), (16, 8, 0));
+    assert_eq!((&child.parent_span_id, &child.trace_id), (&root.span_id, &root.trace_id));
+    assert_ne!(child.span_id, root.span_id);
+    assert_eq!((root.start_time_unix_nano, root.end_time_unix_nano), (1_000_000_000, 3_000_000_000));
+    assert_eq!(child.attributes, [KeyValue::integer("decision.desired", 4)]);
+    let status = child.status.as_ref().unwrap();
+    assert_eq!((&*status.message, status.code), ("conflict", 2));
+    assert_eq!(sender.dropped(), 0);
+    task.abort();
 }

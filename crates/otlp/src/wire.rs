@@ -182,6 +182,84 @@ pub struct HistogramDataPoint {
     pub attributes: Vec<KeyValue>,
 }
 
+/// `ExportTraceServiceRequest`, or `TracesData`.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct TracesRequest {
+    /// Spans by resource.
+    #[prost(message, repeated, tag = "1")]
+    pub resource_spans: Vec<ResourceSpans>,
+}
+
+/// Spans of one resource.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct ResourceSpans {
+    /// The process.
+    #[prost(message, optional, tag = "1")]
+    pub resource: Option<Resource>,
+    /// Spans by scope.
+    #[prost(message, repeated, tag = "2")]
+    pub scope_spans: Vec<ScopeSpans>,
+}
+
+/// Spans of one scope.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct ScopeSpans {
+    /// The tracer.
+    #[prost(message, optional, tag = "1")]
+    pub scope: Option<Scope>,
+    /// Spans.
+    #[prost(message, repeated, tag = "2")]
+    pub spans: Vec<Span>,
+}
+
+/// A span.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Span {
+    /// 16 bytes.
+    #[prost(bytes = "vec", tag = "1")]
+    pub trace_id: Vec<u8>,
+    /// 8 bytes.
+    #[prost(bytes = "vec", tag = "2")]
+    pub span_id: Vec<u8>,
+    /// 8 bytes; none for the first span of a trace.
+    #[prost(bytes = "vec", tag = "4")]
+    pub parent_span_id: Vec<u8>,
+    /// Name.
+    #[prost(string, tag = "5")]
+    pub name: String,
+    /// [`INTERNAL`].
+    #[prost(int32, tag = "6")]
+    pub kind: i32,
+    /// When it began, in nanoseconds since 1970.
+    #[prost(fixed64, tag = "7")]
+    pub start_time_unix_nano: u64,
+    /// When it ended.
+    #[prost(fixed64, tag = "8")]
+    pub end_time_unix_nano: u64,
+    /// Attributes.
+    #[prost(message, repeated, tag = "9")]
+    pub attributes: Vec<KeyValue>,
+    /// Whether it failed; none if that is not said.
+    #[prost(message, optional, tag = "15")]
+    pub status: Option<SpanStatus>,
+}
+
+/// `SPAN_KIND_INTERNAL`.
+pub const INTERNAL: i32 = 1;
+/// `STATUS_CODE_ERROR`.
+pub const STATUS_ERROR: i32 = 2;
+
+/// The result of a span.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct SpanStatus {
+    /// Why it failed.
+    #[prost(string, tag = "2")]
+    pub message: String,
+    /// [`STATUS_ERROR`].
+    #[prost(int32, tag = "3")]
+    pub code: i32,
+}
+
 /// `ExportMetricsServiceResponse` or `ExportTraceServiceResponse`, which have the same fields.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct ExportResponse {
@@ -205,6 +283,18 @@ impl KeyValue {
     /// An attribute with a text.
     pub fn text(key: impl Into<String>, value: impl Into<String>) -> Self {
         let value = AnyValue { string_value: Some(value.into()), ..AnyValue::default() };
+        Self { key: key.into(), value: Some(value) }
+    }
+
+    /// An attribute with a whole number.
+    pub fn integer(key: impl Into<String>, value: i64) -> Self {
+        let value = AnyValue { int_value: Some(value), ..AnyValue::default() };
+        Self { key: key.into(), value: Some(value) }
+    }
+
+    /// An attribute with a number.
+    pub fn number(key: impl Into<String>, value: f64) -> Self {
+        let value = AnyValue { double_value: Some(value), ..AnyValue::default() };
         Self { key: key.into(), value: Some(value) }
     }
 

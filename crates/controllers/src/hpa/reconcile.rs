@@ -22,7 +22,7 @@ use super::consistency::WrittenStatuses;
 use super::exported_metrics::HpaMetrics;
 use super::observe::{Observed, Observer, ScaleOrigin};
 use super::persisted_state::{PersistAction, PersistedState, PersistedStates};
-use super::records::Records;
+use super::records::{PassTimes, Records};
 use super::report::StatusWriter;
 use super::settings::HpaSettings;
 use super::shadow::{FIELDS, Shadow};
@@ -120,11 +120,13 @@ impl Reconciler {
             }
         }
         let mut decided = self.decide(&entry, &settings, mode, &mut persisted).await;
+        let observed = began.elapsed();
         let at = decided.decision.at;
         let before = decided.seen.observation.status.clone();
         if self.act(&entry, mode, &persisted, &mut decided).await == ActOutcome::LeadershipLost {
             return ReconcileOutcome::LeadershipLost;
         }
+        let written = began.elapsed();
         persisted.state = decided.state;
         persisted.current = decided.seen.observation.scale.as_ref().ok().map(|scale| scale.spec_replicas);
         if decided.decision.outcome == ScaleOutcome::Scaled {
@@ -145,6 +147,7 @@ impl Reconciler {
         log(key, &decided.decision);
         let period = SignedDuration::try_from(entry.period(&settings)).unwrap_or(SignedDuration::ZERO);
         self.records.add(key, mode, period, &entry.spec, &decided.decision);
+        self.records.trace(key, || PassTimes::around(at, observed, written, began.elapsed()));
         self.states().put(key, persisted);
         ReconcileOutcome::Reconciled
     }

@@ -80,6 +80,8 @@ pub(crate) struct ObjectState {
     pub(crate) is_woken: bool,
     /// When a poll last queried the triggers.
     pub(crate) poll_queried_at: Option<Instant>,
+    /// When the last poll began.
+    pub(crate) poll_began: Option<Timestamp>,
     /// `metadata.generation` at the last poll.
     pub(crate) polled_generation: Option<i64>,
     /// How late the last poll began.

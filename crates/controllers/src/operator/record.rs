@@ -32,6 +32,7 @@ use super::object_state::ObjectEntry;
 use super::scaled_resource::poll_interval;
 use super::scalers_cache::ScalersCache;
 use super::trigger_failure::classify;
+use crate::hpa::records::PassTimes;
 pub(crate) use job::{JobRecord, job_triggers, keep_job};
 pub(crate) use unpolled::{
     broken_formula, failed_triggers, keep_unpolled, keep_unpolled_job, refused, unlisted,
@@ -176,7 +177,18 @@ pub(crate) fn keep(
 ) {
     let key = key(id);
     let period = SignedDuration::try_from(poll_interval(object.spec.polling_interval)).unwrap_or_default();
+    let is_poll = !round.pushed && !round.triggers.is_empty();
     context.records.add_round(&key, DecisionMode::Active, period, spec, decision, Some(round));
+    trace(context, id, decision, is_poll);
+}
+
+/// Exports the pass that was just kept as a trace. A poll began when its triggers were queried, everything else with the decision.
+fn trace(context: &OperatorContext, id: &ResourceId, decision: &Decision, is_poll: bool) {
+    context.records.trace(&key(id), || {
+        let polled = context.known_entry(id).filter(|_| is_poll).and_then(|entry| entry.state().poll_began);
+        let ended = context.clock.now().max(decision.at);
+        PassTimes { began: polled.unwrap_or(decision.at).min(decision.at), written: ended, ended }
+    });
 }
 
 /// Records an activation or deactivation, where an HPA scales in between.

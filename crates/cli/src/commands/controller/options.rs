@@ -120,6 +120,13 @@ pub(crate) struct ControllerOptions {
     /// Log every decision, not only those that differ from the one before.
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true", help_heading = RECORDS)]
     pub(crate) decision_log_all: Option<bool>,
+    /// Send decisions as traces to the OpenTelemetry collector at this URL, such as http://collector:4318; without it,
+    /// OTEL_EXPORTER_OTLP_TRACES_ENDPOINT.
+    #[arg(long, value_name = "URL", help_heading = RECORDS)]
+    pub(crate) otlp_traces_endpoint: Option<String>,
+    /// Ratio of the decisions that are sent although they equal the one before them, from 0 to 1 [0].
+    #[arg(long, value_name = "NUMBER", help_heading = RECORDS)]
+    pub(crate) trace_unchanged: Option<f64>,
 }
 
 const SETTINGS: &str = "Decisions";
@@ -246,6 +253,8 @@ impl ControllerOptions {
             decisions,
             decision_log,
             decision_log_all,
+            otlp_traces_endpoint,
+            trace_unchanged,
         )
     }
 

@@ -29,6 +29,7 @@ use crate::leader_history;
 use crate::lease_thread::LeaseRuntime;
 use crate::probe_thread::ProbeRuntime;
 use crate::serving;
+use crate::telemetry::TraceTarget;
 
 /// How long the controller waits for its events to be sent when it stops.
 const EVENT_FLUSH_TIMEOUT: Duration = Duration::from_secs(3);
@@ -55,7 +56,7 @@ pub(crate) struct ControllerProcess {
     /// None if other roles share the server, or without one.
     pub(crate) server: Option<Server>,
     probes: Option<ExtraListener>,
-    /// Tasks that keep certificates and `caBundle`s up to date.
+    /// Tasks that keep certificates and `caBundle`s up to date and export traces.
     keeping: JoinSet<()>,
     stop: watch::Sender<bool>,
     /// None after it has ended.
@@ -69,6 +70,7 @@ pub(super) fn run(args: &ControllerArgs, options: &ControllerOptions) -> Outcome
     // Invalid options are reported before the cluster is contacted.
     options.settings()?;
     options.probes()?;
+    traces(options)?;
     lease(options)?;
     // One thread: reconciles wait for the network, not for each other. The lease and the probes have a thread of their own.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -139,6 +141,11 @@ pub(crate) async fn prepare(
     let recorder = EventRecorder::start(client.clone(), COMPONENT, clock.clone());
     let (election, leadership) = stand(beside, options, &clock)?;
     let rotating = leadership.clone();
+    let mut keeping = JoinSet::new();
+    let mut records = records(options, &clock)?;
+    if let Some(target) = traces(options)? {
+        records = target.export(records, &mut keeping)?;
+    }
     let (controller, handle) = HpaController::new(HpaControllerParts {
         client: client.clone(),
         discovery,
@@ -147,10 +154,9 @@ pub(crate) async fn prepare(
         recorder: recorder.clone(),
         clock: clock.clone(),
         settings,
-        records: records(options, &clock)?,
+        records,
     });
     handle.measure(&connection.limiter);
-    let mut keeping = JoinSet::new();
     let shared = service::shared(options);
     let keyring = match &hosting.common_server {
         Some(CommonServer { keyring, .. }) => keyring.clone(),
@@ -217,6 +223,13 @@ impl ControllerProcess {
             probes.stop().await;
         }
     }
+}
+
+/// Where traces of decisions are exported to, if anywhere.
+fn traces(options: &ControllerOptions) -> Result<Option<TraceTarget>, Failure> {
+    let (endpoint, unchanged) =
+        (options.otlp_traces_endpoint.as_deref(), options.trace_unchanged.unwrap_or(0.0));
+    TraceTarget::of(service::SERVICE, endpoint, unchanged, &|name: &str| std::env::var(name).ok())
 }
 
 fn records(options: &ControllerOptions, clock: &Clock) -> Result<Records, Failure> {

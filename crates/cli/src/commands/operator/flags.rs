@@ -3,7 +3,7 @@
 use crate::flags::{Flag, Group, Kind, Table, acts, idle};
 
 use Group::{Logging, Operator, Own, Serving};
-use Kind::{Bool, Choice, Duration, File, Number, Repeated, Text};
+use Kind::{Bool, Choice, Duration, File, Float, Number, Repeated, Text};
 
 /// The table of `plimsoll operator`.
 #[derive(Clone, Debug, Default)]
@@ -38,6 +38,8 @@ pub(crate) const FLAGS: &[Flag] = &[
     acts(Own, "operator-identity", Choice(&["any", "cluster-only"]), "any", "whose TriggerAuthentications may use credentials of the operator: any, as in KEDA; cluster-only, only ClusterTriggerAuthentications (docs/security.md)"),
     acts(Own, "history", Duration, "1h0m0s", "how long every pass is kept in memory, at most 100 MiB of all objects; 0s keeps none"),
     acts(Own, "record", File, "", "also write every pass to files in this folder, for a week and at most 1 GiB; `why --recording` reads them"),
+    acts(Own, "otlp-traces-endpoint", Text, "", "send decisions as traces to the OpenTelemetry collector at this URL, such as http://collector:4318; without it, OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"),
+    acts(Own, "trace-unchanged", Float, "0", "ratio of the decisions that are sent although they equal the one before them, from 0 to 1"),
     acts(Own, "log-format", Choice(&["text", "json"]), "text", "format of logs"),
     acts(Own, "log-level", Text, "info", "what is logged: error, warn, info, debug, trace, or by part (info,cluster=debug)"),
 

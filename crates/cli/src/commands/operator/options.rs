@@ -24,7 +24,7 @@ use crate::failure::Failure;
 use crate::instance::{instance_identity, own_namespace, pod_address};
 use crate::logs::{LogArgs, LogFormat};
 use crate::serving::{self, ListenAddress};
-use crate::telemetry::MetricsTarget;
+use crate::telemetry::{MetricsTarget, TraceTarget};
 
 /// The default folder of KEDA's additional CAs.
 const DEFAULT_CA_FOLDER: &str = "/custom/ca";
@@ -51,6 +51,8 @@ pub(crate) struct OperatorOptions {
     pub(crate) record: Option<PathBuf>,
     /// Where metrics are exported to; none without `--enable-opentelemetry-metrics`.
     pub(crate) otlp_metrics: Option<MetricsTarget>,
+    /// Where traces of decisions are exported to, if anywhere.
+    pub(crate) otlp_traces: Option<TraceTarget>,
     /// Flags that were given and are ignored.
     pub(crate) idle: Vec<&'static str>,
 }
@@ -111,6 +113,12 @@ impl OperatorOptions {
             history: history(flags)?,
             record: flags.file("record")?,
             otlp_metrics,
+            otlp_traces: TraceTarget::of(
+                super::SERVICE,
+                Some(flags.text("otlp-traces-endpoint")?),
+                flags.float("trace-unchanged")?,
+                &variable,
+            )?,
             idle: flags.idle(),
         })
     }

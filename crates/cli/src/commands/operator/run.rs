@@ -70,7 +70,7 @@ pub(crate) struct OperatorProcess {
     stop: watch::Sender<bool>,
     /// None after it has ended.
     task: Option<JoinHandle<()>>,
-    /// Tasks that keep certificates and `caBundle`s up to date and export metrics.
+    /// Tasks that keep certificates and `caBundle`s up to date and export telemetry.
     keeping: JoinSet<()>,
     election: Option<Election>,
     recorder: EventRecorder,
@@ -188,6 +188,11 @@ pub(crate) async fn prepare(
         &hosting.local_metrics,
     );
     let auth = credentials(&settings);
+    let mut keeping = JoinSet::new();
+    let mut records = recorded(Records::new(options.history), options.record.as_deref(), &clock)?;
+    if let Some(target) = &options.otlp_traces {
+        records = target.export(records, &mut keeping)?;
+    }
     let (operator, handle) = Operator::new(OperatorParts {
         client: client.clone(),
         discovery,
@@ -199,10 +204,9 @@ pub(crate) async fn prepare(
         auth: Some(auth),
         samples: Some(samples),
         build: None,
-        records: recorded(Records::new(options.history), options.record.as_deref(), &clock)?,
+        records,
     });
     let admission = admission.recording(&recorder, &handle);
-    let mut keeping = JoinSet::new();
     let reader = cluster_reader(client.clone(), Discovery::new(client.clone()), options.settings.compat);
     options.web.dialer.protect(outbound::known(&connection.server).await);
     keeping.spawn(outbound::protect(options.web.dialer.clone(), connection.server.clone(), reader));

@@ -14,6 +14,7 @@ mod spans;
 mod table;
 #[cfg(test)]
 pub(super) mod tests;
+mod trace;
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::Path;
@@ -32,6 +33,8 @@ pub use follow::TooSlow;
 pub use log::DecisionLog;
 pub use recording::{Recording, RecordingError, RecordingLimits, for_each_pass, read_recording};
 pub use table::HistoryLimits;
+pub use trace::DecisionTracer;
+pub(crate) use trace::PassTimes;
 
 use kept::{HistorySnapshot, record};
 use recording::QueuedPass;
@@ -47,6 +50,7 @@ pub struct Records {
     table: Arc<Mutex<RecordTable>>,
     log: Option<DecisionLog>,
     recording: Option<Recording>,
+    tracer: Option<DecisionTracer>,
 }
 
 /// The pass that was in force at a time.
@@ -69,7 +73,7 @@ impl Records {
     pub fn new(limits: HistoryLimits) -> Self {
         // Each has other keys, so that this number differs between processes.
         let epoch = RandomState::new().hash_one(0);
-        Self { epoch, limits, table: Arc::default(), log: None, recording: None }
+        Self { epoch, limits, table: Arc::default(), log: None, recording: None, tracer: None }
     }
 
     /// Writes every new run, or with `all` every decision, to `file` as a line of JSON.
@@ -98,6 +102,24 @@ impl Records {
     /// Also writes every pass to files.
     pub fn with_recording(self, recording: Recording) -> Self {
         Self { recording: Some(recording), ..self }
+    }
+
+    /// Also exports passes as traces.
+    pub fn with_tracer(self, tracer: DecisionTracer) -> Self {
+        Self { tracer: Some(tracer), ..self }
+    }
+
+    /// Exports the newest pass of an autoscaler as a trace, if traces are exported and it is one of those.
+    pub(crate) fn trace(&self, key: &AutoscalerKey, times: impl FnOnce() -> PassTimes) {
+        let Some(tracer) = &self.tracer else { return };
+        let kept = {
+            let table = self.lock();
+            let wanted = table.kept.get(key).filter(|kept| tracer.wants(kept.run));
+            wanted.and_then(|kept| Some((kept.open.newest_pass()?, kept.run)))
+        };
+        if let Some((newest, run)) = kept {
+            tracer.offer(key.clone(), newest, run, times());
+        }
     }
 
     /// The recording, if there is one.
@@ -279,6 +301,11 @@ impl Records {
             writer
                 .family("counter", "plimsoll_recording_lost_passes_total", help)
                 .value(&[], recording.lost());
+        }
+        if let Some(tracer) = &self.tracer {
+            let help =
+                "Traces of decisions that were not exported, because a request failed or the queue was full.";
+            writer.family("counter", "plimsoll_otlp_dropped_traces_total", help).value(&[], tracer.dropped());
         }
     }
 

@@ -20,6 +20,7 @@ use crate::operator::scalers_cache::{SampleQuery, build_error};
 pub(super) async fn poll_job(context: &OperatorContext, id: &ResourceId, age: SampleAge) {
     let Some(job) = context.store().scaled_job(id) else { return };
     let entry = context.entry(id);
+    entry.state().poll_began = Some(context.clock.now());
     let owner = ScaledResource::Job(Arc::clone(&job));
     let scalers = context.scalers(&entry, &owner);
     let (compat, profile) = (context.settings.compat, context.settings.profile);

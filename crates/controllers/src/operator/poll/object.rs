@@ -49,6 +49,7 @@ pub(super) async fn poll_object(context: &OperatorContext, id: &ResourceId, age:
     let owner = ScaledResource::Object(Arc::clone(&object));
     let scalers = context.scalers(&entry, &owner);
     let queried_at = context.clock.now();
+    entry.state().poll_began = Some(queried_at);
     // The object is not locked while sources are queried: others may act on it.
     let observed = observed(context, &entry, &object);
     let samples = query(context, &entry, &owner, &scalers, age, &observed).await;

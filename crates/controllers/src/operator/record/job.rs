@@ -15,7 +15,7 @@ use keda::OperationError;
 use keda::jobs::{self, JobPoll, JobReading, JobTriggerResult, JobView};
 
 use super::{
-    MAX_ERROR_CHARS, MAX_RECORDED_METRICS, collect_exact, goal, key, observation, sample_read, trigger,
+    MAX_ERROR_CHARS, MAX_RECORDED_METRICS, collect_exact, goal, key, observation, sample_read, trace, trigger,
     truncate,
 };
 use crate::operator::context::OperatorContext;
@@ -99,6 +99,7 @@ pub(crate) fn keep_job(context: &OperatorContext, id: &ResourceId, record: JobRe
     let JobRecord { triggers, reconcile, .. } = record;
     let round = TriggerPoll { triggers, jobs: Some(counts), reconcile, ..TriggerPoll::default() };
     context.records.add_round(&key(id), DecisionMode::Active, period, &spec, &decision, Some(round));
+    trace(context, id, &decision, true);
 }
 
 impl JobRecord<'_> {
