@@ -1,7 +1,6 @@
 //! CloudEventSource and ClusterCloudEventSource: destinations of cloud events.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::{AuthenticationRef, Conditions};
 use crate::meta::ObjectMeta;
@@ -76,9 +75,9 @@ pub struct Destination {
     /// An HTTP endpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http: Option<HttpDestination>,
-    /// A topic of Azure; passed through.
+    /// A topic of Azure Event Grid.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub azure_event_grid_topic: Option<Value>,
+    pub azure_event_grid_topic: Option<AzureEventGridTopic>,
 }
 
 /// An HTTP endpoint.
@@ -88,6 +87,15 @@ pub struct HttpDestination {
     /// URI.
     #[serde(deserialize_with = "nullable")]
     pub uri: String,
+}
+
+/// A topic of Azure Event Grid.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AzureEventGridTopic {
+    /// URL.
+    #[serde(deserialize_with = "nullable")]
+    pub endpoint: String,
 }
 
 /// Filter of event types.

@@ -18,7 +18,7 @@ use scalers::tenant_files::TenantFiles;
 use tokio::sync::mpsc;
 
 use super::auth::{AuthResolver, AuthRules};
-use super::cloud_events::CloudEvents;
+use super::cloud_events::{CloudEvents, TopicCredentials};
 use super::cluster_reader::ClusterReader;
 use super::context::OperatorContext;
 use super::counters::{HttpRequestDurations, OperatorCounters};
@@ -95,8 +95,6 @@ impl Operator {
         let mut rules = parts.auth.unwrap_or_else(|| AuthRules::from(&*settings));
         rules.vault.dialer = parts.web.dialer.clone();
         let dialer = parts.web.dialer.clone();
-        let cloud_events =
-            CloudEvents::start(client.clone(), &settings, dialer, parts.clock.clone(), panics.clone());
         let backends = Backends::new(Arc::new(reader.clone()), parts.web, settings.compat)
             .with_files(TenantFiles::of(settings.tenant_files.clone()))
             .with_operator_identity(match settings.identity.users {
@@ -115,6 +113,13 @@ impl Operator {
             profile: settings.profile,
             durations: HttpRequestDurations::new(settings.high_cardinality_labels),
         };
+        let topics = TopicCredentials {
+            auth: builder.auth.clone(),
+            identities: Arc::default(),
+            web: Arc::clone(&builder.backends.web),
+        };
+        let (clock, counter) = (parts.clock.clone(), panics.clone());
+        let cloud_events = CloudEvents::start(client.clone(), &settings, dialer, clock, counter, topics);
         let reflectors =
             OperatorReflectors::new(parts.client, store.clone(), settings.clone(), events, faults.clone());
         let health =

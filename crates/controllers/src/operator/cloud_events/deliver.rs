@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use api::keda::{CloudEventSource, Condition, ConditionStatus, types};
-use http::header::InvalidHeaderValue;
+use api::keda::{CloudEventSource, Condition, ConditionStatus, Destination, types};
+use http::header::{CONTENT_TYPE, InvalidHeaderValue};
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use runtime::reconcile_loop::PanicCounter;
 use runtime::{ReconcileResult, Reconciles};
@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::event::CloudEvent;
+use super::event_grid::{self, TopicError};
 use super::{DeliveryState, DestinationId};
 use crate::operator::destination_status::write_destination;
 use crate::operator::effect::DestinationEffect;
@@ -35,6 +36,9 @@ pub(super) enum DeliveryError {
     /// A header has characters that cannot be sent.
     #[error(transparent)]
     Header(#[from] InvalidHeaderValue),
+    /// There are no credentials for a topic.
+    #[error(transparent)]
+    Topic(#[from] TopicError),
     /// The destination answered with this status.
     #[error("it answered {0}")]
     Refused(StatusCode),
@@ -104,23 +108,38 @@ pub(super) async fn send(
     message: &CloudEvent,
     source: &CloudEventSource,
 ) -> Result<(), DeliveryError> {
-    let uri = source.spec.destination.http.as_ref().map(|http| http.uri.clone()).unwrap_or_default();
+    let (url, request) = request(shared, message, source).await?;
+    let endpoint = Endpoint { url, ..Endpoint::default() };
+    let client = HttpClient::with_dialer(endpoint, shared.dialer.clone())?;
+    let response = client.send(request.timeout(ATTEMPT_TIMEOUT).max_bytes(MAX_RESPONSE_BYTES)).await?;
+    if response.status.is_success() { Ok(()) } else { Err(DeliveryError::Refused(response.status)) }
+}
+
+/// The URL of the destination and the request that delivers an event to it.
+async fn request(
+    shared: &DeliveryState,
+    message: &CloudEvent,
+    source: &CloudEventSource,
+) -> Result<(String, HttpRequest), DeliveryError> {
     let cluster = match source.spec.cluster_name.as_str() {
         "" => &shared.cluster,
         own => own,
     };
-    let endpoint = Endpoint { url: uri, ..Endpoint::default() };
-    let client = HttpClient::with_dialer(endpoint, shared.dialer.clone())?;
-    let mut request = HttpRequest::new(Method::POST, "")
-        .body(message.body())
-        .timeout(ATTEMPT_TIMEOUT)
-        .max_bytes(MAX_RESPONSE_BYTES);
-    for (name, value) in message.headers(cluster, &shared.namespace) {
-        let value = HeaderValue::from_str(&value)?;
-        request = request.header(HeaderName::from_static(name), value);
+    let Destination { http, azure_event_grid_topic: topic } = &source.spec.destination;
+    if let (None, Some(topic)) = (http, topic) {
+        let (name, value) = shared.topics.header(source, &topic.endpoint).await?;
+        let request = HttpRequest::new(Method::POST, event_grid::QUERY)
+            .body(message.batch(cluster, &shared.namespace))
+            .header(CONTENT_TYPE, HeaderValue::from_static(event_grid::CONTENT_TYPE))
+            .header(name, value);
+        return Ok((topic.endpoint.clone(), request));
     }
-    let response = client.send(request).await?;
-    if response.status.is_success() { Ok(()) } else { Err(DeliveryError::Refused(response.status)) }
+    let url = http.as_ref().map(|http| http.uri.clone()).unwrap_or_default();
+    let mut request = HttpRequest::new(Method::POST, "").body(message.body());
+    for (name, value) in message.headers(cluster, &shared.namespace) {
+        request = request.header(HeaderName::from_static(name), HeaderValue::from_str(&value)?);
+    }
+    Ok((url, request))
 }
 
 impl DeliveryState {

@@ -6,7 +6,7 @@ use api::keda::EventSubscription;
 use api::meta::ObjectMeta;
 use jiff::Timestamp;
 use keda::event::Event;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::operator::id::EventSubject;
 
@@ -110,7 +110,26 @@ impl CloudEvent {
     }
 
     pub(super) fn body(&self) -> Vec<u8> {
-        json!({"reason": self.reason, "message": self.note}).to_string().into_bytes()
+        self.data().to_string().into_bytes()
+    }
+
+    /// A batch of this one event, with its attributes (batched mode).
+    pub(super) fn batch(&self, cluster: &str, namespace: &str) -> Vec<u8> {
+        let event = json!({
+            "specversion": "1.0",
+            "id": self.id,
+            "source": format!("/{cluster}/{namespace}/keda"),
+            "subject": format!("/{cluster}{}", self.subject),
+            "type": self.type_,
+            "time": self.time.to_string(),
+            "datacontenttype": "application/json",
+            "data": self.data(),
+        });
+        json!([event]).to_string().into_bytes()
+    }
+
+    fn data(&self) -> Value {
+        json!({"reason": self.reason, "message": self.note})
     }
 }
 

@@ -1,10 +1,11 @@
-//! CloudEvents to HTTP destinations (docs/spec/keda.md 9.4).
+//! CloudEvents to HTTP destinations and topics of Azure Event Grid (docs/spec/keda.md 9.4).
 //!
 //! Each destination has a bounded queue and a task of its own, so that a slow one delays no other. A CloudEventSource receives the
 //! events of its namespace, a ClusterCloudEventSource those of all; KEDA sends everything to everybody.
 
 mod deliver;
 mod event;
+mod event_grid;
 #[cfg(test)]
 mod tests;
 
@@ -29,6 +30,7 @@ use super::settings::OperatorSettings;
 use super::store::Store;
 use crate::metrics::exported_metrics::MetricsWriter;
 use event::{CloudEvent, wants};
+pub(crate) use event_grid::TopicCredentials;
 
 /// Events that wait for one destination.
 const MAX_QUEUED_EVENTS: usize = if cfg!(test) { 4 } else { 256 };
@@ -49,6 +51,7 @@ struct DeliveryState {
     namespace: String,
     compat: Compat,
     dialer: Dialer,
+    topics: TopicCredentials,
     destinations: Mutex<HashMap<DestinationId, Destination>>,
 }
 
@@ -111,6 +114,7 @@ impl CloudEvents {
         dialer: Dialer,
         clock: Clock,
         panics: PanicCounter,
+        topics: TopicCredentials,
     ) -> Arc<Self> {
         let shared = Arc::new(DeliveryState {
             client,
@@ -118,6 +122,7 @@ impl CloudEvents {
             namespace: settings.cluster_object_namespace.clone(),
             compat: settings.compat,
             dialer,
+            topics,
             destinations: Mutex::default(),
         });
         Arc::new(Self { shared, clock, panics })
@@ -134,8 +139,8 @@ impl CloudEvents {
                 continue;
             }
             let id = DestinationId { of_cluster, name: name.clone() };
-            if source.spec.destination.http.is_none() {
-                // Only HTTP is supported: the status says that nothing is delivered.
+            if sink_of(source).is_none() {
+                // The status says that nothing is delivered.
                 self.shared.write_status(id, source, false);
                 continue;
             }
@@ -187,7 +192,7 @@ impl CloudEvents {
                 let labels = [
                     ("namespace", &*id.name.namespace),
                     ("cloudeventsource", &*id.name.name),
-                    ("eventsink", "http"),
+                    ("eventsink", sink_of(&destination.source).unwrap_or_default()),
                     ("state", state),
                 ];
                 page.value(&labels, count);
@@ -219,6 +224,16 @@ impl Drop for CloudEvents {
         // Ends the tasks, which hold the shared state.
         self.shared.destinations().clear();
     }
+}
+
+/// The kind of destination of a source, as exported metrics name it; none if events cannot be delivered. A topic needs credentials.
+fn sink_of(source: &CloudEventSource) -> Option<&'static str> {
+    let destination = &source.spec.destination;
+    if destination.http.is_some() {
+        return Some("http");
+    }
+    let is_topic = destination.azure_event_grid_topic.is_some() && source.spec.authentication_ref.is_some();
+    is_topic.then_some("azureEventGridTopic")
 }
 
 /// Whether a destination receives an event: one of a namespace only events of its own, which KEDA does not check.

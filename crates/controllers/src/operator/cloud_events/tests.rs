@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::event::{CloudEvent, wants};
 use super::*;
+use crate::operator::auth::{AuthResolver, AuthRules, ManifestObjects};
 
 fn metadata() -> ObjectMeta {
     ObjectMeta { namespace: "shop".into(), name: "Worker".into(), ..ObjectMeta::default() }
@@ -67,7 +68,7 @@ async fn server() -> (String, tokio::sync::mpsc::UnboundedReceiver<String>) {
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             let mut text = Vec::new();
-            while !text.ends_with(b"}") {
+            while !text.ends_with(b"}") && !text.ends_with(b"]") {
                 let mut piece = [0; 4096];
                 let count = stream.read(&mut piece).await.unwrap();
                 text.extend_from_slice(piece.get(..count).unwrap());
@@ -92,8 +93,29 @@ async fn started(compat: Compat) -> (localkube::Running, Arc<CloudEvents>) {
     let client = LeaderClient::new(client, discovery, cluster::lease::Leadership::without_election());
     let settings = OperatorSettings { compat, ..OperatorSettings::default() };
     let dialer = Dialer::allowing_loopback();
-    let events = CloudEvents::start(client, &settings, dialer, Clock::system(), PanicCounter::default());
+    let topics = topics();
+    let events =
+        CloudEvents::start(client, &settings, dialer, Clock::system(), PanicCounter::default(), topics);
     (running, events)
+}
+
+/// A TriggerAuthentication with an access key, and one with the operator's identity.
+fn topics() -> TopicCredentials {
+    let authentication = |name: &str, spec: Value| serde_json::json!({"kind": "TriggerAuthentication", "metadata": {"name": name, "namespace": "shop"}, "spec": spec});
+    let key = serde_json::json!({"parameter": "accessKey", "name": "s", "key": "key"});
+    let objects = vec![
+        serde_json::json!({"kind": "Secret", "metadata": {"name": "s", "namespace": "shop"}, "stringData": {"key": "sesame"}}),
+        authentication("key", serde_json::json!({"secretTargetRef": [key]})),
+        authentication("workload", serde_json::json!({"podIdentity": {"provider": "azure-workload"}})),
+        authentication("aws", serde_json::json!({"podIdentity": {"provider": "aws"}})),
+        authentication("nothing", serde_json::json!({})),
+    ];
+    let rules = AuthRules::from(&OperatorSettings::default());
+    TopicCredentials {
+        auth: AuthResolver::new(Arc::new(ManifestObjects::new(objects)), rules),
+        identities: Arc::default(),
+        web: Arc::new(scalers::web::SharedHttpClient::new(scalers::web::HttpSettings::default())),
+    }
 }
 
 fn source(namespace: &str, name: &str, uri: &str) -> CloudEventSource {
@@ -175,6 +197,7 @@ async fn refused_address_is_not_sent_to() {
         namespace: String::new(),
         compat: Compat::Better,
         dialer: Dialer::default(),
+        topics: topics(),
         destinations: Mutex::default(),
     };
     let (address, mut requests) = server().await;
@@ -217,4 +240,61 @@ async fn event_reaches_destinations_that_want_it() {
     };
     assert_eq!((to("one"), to("other")), (2, 1));
     assert!(all.iter().all(|text| text.starts_with("POST /take")), "{all:?}");
+}
+
+fn topic(endpoint: &str, authentication: Option<&str>) -> CloudEventSource {
+    serde_json::from_value(serde_json::json!({
+        "metadata": {"name": "topic", "namespace": "shop"},
+        "spec": {
+            "clusterName": "c",
+            "destination": {"azureEventGridTopic": {"endpoint": endpoint}},
+            "authenticationRef": authentication.map(|name| serde_json::json!({"name": name})),
+        },
+    }))
+    .unwrap()
+}
+
+#[tokio::test]
+async fn topic_of_event_grid_receives_batches_with_its_access_key() {
+    let (_running, events) = started(Compat::Better).await;
+    let (address, mut requests) = server().await;
+    let mut store = Store::default();
+    let source = topic(&address, Some("key"));
+    store.apply_destination(false, "", cluster::watch::WatchEvent::Applied(source));
+    events.update(&store);
+    events.offer(EventSubject::Object, &metadata(), &Event::normal("ScaledObjectReady", "yes"));
+    let request = requests.recv().await.unwrap();
+    assert!(request.starts_with("POST /take?api-version=2018-01-01 "), "{request}");
+    let (head, body) = request.split_once("\r\n\r\n").unwrap();
+    assert!(head.contains("aeg-sas-key: sesame"), "{head}");
+    assert!(head.contains("content-type: application/cloudevents-batch+json; charset=utf-8"), "{head}");
+    let batch: Value = serde_json::from_str(body).unwrap();
+    let [event] = &**batch.as_array().unwrap() else { panic!("{batch}") };
+    assert_eq!(event["type"], "keda.scaledobject.ready.v1");
+    assert_eq!(event["specversion"], "1.0");
+    assert_eq!(event["datacontenttype"], "application/json");
+    assert_eq!(event["source"], "/c/keda/keda");
+    assert_eq!(event["subject"], "/c/shop/scaledobject/worker");
+    assert_eq!(event["data"], serde_json::json!({"reason": "ScaledObjectReady", "message": "yes"}));
+    assert!(exported(&events).contains("eventsink=\"azureEventGridTopic\""));
+}
+
+#[tokio::test]
+async fn topic_without_usable_credentials_is_not_sent_to() {
+    let (_running, events) = started(Compat::Better).await;
+    let (address, mut requests) = server().await;
+    let event = Event::normal("ScaledObjectReady", "yes");
+    let event = CloudEvent::of(EventSubject::Object, &metadata(), &event, Timestamp::UNIX_EPOCH).unwrap();
+    for (authentication, expected) in [
+        ("nothing", "no azure event grid access key provided"),
+        ("workload", "eventgrid.azure.net only"),
+        ("aws", "pod identity aws"),
+        ("unknown", "unknown"),
+    ] {
+        let source = topic(&address, Some(authentication));
+        let error = deliver::send(&events.shared, &event, &source).await.unwrap_err();
+        assert!(error.to_string().contains(expected), "{authentication}: {error}");
+    }
+    assert!(requests.try_recv().is_err());
+    assert_eq!(sink_of(&topic(&address, None)), None);
 }
