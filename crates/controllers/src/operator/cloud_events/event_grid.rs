@@ -39,7 +39,7 @@ pub(crate) struct TopicCredentials {
 pub(super) enum TopicError {
     /// The authentication cannot be resolved.
     #[error(transparent)]
-    Auth(#[from] AuthError),
+    Auth(#[from] Box<AuthError>),
     /// There is no token.
     #[error(transparent)]
     Token(#[from] ScalerError),
@@ -72,7 +72,7 @@ impl TopicCredentials {
             template: None,
             container: "",
         };
-        let resolved = self.auth.resolve(query).await?;
+        let resolved = self.auth.resolve(query).await.map_err(Box::new)?;
         let (name, mut value) = match resolved.identity.provider.as_str() {
             "" | "none" => {
                 let key = resolved.parameters.get("accessKey").filter(|key| !key.is_empty());
