@@ -37,6 +37,11 @@ impl AutoscalerKey {
     pub fn autoscaler(namespace: &str, name: &str) -> Self {
         Self { kind: AutoscalerKind::Autoscaler, namespace: namespace.into(), name: name.into() }
     }
+
+    /// The name in records and logs: `hpa.web`.
+    pub fn record_name(&self) -> String {
+        format!("{}.{}", self.kind.short(), self.name)
+    }
 }
 
 impl runtime::work_queue::SpreadKey for AutoscalerKey {

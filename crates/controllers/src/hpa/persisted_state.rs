@@ -62,7 +62,7 @@ impl PersistedStates {
             Ok(memory) => Some(memory),
             Err(error) => {
                 tracing::warn!(
-                    autoscaler = %entry.key, %error,
+                    namespace = &*entry.key.namespace, name = entry.key.record_name(), %error,
                     "the annotation {MEMORY} cannot be read; windows begin anew, as after a restart of Kubernetes' own controller"
                 );
                 None

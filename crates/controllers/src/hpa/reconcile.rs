@@ -100,7 +100,10 @@ impl Reconciler {
         if settings.config.gates.stale_consistency
             && let Err(error) = self.written_statuses.check(&entry)
         {
-            tracing::warn!(autoscaler = %key, %error, "skipped until the watch has our last status write");
+            tracing::warn!(
+                namespace = &*key.namespace, name = key.record_name(), %error,
+                "skipped until the watch has our last status write"
+            );
             self.metrics.count_stale_skip();
             return ReconcileOutcome::Stale;
         }
@@ -342,8 +345,13 @@ impl Reconciler {
         for difference in found {
             self.metrics.count_difference(&difference.field);
             tracing::info!(
-                autoscaler = %entry.key, field = difference.field, ours = difference.ours, theirs = difference.theirs,
-                why = difference.why, "the controller that acts decides otherwise"
+                namespace = &*entry.key.namespace,
+                name = entry.key.record_name(),
+                field = difference.field,
+                ours = difference.ours,
+                theirs = difference.theirs,
+                why = difference.why,
+                "the controller that acts decides otherwise"
             );
             let message = format!(
                 "{}: we would say {}, the controller that acts says {}: {}",
@@ -373,26 +381,47 @@ fn fetched_scale(origin: &ScaleOrigin) -> Option<ScaleObject> {
     }
 }
 
-/// Logs the outcome: scaling at `info`, failures above it, unchanged replicas at `trace`.
+/// Logs the outcome: scaling at `info`, failures above it, unchanged replicas at `trace`. Fields have the names that they have in
+/// records.
 fn log(key: &AutoscalerKey, decision: &Decision) {
     let proposal = || decision.proposal_line().unwrap_or_default();
     match &decision.outcome {
         ScaleOutcome::Scaled => tracing::info!(
-            autoscaler = %key, from = decision.current().get(), to = decision.desired.get(), reason = decision.reason,
-            proposal = proposal(), "scaled"
+            namespace = &*key.namespace,
+            name = key.record_name(),
+            specReplicas = decision.current().get(),
+            desired = decision.desired.get(),
+            reason = decision.reason,
+            proposal = proposal(),
+            "scaled"
         ),
         ScaleOutcome::WriteFailed(error) => {
-            tracing::warn!(autoscaler = %key, to = decision.desired.get(), error, "failed to scale");
+            tracing::warn!(
+                namespace = &*key.namespace,
+                name = key.record_name(),
+                desired = decision.desired.get(),
+                error,
+                "failed to scale"
+            );
         }
         ScaleOutcome::Failed if !matches!(decision.course, Course::Disabled) => {
             let error = decision.error.as_ref().map(|error| error.text.as_str()).unwrap_or_default();
-            tracing::debug!(autoscaler = %key, error, "nothing could be decided");
+            tracing::debug!(
+                namespace = &*key.namespace,
+                name = key.record_name(),
+                error,
+                "nothing could be decided"
+            );
         }
         _ => tracing::trace!(
-            autoscaler = %key, replicas = decision.current().get(), proposal = proposal(), "kept"
+            namespace = &*key.namespace,
+            name = key.record_name(),
+            specReplicas = decision.current().get(),
+            proposal = proposal(),
+            "kept"
         ),
     }
     for text in &decision.logged {
-        tracing::warn!(autoscaler = %key, "{text}");
+        tracing::warn!(namespace = &*key.namespace, name = key.record_name(), "{text}");
     }
 }

@@ -111,7 +111,10 @@ impl StatusWriter {
             },
             // A failed write of persisted state alone is not reported; the next reconcile tries again.
             Err(error) if alone => {
-                tracing::debug!(autoscaler = %entry.key, %error, "failed to write the persisted state");
+                tracing::debug!(
+                    namespace = &*entry.key.namespace, name = entry.key.record_name(), %error,
+                    "failed to write the persisted state"
+                );
                 ReportOutcome { result: Ok(()), sent: true, object: None, kept: None }
             }
             Err(error) => ReportOutcome { result: Err(error), sent: true, object: None, kept: None },
@@ -134,7 +137,10 @@ impl StatusWriter {
                 ReportOutcome { object: Some(object), kept: Some((memory, true)), sent: true, ..reported }
             }
             Err(error) => {
-                tracing::debug!(autoscaler = %entry.key, %error, "failed to write the persisted state");
+                tracing::debug!(
+                    namespace = &*entry.key.namespace, name = entry.key.record_name(), %error,
+                    "failed to write the persisted state"
+                );
                 reported
             }
         }

@@ -259,7 +259,10 @@ impl HpaController {
             ) => queue.finish(key, now),
             ReconcileResult::Finished(ReconcileOutcome::Deleted) => queue.remove(key),
             ReconcileResult::Panicked { message, retry_after } => {
-                tracing::error!(autoscaler = %key, error = message, retry_after = ?retry_after, "a reconcile panicked");
+                tracing::error!(
+                    namespace = &*key.namespace, name = key.record_name(), error = message, retry_after = ?retry_after,
+                    "a reconcile panicked"
+                );
                 let text =
                     format!("reconcile panicked and is retried in {} s: {message}", retry_after.as_secs());
                 self.reconciler.recorder.record(&reference(key), &Event::warning("ReconcilePanicked", text));
@@ -295,7 +298,12 @@ impl HpaController {
 
     /// Reports an autoscaler that cannot be decoded by an event, since its status cannot be written.
     fn report_unreadable(&self, key: &AutoscalerKey, error: String) {
-        tracing::warn!(autoscaler = %key, error, "an autoscaler cannot be read and is left alone");
+        tracing::warn!(
+            namespace = &*key.namespace,
+            name = key.record_name(),
+            error,
+            "an autoscaler cannot be read and is left alone"
+        );
         self.reconciler.metrics.count_unreadable();
         self.reconciler.recorder.record(&reference(key), &Event::warning("InvalidObject", error));
     }

@@ -164,7 +164,10 @@ impl Applier<'_> {
         if let Err(error) = written
             && !error.is_not_found()
         {
-            tracing::warn!(object = %self.id, %error, "failed to write the status");
+            tracing::warn!(
+                namespace = &*self.id.namespace, name = self.id.record_name(), %error,
+                "failed to write the status"
+            );
         }
     }
 
@@ -176,9 +179,20 @@ impl Applier<'_> {
                 return ScaleOutcome::Moved { to: *from };
             }
             ScaleResult::NotRead(error) | ScaleResult::NotWritten { error, .. } => {
-                tracing::warn!(object = %self.id, to, error, "failed to scale the target");
+                tracing::warn!(
+                    namespace = &*self.id.namespace,
+                    name = self.id.record_name(),
+                    desired = to,
+                    error,
+                    "failed to scale the target"
+                );
             }
-            ScaleResult::Written { .. } => tracing::info!(object = %self.id, to, ?why, "scaled the target"),
+            ScaleResult::Written { .. } => {
+                tracing::info!(
+                    namespace = &*self.id.namespace, name = self.id.record_name(), desired = to, reason = ?why,
+                    "scaled the target"
+                );
+            }
         }
         ScaleOutcome::Tried(scaled)
     }

@@ -104,7 +104,13 @@ impl OperatorContext {
 
     /// Reports that something that belongs to an object panicked: `what` is `reconcile` or the like.
     pub(crate) fn report_panic(&self, id: &ResourceId, what: &str, message: &str, retry_after: Duration) {
-        tracing::error!(object = %id, error = message, ?retry_after, "{what} panicked");
+        tracing::error!(
+            namespace = &*id.namespace,
+            name = id.record_name(),
+            error = message,
+            ?retry_after,
+            "{what} panicked"
+        );
         let metadata = match self.owner(id) {
             Some(owner) => owner.metadata().clone(),
             None => named(&id.namespace, &id.name),

@@ -134,6 +134,15 @@ impl ResourceId {
         Self { kind, namespace: name.namespace.clone(), name: name.name.clone() }
     }
 
+    /// The name in records and logs: `so.worker`.
+    pub fn record_name(&self) -> String {
+        let short = match self.kind {
+            ResourceKind::Object => "so",
+            ResourceKind::Job => "sj",
+        };
+        format!("{short}.{}", self.name)
+    }
+
     /// Namespace and name without the kind.
     pub fn full_name(&self) -> NamespacedName {
         NamespacedName { namespace: self.namespace.clone(), name: self.name.clone() }

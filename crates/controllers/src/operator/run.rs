@@ -165,7 +165,12 @@ impl Operator {
                 self.reconcile_at(scheduler, &id, now);
             }
             StoreEvent::Undecodable(id, error) => {
-                tracing::warn!(object = %id, error, "an object cannot be decoded and is ignored");
+                tracing::warn!(
+                    namespace = &*id.namespace,
+                    name = id.record_name(),
+                    error,
+                    "an object cannot be decoded and is ignored"
+                );
                 self.record_undecodable(&id, &error);
                 self.context.forget(&id);
                 scheduler.remove(&id);

@@ -321,7 +321,7 @@ impl Records {
 
 /// The name of an autoscaler in records: `hpa.web`.
 pub(super) fn name_of(key: &AutoscalerKey) -> String {
-    format!("{}.{}", key.kind.short(), key.name)
+    key.record_name()
 }
 
 fn key_of(namespace: &str, name: &str) -> Option<AutoscalerKey> {

@@ -47,7 +47,10 @@ pub(super) async fn decide_directly(
         Ok(plan) => plan,
         Err(error) => {
             // Without metrics the target is only activated and deactivated.
-            tracing::debug!(object = %id, %error, "no metric to scale by is known");
+            tracing::debug!(
+                namespace = &*id.namespace, name = id.record_name(), %error,
+                "no metric to scale by is known"
+            );
             return decide_and_scale(applier, object, input, state.changes.clone(), record).await;
         }
     };

@@ -85,6 +85,9 @@ pub(super) async fn poll_job(context: &OperatorContext, id: &ResourceId, age: Sa
     applier.log_failed_status(applier.apply_all(events).await);
     applier.log_failed_status(applier.apply_all(conclusion.status.into_iter().collect()).await);
     if let Err(error) = applier.apply_all(conclusion.delete).await {
-        tracing::warn!(object = %id, %error, "failed to delete a finished job");
+        tracing::warn!(
+            namespace = &*id.namespace, name = id.record_name(), %error,
+            "failed to delete a finished job"
+        );
     }
 }

@@ -115,7 +115,12 @@ pub(super) async fn poll_object(context: &OperatorContext, id: &ResourceId, age:
         entry.drop_scalers();
     }
     if let Some(error) = &activity.skipped {
-        tracing::warn!(object = %id, error, "nothing is decided in this poll");
+        tracing::warn!(
+            namespace = &*id.namespace,
+            name = id.record_name(),
+            error,
+            "nothing is decided in this poll"
+        );
     }
     let causes = if effects.iter().any(Effect::is_warning) {
         poll_causes(&RoundRecord::new(&poll, activity.active).round(&entry))

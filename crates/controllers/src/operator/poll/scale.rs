@@ -33,7 +33,12 @@ pub(super) async fn decide_and_scale(
         let input = input.clone().with(current, conditions);
         let decision = executor::decide(&input, compat).in_profile(context.settings.profile);
         if let Some(error) = &decision.error {
-            tracing::warn!(object = %id, error, "nothing can be decided");
+            tracing::warn!(
+                namespace = &*id.namespace,
+                name = id.record_name(),
+                error,
+                "nothing can be decided"
+            );
         }
         let outcome = match scale_effect(&input, &decision, compat) {
             Some(effect) => match applier.apply(Effect::Scale(effect)).await {

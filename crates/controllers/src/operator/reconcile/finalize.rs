@@ -39,11 +39,17 @@ pub(super) async fn object(
         if !context.settings.compat.is_strict() {
             // The HPA exists until it is garbage-collected, and would scale the restored target.
             if let Err(error) = delete_hpa(applier, &entry, object).await {
-                tracing::warn!(object = %id, %error, "failed to delete the HPA of a deleted object");
+                tracing::warn!(
+                    namespace = &*id.namespace, name = id.record_name(), %error,
+                    "failed to delete the HPA of a deleted object"
+                );
             }
         }
         if let Err(error) = restore_replicas(applier, object).await {
-            tracing::warn!(object = %id, %error, "failed to restore the original replica count");
+            tracing::warn!(
+                namespace = &*id.namespace, name = id.record_name(), %error,
+                "failed to restore the original replica count"
+            );
             // A short outage of the API server must not leave the target as it is; a permanent refusal must not block the
             // deletion.
             let failures = entry.state().failures;
@@ -74,7 +80,10 @@ pub(super) async fn job(
 async fn finish(applier: Applier<'_>, owner: ScaledResource, event: Event) -> ReconcileOutcome {
     let patch = without_finalizer(owner.metadata());
     if let Err(error) = applier.apply(Effect::RemoveFinalizer(patch)).await {
-        tracing::warn!(object = %owner.id(), %error, "failed to remove the finalizer");
+        tracing::warn!(
+            namespace = &*owner.id().namespace, name = owner.id().record_name(), %error,
+            "failed to remove the finalizer"
+        );
         return ReconcileOutcome::Failed;
     }
     authentication_users::remove(applier.context, &owner).await;

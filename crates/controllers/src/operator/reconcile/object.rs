@@ -41,7 +41,10 @@ pub(super) async fn reconcile(context: &OperatorContext, id: &ResourceId) -> Rec
     complete(&mut new.status.conditions);
     let result = steps(applier, &entry, &mut new).await;
     if let Err(failure) = &result {
-        tracing::warn!(object = %id, %failure, "failed to reconcile a ScaledObject");
+        tracing::warn!(
+            namespace = &*id.namespace, name = id.record_name(), error = %failure,
+            "failed to reconcile a ScaledObject"
+        );
         record_failure(applier, &entry, &new, failure).await;
     }
     {
