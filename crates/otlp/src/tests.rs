@@ -184,7 +184,7 @@ async fn metrics_are_sent_by_grpc() {
     let (sender, mut calls) = mpsc::unbounded_channel();
     tokio::spawn(async move {
         let (incoming, never) = (TcpIncoming::from(listener), std::future::pending());
-        let mut server = tonic::transport::Server::builder();
+        let server = tonic::transport::Server::builder();
         server.serve_with_incoming_shutdown(GrpcCollector(sender), incoming, never).await.unwrap();
     });
     let collector = collector(&[
