@@ -20,7 +20,7 @@ use tonic_prost::ProstCodec;
 
 use crate::settings::{CollectorSettings, Signal};
 use crate::traces::{SpanTimes, TraceExport, TraceSpans};
-use crate::wire::{ExportResponse, KeyValue, MetricsRequest, PartialSuccess, TracesRequest};
+use crate::wire::{ExportResponse, KeyValue, MetricsRequest, PartialSuccess, ResourceMetrics, TracesRequest};
 use crate::{Collector, ExportError, MetricsExport};
 
 /// A request as a collector sees it.
@@ -59,6 +59,11 @@ async fn http_collector(
         }
     });
     (url, received)
+}
+
+/// A message that is not empty.
+fn message() -> MetricsRequest {
+    MetricsRequest { resource_metrics: vec![ResourceMetrics::default()] }
 }
 
 fn collector(variables: &[(&str, &str)]) -> Collector {
@@ -117,7 +122,7 @@ async fn metrics_are_posted_at_the_interval() {
 async fn answers_of_the_collector_are_named() {
     let send = async |url: &str| {
         let collector = collector(&[("OTEL_EXPORTER_OTLP_ENDPOINT", url)]);
-        collector.send(MetricsRequest::default()).await
+        collector.send(message()).await
     };
     let (url, _received) = http_collector("503 Service Unavailable", ExportResponse::default()).await;
     let error = send(&url).await.unwrap_err();
@@ -133,7 +138,7 @@ async fn answers_of_the_collector_are_named() {
     let error = send(&url).await.unwrap_err();
     assert!(matches!(error, ExportError::Http(_)), "{error}");
     let grpc = collector(&[("OTEL_EXPORTER_OTLP_ENDPOINT", &url), ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")]);
-    let error = grpc.send(MetricsRequest::default()).await.unwrap_err();
+    let error = grpc.send(message()).await.unwrap_err();
     assert!(matches!(error, ExportError::Connection(_)), "{error}");
 }
 
@@ -192,11 +197,10 @@ async fn metrics_are_sent_by_grpc() {
         ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
         ("OTEL_EXPORTER_OTLP_HEADERS", "x-key=k"),
     ]);
-    let sent = MetricsRequest { resource_metrics: vec![crate::wire::ResourceMetrics::default()] };
-    collector.send(sent.clone()).await.unwrap();
+    collector.send(message()).await.unwrap();
     let (path, key, received) = calls.recv().await.unwrap();
     assert_eq!(path, "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export");
-    assert_eq!((&*key, received), ("k", sent));
+    assert_eq!((&*key, received), ("k", message()));
 }
 
 #[tokio::test]
