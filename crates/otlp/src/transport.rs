@@ -6,7 +6,7 @@ use http::header::CONTENT_TYPE;
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Method, StatusCode};
 use prost::Message;
-use sources::http::{Endpoint, HttpClient, HttpError, HttpErrorCause, HttpRequest, system_bundle};
+use sources::http::{Endpoint, HttpClient, HttpError, HttpErrorCause, HttpRequest, Secret, system_bundle};
 use tokio::time::timeout;
 use tonic::metadata::{AsciiMetadataKey, AsciiMetadataValue};
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Identity};
@@ -72,7 +72,7 @@ pub enum CollectorError {
         cause: HttpErrorCause,
     },
     /// A file cannot be read.
-    #[error("failed to read {path}")]
+    #[error("failed to read {}: {source}", .path.display())]
     File {
         /// Its path.
         path: PathBuf,
@@ -91,10 +91,13 @@ pub struct Collector {
     connection: Connection,
 }
 
+/// A header of gRPC calls.
+type MetadataPair = (AsciiMetadataKey, AsciiMetadataValue);
+
 #[derive(Clone, Debug)]
 enum Connection {
     Http(HttpClient),
-    Grpc { channel: Channel, headers: Vec<(AsciiMetadataKey, AsciiMetadataValue)> },
+    Grpc { channel: Channel, headers: Vec<MetadataPair> },
 }
 
 impl Collector {
@@ -205,10 +208,8 @@ fn read(path: &Path) -> Result<Vec<u8>, CollectorError> {
     std::fs::read(path).map_err(|source| CollectorError::File { path: path.to_owned(), source })
 }
 
-fn metadata(
-    settings: &CollectorSettings,
-) -> Result<Vec<(AsciiMetadataKey, AsciiMetadataValue)>, CollectorError> {
-    let header = |(name, value): &(String, sources::http::Secret)| {
+fn metadata(settings: &CollectorSettings) -> Result<Vec<MetadataPair>, CollectorError> {
+    let header = |(name, value): &(String, Secret)| -> Result<MetadataPair, CollectorError> {
         let invalid = || CollectorError::Header(name.clone());
         let key = AsciiMetadataKey::from_bytes(name.to_lowercase().as_bytes()).map_err(|_| invalid())?;
         let mut value = AsciiMetadataValue::try_from(value.reveal()).map_err(|_| invalid())?;
