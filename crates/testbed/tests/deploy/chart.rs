@@ -68,6 +68,10 @@ fn combinations() -> Vec<Vec<String>> {
                         "--set=monitoring.serviceMonitor.enabled=true".to_owned(),
                         "--set=monitoring.prometheusRule.enabled=true".to_owned(),
                         "--set=monitoring.dashboard.enabled=true".to_owned(),
+                        "--set=monitoring.opentelemetry.endpoint=http://collector.telemetry.svc:4318"
+                            .to_owned(),
+                        "--set=monitoring.opentelemetry.metrics=true".to_owned(),
+                        "--set=monitoring.opentelemetry.traces=true".to_owned(),
                     ]);
                 }
             }
