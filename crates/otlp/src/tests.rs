@@ -236,3 +236,32 @@ async fn traces_are_posted() {
     assert_eq!(sender.dropped(), 0);
     task.abort();
 }
+
+#[tokio::test]
+async fn unreadable_certificate_is_named() {
+    for protocol in ["grpc", "http/protobuf"] {
+        let variable = |name: &str| match name {
+            "OTEL_EXPORTER_OTLP_ENDPOINT" => Some("https://127.0.0.1:9".to_owned()),
+            "OTEL_EXPORTER_OTLP_PROTOCOL" => Some(protocol.to_owned()),
+            "OTEL_EXPORTER_OTLP_CERTIFICATE" => Some("/no/such/ca.pem".to_owned()),
+            _ => None,
+        };
+        let settings = CollectorSettings::from_environment(Signal::Metrics, None, &variable).unwrap();
+        let error = Collector::new(settings).unwrap_err().to_string();
+        assert!(error.contains("/no/such/ca.pem"), "{protocol}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn grpc_over_tls_reports_a_server_without_tls() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
+        }
+    });
+    let grpc = collector(&[("OTEL_EXPORTER_OTLP_ENDPOINT", &url), ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")]);
+    let error = grpc.send(message()).await.unwrap_err();
+    assert!(matches!(error, ExportError::Connection(_)), "{error}");
+}

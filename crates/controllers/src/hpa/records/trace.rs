@@ -215,7 +215,8 @@ mod tests {
     use std::sync::Arc;
 
     use api::decisions::DecisionMode;
-    use engine::{ScaleWriteResult, State, Status};
+    use engine::trigger_poll::{PolledTrigger, TriggerMetric, TriggerPoll};
+    use engine::{MilliValue, ScaleWriteResult, State, Status};
     use otlp::Collector;
     use otlp::settings::{CollectorSettings, Signal};
     use otlp::traces::TraceExport;
@@ -286,6 +287,34 @@ mod tests {
             made.iter().filter(|span| span.status.is_some()).map(|span| &*span.name).collect();
         assert_eq!(failed, ["decision", "metric"]);
         assert!(made.iter().all(|span| span.name != "write"));
+    }
+
+    #[test]
+    fn each_trigger_has_a_span() {
+        let spec = Arc::new(mk_spec("web"));
+        let records = Records::default();
+        let metric = TriggerMetric {
+            metric: "s0-cron".into(),
+            value: Some(MilliValue::new(2500)),
+            ..TriggerMetric::default()
+        };
+        let cron = PolledTrigger { type_: "cron".into(), metrics: vec![metric], ..PolledTrigger::default() };
+        let redis = PolledTrigger {
+            type_: "redis".into(),
+            failure: Some("connection refused".into()),
+            ..PolledTrigger::default()
+        };
+        let round = TriggerPoll { triggers: vec![cron, redis], ..TriggerPoll::default() };
+        let (key, decided) = (AutoscalerKey::hpa("shop", "web"), once(0, &spec, Some(250)));
+        records.add_round(&key, DecisionMode::Active, PERIOD, &spec, &decided, Some(round));
+        let made = spans(&records.of("shop", "hpa.web")[0], times(0));
+        let triggers: Vec<&Span> = made.iter().filter(|span| span.name == "trigger").collect();
+        assert_eq!(triggers.len(), 2);
+        assert_eq!(text(triggers[0], "round.triggers.type"), Some("cron"));
+        assert_eq!(text(triggers[0], "round.triggers.metrics.metric"), Some("s0-cron"));
+        assert_eq!(triggers[0].status, None);
+        let status = triggers[1].status.as_ref().unwrap();
+        assert_eq!((&*status.message, status.code), ("connection refused", 2));
     }
 
     #[tokio::test]
