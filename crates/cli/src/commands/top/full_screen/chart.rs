@@ -1,14 +1,17 @@
-//! Replicas over time, drawn with characters.
+//! Replicas over time, and each metric against its target, drawn with characters.
 
 use api::decisions::DecisionRecord;
 use engine::ScaleOutcome;
 use engine::explain::clock;
 use jiff::{SignedDuration, Timestamp};
+use sim::recording::{MetricTrack, MetricUnit, current_value};
 
 /// The longest time that is shown.
 const MAX_SPAN: SignedDuration = SignedDuration::from_hours(1);
 /// A column that is filled from below, by eighths.
 const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+/// A metric that is at its target.
+const AT_TARGET: char = '▄';
 /// The wanted count where it is above the replicas.
 const WANTED: char = '╌';
 /// No replicas, in contrast to an unknown count.
@@ -39,16 +42,80 @@ impl ReplicaPoint {
     }
 }
 
-/// The chart: `height` lines of columns and one of times, each at most `width` wide. The points are sorted by time.
-pub(super) fn lines(points: &[ReplicaPoint], until: Timestamp, width: usize, height: usize) -> Vec<String> {
+/// One metric over time.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct MetricTrend {
+    track: MetricTrack,
+    target: f64,
+    /// The value from a time on; none if it is missing, which is not zero.
+    values: Vec<(Timestamp, Option<f64>)>,
+}
+
+impl MetricTrend {
+    /// The metrics of the last record in all of them, as far as they have a target.
+    pub(super) fn of(records: &[DecisionRecord]) -> Vec<Self> {
+        let metrics = records.last().into_iter().flat_map(|record| &record.spec.metrics);
+        let trend = |(index, track): (usize, MetricTrack)| {
+            let value = |record: &DecisionRecord| {
+                let metric = record.spec.metrics.get(index)?;
+                let is_same = MetricTrack::of(metric).label == track.label;
+                let value = record.decision.evaluations.get(index).map(current_value);
+                value.filter(|value| is_same && value.is_finite())
+            };
+            let values = records.iter().map(|record| (record.first, value(record))).collect();
+            let target = track.target.filter(|target| *target > 0.0)?;
+            Some(Self { track, target, values })
+        };
+        metrics.map(MetricTrack::of).enumerate().filter_map(trend).collect()
+    }
+
+    fn value_at(&self, at: Timestamp) -> Option<f64> {
+        let index = self.values.partition_point(|(from, _)| *from <= at).checked_sub(1)?;
+        self.values.get(index)?.1
+    }
+
+    /// What it is now: `cpu 75 % of 50 %`.
+    fn title(&self, until: Timestamp) -> String {
+        let unit = if self.track.unit == MetricUnit::Percent { " %" } else { "" };
+        let now = self
+            .value_at(until)
+            .map_or_else(|| "missing".to_owned(), |value| format!("{}{unit}", short(value)));
+        format!("{} {now} of {}{unit} ({AT_TARGET} is the target)", self.track.label, short(self.target))
+    }
+
+    /// The character of a time: half of the height is the target.
+    fn cell(&self, at: Timestamp) -> char {
+        let Some(value) = self.value_at(at) else { return ' ' };
+        // The value is between 0 and 8.
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        let eighths = (value / self.target * 4.0).round().clamp(0.0, 8.0) as usize;
+        if eighths == 0 { ZERO } else { EIGHTHS.get(eighths).copied().unwrap_or(' ') }
+    }
+}
+
+/// At most two decimals.
+fn short(value: f64) -> String {
+    let rounded = (value * 100.0).round() / 100.0;
+    rounded.to_string()
+}
+
+/// The chart: `height` lines of columns and one of times, then a title and a line for each metric, each at most `width` wide. The points are
+/// sorted by time.
+pub(super) fn lines(
+    points: &[ReplicaPoint],
+    trends: &[MetricTrend],
+    until: Timestamp,
+    width: usize,
+    height: usize,
+) -> Vec<String> {
     let Some(first) = points.first() else { return Vec::new() };
     let since = first.at.max(until.checked_sub(MAX_SPAN).unwrap_or(first.at));
     let top = points.iter().map(|point| point.wanted.max(point.replicas.unwrap_or(0))).max();
     let top = top.unwrap_or(1).max(1);
     let label_width = top.to_string().len();
     let columns = width.saturating_sub(label_width + 2);
-    let shown: Vec<Option<&ReplicaPoint>> =
-        (0..columns).map(|column| in_force(points, moment(since, until, column, columns))).collect();
+    let times: Vec<Timestamp> = (0..columns).map(|column| moment(since, until, column, columns)).collect();
+    let shown: Vec<Option<&ReplicaPoint>> = times.iter().map(|at| in_force(points, *at)).collect();
     let mut lines = Vec::new();
     for row in 0..height {
         let label = match row {
@@ -62,6 +129,12 @@ pub(super) fn lines(points: &[ReplicaPoint], until: Timestamp, width: usize, hei
     let (from, to) = (clock(since), clock(until));
     let gap = columns.saturating_sub(from.chars().count());
     lines.push(format!("{:label_width$}  {from}{to:>gap$}", ""));
+    for trend in trends {
+        let title: String = trend.title(until).chars().take(columns).collect();
+        let cells: String = times.iter().map(|at| trend.cell(*at)).collect();
+        lines.push(format!("{:label_width$}  {title}", ""));
+        lines.push(format!("{:label_width$} │{}", "", cells.trim_end()));
+    }
     lines
 }
 
@@ -100,7 +173,7 @@ fn cell(point: Option<&ReplicaPoint>, top: i32, row: usize, height: usize) -> ch
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::sample::at;
+    use crate::live::sample::{at, record_of};
 
     fn point(time: &str, replicas: Option<i32>, wanted: i32) -> ReplicaPoint {
         ReplicaPoint { at: at(time), replicas, wanted }
@@ -114,7 +187,7 @@ mod tests {
             point("2026-01-05T09:30:00Z", None, 8),
             point("2026-01-05T09:45:00Z", Some(0), 0),
         ];
-        let lines = lines(&points, at("2026-01-05T10:00:00Z"), 20 + 3, 4);
+        let lines = lines(&points, &[], at("2026-01-05T10:00:00Z"), 20 + 3, 4);
         assert_eq!(
             lines,
             [
@@ -129,6 +202,28 @@ mod tests {
 
     #[test]
     fn nothing_is_drawn_without_decisions() {
-        assert!(lines(&[], at("2026-01-05T10:00:00Z"), 80, 8).is_empty());
+        assert!(lines(&[], &[], at("2026-01-05T10:00:00Z"), 80, 8).is_empty());
+    }
+
+    #[test]
+    fn metrics_are_drawn_against_their_target() {
+        let records = [
+            record_of("web", "2026-01-05T09:00:00Z", 4, &[50; 4]),
+            record_of("web", "2026-01-05T09:20:30Z", 4, &[100; 4]),
+            record_of("web", "2026-01-05T09:40:30Z", 4, &[]),
+        ];
+        let draw = |until: &str| {
+            let points: Vec<ReplicaPoint> = records.iter().map(ReplicaPoint::of).collect();
+            lines(&points, &MetricTrend::of(&records), at(until), 60 + 3, 1).split_off(2)
+        };
+        let bars = |title: &str, bars: &str| vec![format!("   {title}"), format!("  │{bars}")];
+        // 50m and 100m of the requested 200m, and then nothing.
+        let (half, full) = ("▂".repeat(20), "▄".repeat(20));
+        assert_eq!(
+            draw("2026-01-05T10:00:00Z"),
+            bars("cpu missing of 50 % (▄ is the target)", &format!("{half}{full}"))
+        );
+        let title = draw("2026-01-05T09:30:00Z").swap_remove(0);
+        assert_eq!(title, "   cpu 50 % of 50 % (▄ is the target)");
     }
 }

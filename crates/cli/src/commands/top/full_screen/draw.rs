@@ -194,7 +194,7 @@ fn details(details: Option<&AutoscalerDetails>, page: Page, now: Timestamp) -> V
     let headline = why.lines().take_while(|line| !line.is_empty()).count();
     let mut lines: Vec<ScreenLine> = why.lines().map(|line| plain(line.to_owned())).collect();
     lines.iter_mut().take(headline).for_each(|line| line.paint = Paint::Bold);
-    let mut chart = chart::lines(&details.points, now, width, CHART_HEIGHT);
+    let mut chart = chart::lines(&details.points, &details.trends, now, width, CHART_HEIGHT);
     if !chart.is_empty() {
         chart.insert(0, String::new());
     }

@@ -26,7 +26,7 @@ use crate::commands::why::{record_explanation, status_explanation};
 use crate::failure::{Failure, Outcome, use_colour};
 use crate::live::screen::asked_to_stop;
 use crate::live::{AutoscalerName, ClusterClient, Scope};
-use chart::ReplicaPoint;
+use chart::{MetricTrend, ReplicaPoint};
 use state::{AutoscalerDetails, KeyOutcome, TopKey, TopState};
 
 /// Restores the terminal when it is dropped.
@@ -131,12 +131,13 @@ async fn refresh(
 
 /// Reads one autoscaler.
 async fn details(site: &ClusterClient, namespace: String, name: String, now: Timestamp) -> AutoscalerDetails {
-    let mut points = Vec::new();
+    let (mut points, mut trends) = (Vec::new(), Vec::new());
     let why = match AutoscalerName::parse(&name) {
         None => Err(format!("{name} cannot be explained")),
         Some(named) => match site.decisions_of(&namespace, &named).await {
             Ok(records) => {
                 points = records.iter().map(ReplicaPoint::of).collect();
+                trends = MetricTrend::of(&records);
                 let last = records.last().map(|record| record_explanation(&named, record, None, None, now));
                 last.ok_or_else(|| "nothing was decided about it yet".to_owned())
             }
@@ -146,7 +147,7 @@ async fn details(site: &ClusterClient, namespace: String, name: String, now: Tim
             },
         },
     };
-    AutoscalerDetails { namespace, name, why, points }
+    AutoscalerDetails { namespace, name, why, points, trends }
 }
 
 /// Events of the terminal, read on a thread of their own because reading blocks.

@@ -4,7 +4,7 @@ use engine::explain::Explanation;
 
 use super::super::Sort;
 use super::super::overview::{AutoscalerLine, Overview, sorted};
-use super::chart::ReplicaPoint;
+use super::chart::{MetricTrend, ReplicaPoint};
 
 /// What is shown.
 pub(super) struct TopState {
@@ -62,6 +62,7 @@ pub(super) struct AutoscalerDetails {
     /// Why its count is what it is, or why that is not known.
     pub(super) why: Result<Explanation, String>,
     pub(super) points: Vec<ReplicaPoint>,
+    pub(super) trends: Vec<MetricTrend>,
 }
 
 /// A key.

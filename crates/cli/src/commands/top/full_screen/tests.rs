@@ -122,11 +122,13 @@ fn details_show_the_chart_and_why() {
         name: "hpa/busy".into(),
         why: Ok(why),
         points: vec![ReplicaPoint::of(&record)],
+        trends: MetricTrend::of(std::slice::from_ref(&record)),
     });
     let shown = screen(&mut state, 80, 60);
     let chart = shown.iter().position(|line| line.starts_with("6 │████")).unwrap();
     assert!(shown[chart + 8].contains("09:14:45") && shown[chart + 8].ends_with("09:15:00"), "{shown:?}");
-    let (above, below) = (&shown[2..chart - 1], &shown[chart + 9..]);
+    assert_eq!(shown[chart + 9], "   cpu 75 % of 50 % (▄ is the target)");
+    let (above, below) = (&shown[2..chart - 1], &shown[chart + 11..]);
     let expected: Vec<&str> = text.lines().collect();
     let found: Vec<&str> = above.iter().chain(below).map(String::as_str).take(expected.len()).collect();
     assert_eq!(found, expected);
