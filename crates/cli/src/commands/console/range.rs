@@ -1,8 +1,9 @@
 //! Longer ranges than deciders keep: from the Prometheus that the metrics server reports, through the API server and with the rights of
-//! the user. The series are those of kube-state-metrics.
+//! the user. The series are those of kube-state-metrics; of Autoscalers, which it does not know, also that of the controller.
 
 use std::collections::BTreeMap;
 
+use api::autoscaling::v2::CrossVersionObjectReference;
 use api::reports::{self, ServerReport};
 use cluster::AutoscalerKind;
 use cluster::request::{below, with_query};
@@ -23,6 +24,14 @@ const MAX_POINTS: i64 = 500;
 const MIN_STEP_SECONDS: i64 = 15;
 /// The names of the series begin with this.
 const SERIES: &str = "kube_horizontalpodautoscaler_";
+/// What an HPA controller wants, also for Autoscalers.
+const DESIRED: &str = "horizontal_pod_autoscaler_controller_desired_replicas";
+/// Kinds of targets, the series of their replicas, and the label with their name.
+const TARGETS: [(&str, &str, &str); 3] = [
+    ("Deployment", "kube_deployment_spec_replicas", "deployment"),
+    ("StatefulSet", "kube_statefulset_replicas", "statefulset"),
+    ("ReplicaSet", "kube_replicaset_spec_replicas", "replicaset"),
+];
 /// How KEDA and Plimsoll name the HPA of a ScaledObject, unless it says another name.
 const GENERATED_HPA: &str = "keda-hpa-";
 
@@ -71,14 +80,20 @@ pub(super) async fn read(
     let range =
         range.ok_or_else(|| ApiError::new(400, "`range` is between one hour and thirty days, in seconds"))?;
     let named = path.autoscaler()?;
-    let hpa = match named.kind {
-        AutoscalerKind::Hpa => path.name.to_owned(),
+    let (query, bounds) = match named.kind {
+        AutoscalerKind::Hpa => (hpa_query(path.namespace, path.name), None),
         AutoscalerKind::ScaledObject => {
             let object = site.object(path.namespace, &named).await.map_err(|trouble| failed(&trouble))?;
-            hpa_of(&object.raw, path.name)
+            (hpa_query(path.namespace, &hpa_of(&object.raw, path.name)), None)
         }
-        AutoscalerKind::Autoscaler | AutoscalerKind::ScaledJob => {
-            return Err(ApiError::new(400, "kube-state-metrics has series of HPAs only"));
+        AutoscalerKind::Autoscaler => {
+            let object = site.object(path.namespace, &named).await.map_err(|trouble| failed(&trouble))?;
+            let spec = object.hpa.spec;
+            let query = autoscaler_query(path.namespace, path.name, &spec.scale_target_ref);
+            (query, Some((spec.min_replicas.unwrap_or(1), spec.max_replicas)))
+        }
+        AutoscalerKind::ScaledJob => {
+            return Err(ApiError::new(400, "there are no series of ScaledJobs in Prometheus"));
         }
     };
     let report = format!("/apis/{}/{}/{}", reports::API_VERSION, reports::RESOURCE, reports::CURRENT);
@@ -93,22 +108,29 @@ pub(super) async fn read(
     let step = (range / MAX_POINTS).max(MIN_STEP_SECONDS);
     // Times of one query are the same in every answer, so that the chart does not change with each.
     let end = now.as_second() / step * step;
-    let query = format!(
-        "{{__name__=~\"{SERIES}.+\",namespace=\"{}\",horizontalpodautoscaler=\"{hpa}\"}}",
-        path.namespace
-    );
     let (start, end, step_text) = ((end - range).to_string(), end.to_string(), step.to_string());
     let query = [("query", query.as_str()), ("start", &start), ("end", &end), ("step", &step_text)];
     let answer: Value = site.get(&with_query(&service.query_range(), query)).await.map_err(unavailable)?;
     let PrometheusService { namespace, service, .. } = &service;
-    let mut history = of_answer(&answer);
+    let mut history =
+        bounds.map_or_else(|| of_answer(&answer), |bounds| of_autoscaler_answer(&answer, bounds));
     let is_empty = history.get("points").and_then(Value::as_array).is_none_or(Vec::is_empty);
-    let note = if is_empty {
-        format!(
-            "Prometheus {service} in {namespace} has no series of {hpa}; remedy: let it scrape kube-state-metrics."
-        )
-    } else {
-        format!("From Prometheus {service} in {namespace}: one point every {step} s, without decisions.")
+    let who = path.id();
+    let note = match (is_empty, bounds) {
+        (true, None) => format!(
+            "Prometheus {service} in {namespace} has no series of {who}; remedy: let it scrape kube-state-metrics."
+        ),
+        (true, Some(_)) => format!(
+            "Prometheus {service} in {namespace} has no series of {who}; remedy: let it scrape plimsoll controller and \
+             kube-state-metrics."
+        ),
+        (false, None) => {
+            format!("From Prometheus {service} in {namespace}: one point every {step} s, without decisions.")
+        }
+        (false, Some(_)) => format!(
+            "From Prometheus {service} in {namespace}: one point every {step} s, without decisions and metrics; the bounds are \
+             those of now."
+        ),
     };
     if let Some(fields) = history.as_object_mut() {
         fields.insert("note".into(), json!(note));
@@ -116,12 +138,36 @@ pub(super) async fn read(
     Ok(history)
 }
 
+/// All series of an HPA.
+fn hpa_query(namespace: &str, hpa: &str) -> String {
+    format!("{{__name__=~\"{SERIES}.+\",namespace=\"{namespace}\",horizontalpodautoscaler=\"{hpa}\"}}")
+}
+
+/// The replicas of an Autoscaler, as series `desired` and `current`.
+fn autoscaler_query(namespace: &str, name: &str, target: &CrossVersionObjectReference) -> String {
+    let series =
+        |query: &str, name: &str| format!("label_replace(max({query}), \"series\", \"{name}\", \"\", \"\")");
+    // Prometheus renames the label of the controller where the target has one of that name.
+    let desired = ["namespace", "exported_namespace"]
+        .map(|label| format!("{DESIRED}{{{label}=\"{namespace}\",hpa_name=\"{name}\"}}"));
+    let mut query = series(&desired.join(" or "), "desired");
+    let current = TARGETS.iter().find(|(kind, ..)| *kind == target.kind);
+    if let Some((_, replicas, label)) = current.filter(|_| is_name(&target.name)) {
+        let current = format!("{replicas}{{namespace=\"{namespace}\",{label}=\"{}\"}}", target.name);
+        query += &format!(" or {}", series(&current, "current"));
+    }
+    query
+}
+
 /// The HPA of a ScaledObject, which may have a name of its own.
 fn hpa_of(object: &Value, name: &str) -> String {
     let own = object.pointer("/status/hpaName").and_then(Value::as_str).unwrap_or_default();
-    // A status is any text, and the name becomes a part of the query.
-    let is_name = !own.is_empty() && own.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '.');
-    if is_name { own.to_owned() } else { format!("{GENERATED_HPA}{name}") }
+    if is_name(own) { own.to_owned() } else { format!("{GENERATED_HPA}{name}") }
+}
+
+/// Whether a text of an object, which may be any, is a name and may become a part of a query.
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '.')
 }
 
 /// What is known of one time.
@@ -165,6 +211,29 @@ fn of_answer(answer: &Value) -> Value {
             }
         }
     }
+    chart(&points, &targets)
+}
+
+/// The series of one Autoscaler as a chart with its present bounds.
+fn of_autoscaler_answer(answer: &Value, (min, max): (i32, i32)) -> Value {
+    let mut points: BTreeMap<i64, RangePoint> = BTreeMap::new();
+    for series in answer.pointer("/data/result").and_then(Value::as_array).into_iter().flatten() {
+        let name = series.pointer("/metric/series").and_then(Value::as_str);
+        for sample in series.get("values").and_then(Value::as_array).into_iter().flatten() {
+            let Some((at, value)) = number(sample) else { continue };
+            let point = points.entry(at).or_default();
+            (point.min, point.max) = (Some(f64::from(min)), Some(f64::from(max)));
+            match name {
+                Some("current") => point.current = Some(value),
+                Some("desired") => point.desired = Some(value),
+                _ => {}
+            }
+        }
+    }
+    chart(&points, &BTreeMap::new())
+}
+
+fn chart(points: &BTreeMap<i64, RangePoint>, targets: &BTreeMap<MetricKey, f64>) -> Value {
     let headings = targets.iter().map(|((name, kind), target)| {
         json!({"name": name, "unit": if kind == "utilization" { "%" } else { "" }, "target": target})
     });
@@ -216,6 +285,32 @@ mod tests {
         assert_eq!(of("my-hpa"), "my-hpa");
         assert_eq!(of("a\"} or up{a=\""), "keda-hpa-orders");
         assert_eq!(hpa_of(&json!({}), "orders"), "keda-hpa-orders");
+    }
+
+    #[test]
+    fn replicas_of_an_autoscaler_have_present_bounds() {
+        let target = |kind: &str, name: &str| CrossVersionObjectReference {
+            kind: kind.into(),
+            name: name.into(),
+            ..CrossVersionObjectReference::default()
+        };
+        let query = |target: &CrossVersionObjectReference| autoscaler_query("shop", "web", target);
+        let desired = "label_replace(max(horizontal_pod_autoscaler_controller_desired_replicas{namespace=\"shop\",hpa_name=\"web\"} or \
+            horizontal_pod_autoscaler_controller_desired_replicas{exported_namespace=\"shop\",hpa_name=\"web\"}), \"series\", \"desired\", \"\", \"\")";
+        let current = "label_replace(max(kube_statefulset_replicas{namespace=\"shop\",statefulset=\"db\"}), \"series\", \"current\", \"\", \"\")";
+        assert_eq!(query(&target("StatefulSet", "db")), format!("{desired} or {current}"));
+        assert_eq!(query(&target("Rollout", "db")), desired);
+        assert_eq!(query(&target("Deployment", "a\"} or up{a=\"")), desired);
+        let series = |name: &str, values: Value| json!({"metric": {"series": name}, "values": values});
+        let answer = json!({"data": {"result": [
+            series("desired", json!([[60, "4"]])), series("current", json!([[60, "2"], [120, "3"]]))]}});
+        let found = of_autoscaler_answer(&answer, (1, 9));
+        let points = found["points"].as_array().unwrap();
+        assert_eq!(
+            (&points[0]["current"], &points[0]["desired"], &points[0]["max"]),
+            (&json!(2.0), &json!(4.0), &json!(9.0))
+        );
+        assert_eq!((&points[1]["current"], &points[1]["desired"]), (&json!(3.0), &Value::Null));
     }
 
     #[test]
