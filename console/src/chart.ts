@@ -1,7 +1,7 @@
 // The charts of one autoscaler: replicas above, metrics below, on one time axis.
 
 import uPlot from "uplot";
-import { clock, number } from "./dom.js";
+import { clock, h, number } from "./dom.js";
 import type { History, Mark } from "./model.js";
 
 const UTC = (seconds: number) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC");
@@ -27,6 +27,8 @@ export const axis = (more: uPlot.Axis = {}): uPlot.Axis => ({
   ...more,
 });
 
+/** A metric at more than three times its target is cut off: one peak must not make the rest flat. */
+const MAX_RATIO = 300;
 const DAY_SECONDS = 86_400;
 const day = (t: number) => new Date(t * 1000).toISOString().slice(5, 10);
 
@@ -49,7 +51,9 @@ export function chart(onMark: (mark: Mark) => void): Chart {
   element.className = "charts";
   const above = document.createElement("div");
   const below = document.createElement("div");
-  element.append(above, below);
+  const swatch = (kind: string, text: string) => h("span", { class: `shade ${kind}`, hidden: true }, text);
+  const shades = { window: swatch("window", "held by a stabilization window"), rate: swatch("rate", "held by a scaling policy") };
+  element.append(above, h("p", { class: "shades" }, shades.window, shades.rate), below);
   let plots: uPlot[] = [];
   let history: History | null = null;
   let chosen: Mark | null = null;
@@ -144,6 +148,7 @@ export function chart(onMark: (mark: Mark) => void): Chart {
       above,
     );
     plots = [replicas];
+    explainShades();
     if (history.metrics.length === 0) return;
     const metrics = history.metrics;
     plots.push(
@@ -153,7 +158,7 @@ export function chart(onMark: (mark: Mark) => void): Chart {
           height: 170,
           tzDate: UTC,
           cursor,
-          scales: { y: { range: (_, low, high) => [Math.min(0, low), Math.max(high * 1.05, 120)] } },
+          scales: { y: { range: (_, low, high) => [Math.min(0, low), Math.min(Math.max(high * 1.05, 120), MAX_RATIO)] } },
           axes: [timeAxis(), axis({ values: (_, splits) => splits.map((v) => `${v}%`), size: 46 })],
           series: [
             { label: "time", value: (_, t) => (t === null ? "–" : `${history?.source === "prometheus" ? `${day(t)} ` : ""}${clock(t)} UTC`) },
@@ -176,6 +181,10 @@ export function chart(onMark: (mark: Mark) => void): Chart {
         below,
       ),
     );
+  }
+
+  function explainShades(): void {
+    for (const [kind, swatch] of Object.entries(shades)) swatch.hidden = !history?.points.some((point) => point.held === kind);
   }
 
   /** The line at 100 %: each metric is drawn as part of its target. */
@@ -240,6 +249,7 @@ export function chart(onMark: (mark: Mark) => void): Chart {
       const [low, high] = [plots[0]?.data[0]?.[0] ?? 0, plots[0]?.data[0]?.at(-1) ?? 0];
       const { min, max } = plots[0]?.scales["x"] ?? {};
       const isWhole = min === undefined || max === undefined || (min <= low && max >= high);
+      explainShades();
       plots[0]?.setData(columns(), isWhole);
       plots[1]?.setData(ratios(), isWhole);
       if (!isWhole) plots.forEach((plot) => plot.redraw());

@@ -2,7 +2,7 @@
 
 import { chart } from "./chart.js";
 import { age, clock, h, name, setText } from "./dom.js";
-import type { Detail, History, Mark, Why } from "./model.js";
+import type { Detail, History, Mark, Row, Why } from "./model.js";
 import { type Page, go, replace } from "./router.js";
 import { RequestError, get, store } from "./store.js";
 import { whatIf } from "./whatif.js";
@@ -31,6 +31,7 @@ export function detail(id: string, url: URL): Page {
   let range = 0;
   const explained = new Map<number, Why>();
 
+  const target = h("p", { class: "target", hidden: true });
   const sentence = h("p", { class: "sentence", role: "status" }, "…");
   const note = h("p", { class: "note", hidden: true });
   const ranges = h("div", { class: "ranges", role: "group", "aria-label": "time range", hidden: true }, ...RANGES.map(([label, length]) => h("button", { "aria-pressed": String(length === 0), onclick: () => show(length) }, label)));
@@ -45,6 +46,7 @@ export function detail(id: string, url: URL): Page {
     "main",
     { class: "page one" },
     h("h1", {}, name(id)),
+    target,
     sentence,
     note,
     ranges,
@@ -73,6 +75,7 @@ export function detail(id: string, url: URL): Page {
       gone = false;
       sentence.className = `sentence ${found.row.state}`;
       setText(sentence, found.why.headline);
+      showTarget(found.row);
       explained.set(0, found.why);
       if (!chosen) explain(found.why, "Why");
       lists.replaceChildren(...facts(found));
@@ -80,6 +83,13 @@ export function detail(id: string, url: URL): Page {
     } catch (error) {
       fail(error);
     }
+  }
+
+  function showTarget(row: Row): void {
+    const count = row.replicas === null ? "an unknown number of replicas" : `${row.replicas} of ${row.min}–${row.max} replicas`;
+    const others = h("a", { href: `/?q=${encodeURIComponent(row.target)}`, title: "every autoscaler of this target" }, name(row.target));
+    target.replaceChildren("scales ", others, `, ${count}`);
+    target.hidden = false;
   }
 
   function show(length: number): void {

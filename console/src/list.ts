@@ -14,7 +14,9 @@ const STATES: [State | "", string][] = [
   ["fine", "fine"],
   ["paused", "paused"],
 ];
+/** The state in words, before decisions that do not say it. */
 const WORD: Record<State, string> = { failing: "failing", atMax: "at max", partial: "partial", fine: "", paused: "paused" };
+const SAYS: Record<State, RegExp> = { failing: /^(failing|held)/, atMax: /^at max/, partial: /^partial/, fine: /^/, paused: /^(paused|off)/ };
 
 type Column = "name" | "target" | "metrics" | "replicas" | "spark" | "decision";
 const COLUMNS: [Column, string, string][] = [
@@ -211,8 +213,7 @@ export function list(url: URL, search: HTMLInputElement): Page {
     const replicas = row.replicas === null ? "?" : String(row.replicas);
     const arrow = row.desired !== null && row.desired !== row.replicas ? ` → ${row.desired}` : "";
     setText(line.cells.replicas, `${replicas}${arrow} of ${row.min}–${row.max}`);
-    const word = WORD[row.state];
-    setText(line.cells.decision, word && !row.decision.startsWith(word) ? `${word}: ${row.decision}` : row.decision);
+    setText(line.cells.decision, SAYS[row.state].test(row.decision) ? row.decision : `${WORD[row.state]}: ${row.decision}`);
     setAttribute(line.cells.decision, "title", row.decision);
   }
 

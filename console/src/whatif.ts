@@ -30,9 +30,9 @@ export function whatIf(base: string, now: Fields): HTMLElement {
     field("upWindow", "scale-up window", now.upWindow, "s"),
     field("downWindow", "scale-down window", now.downWindow, "s"),
     field("upPercent", "up at most", now.upPercent, "%/15 s"),
-    field("upPods", "or", now.upPods, "pods/15 s"),
+    field("upPods", "or up at most", now.upPods, "pods/15 s"),
     field("downPercent", "down at most", now.downPercent, "%/15 s"),
-    field("downPods", "or", now.downPods, "pods/15 s"),
+    field("downPods", "or down at most", now.downPods, "pods/15 s"),
   );
   const answer = h("p", { class: "answer", role: "status" }, "Change a field: the recorded history is replayed at once.");
   const place = h("div", { class: "charts" });

@@ -77,6 +77,8 @@ test("chart shows why at the decision under the cursor", () =>
   on({}, async (page) => {
     await page.waitForSelector(".mark-row");
     assert.equal(await page.locator(".charts canvas").count(), 2);
+    await page.waitForSelector("text=held by a stabilization window");
+    assert.equal(await page.locator(".one > .target a").getAttribute("href"), "/?q=Deployment%2Fcheckout");
     await page.hover(".charts .u-over >> nth=0", { position: { x: 300, y: 50 } });
     await page.waitForFunction(() => document.querySelector("#why")?.textContent?.startsWith("Why, at"));
     await page.waitForSelector(".why .decided");
