@@ -150,6 +150,16 @@ test("recording is called a recording", () =>
     assert.equal(await page.locator(".live").textContent(), "■ recording");
   }));
 
+test("what the user may not see is said with its remedy", () => {
+  const notes = [{ text: "you may not list horizontalpodautoscalers of all namespaces; shown: shop", remedy: "ask for the right to list them" }];
+  return on({ rows: [row("shop/hpa/checkout")], notes }, async (page, mock) => {
+    await page.waitForSelector("a.name");
+    assert.match(await page.locator(".notes").textContent(), /all namespaces; shown: shop remedy: ask for the right/);
+    mock.push({ notes: [] });
+    await page.waitForSelector(".notes p", { state: "detached" });
+  });
+});
+
 test("expired session is explained", () =>
   on({}, async (page, mock) => {
     await page.waitForSelector("a.name");

@@ -30,7 +30,7 @@ export function row(id, more = {}) {
   };
 }
 
-function snapshot(rows, recording) {
+function snapshot(rows, recording, notes) {
   const failing = rows.filter((one) => one.state === "failing").map((one) => one.id);
   const atMax = rows.filter((one) => one.state === "atMax").map((one) => one.id);
   return {
@@ -44,8 +44,9 @@ function snapshot(rows, recording) {
       { name: "metrics.k8s.io", kind: "metrics API", health: "ok", latencyMs: 4, detail: "served by kube-system/plimsoll-metrics", remedy: "" },
       { name: "custom.metrics.k8s.io", kind: "metrics API", health: "failing", latencyMs: 5000, detail: "the server is currently unable to handle the request", remedy: "check that its pods run and that its Service leads to them" },
       { name: "external.metrics.k8s.io", kind: "metrics API", health: "missing", latencyMs: null, detail: "not served by this cluster", remedy: "" },
+      { name: "kafka", kind: "triggers", health: "ok", latencyMs: null, detail: "12 read in the latest polls", remedy: "" },
     ],
-    notes: recording ? [{ text: "This is a recording from 2026-01-05T08:00:00Z to 2026-01-05T09:00:00Z; nothing in it is live.", remedy: "" }] : [],
+    notes: recording ? [{ text: "This is a recording from 2026-01-05T08:00:00Z to 2026-01-05T09:00:00Z; nothing in it is live.", remedy: "" }] : notes,
   };
 }
 
@@ -97,7 +98,7 @@ function longer(range) {
 const totals = (podHours, changes) => ({ podHours, aboveTargetSeconds: 420, changes, worstReactionSeconds: 45, peak: 12 });
 
 /** Starts the server. `rows` may be changed; `server.push(change)` sends an event. */
-export async function start({ rows, recording = false, hostile = false, port = 0 } = {}) {
+export async function start({ rows, recording = false, hostile = false, notes = [], port = 0 } = {}) {
   const all = rows ?? [row("shop/hpa/checkout"), row("shop/so/orders-worker", { metrics: "queue: 12/5", min: 0, max: 30, replicas: 1, desired: 1, decision: "0 → 1: activated" }), row("web/hpa/frontend", { state: "failing", metrics: "http_requests: <unknown>/100", pressure: null, decision: "held: metric missing 6 min", replicas: 12, min: 3, max: 40 }), row("web/hpa/search", { state: "atMax", replicas: 20, desired: 20, decision: "cpu wants 27; max is 20" }), row("batch/autoscaler/render", { state: "paused", decision: "paused at 3", replicas: 3 })];
   const state = { rows: all, clients: new Set(), valid: true, revision: 1, lab: { loads: [{ name: "php-apache", label: "php-apache", unit: "users/s", value: 6.1, max: 20, manual: false }], faults: [{ id: "metrics", label: "metrics outage", active: false }, { id: "node", label: "lose a node", active: false }] }, resumed: [] };
   const server = createServer(async (request, response) => {
@@ -116,7 +117,7 @@ export async function start({ rows, recording = false, hostile = false, port = 0
     if (path === "events") {
       response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });
       state.resumed.push(request.headers["last-event-id"] ?? null);
-      response.write(`retry: 200\nid: ${state.revision}\nevent: reset\ndata: ${text(snapshot(state.rows, recording))}\n\n`);
+      response.write(`retry: 200\nid: ${state.revision}\nevent: reset\ndata: ${text(snapshot(state.rows, recording, notes))}\n\n`);
       state.clients.add(response);
       return request.on("close", () => state.clients.delete(response));
     }

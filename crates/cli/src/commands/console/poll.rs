@@ -31,8 +31,8 @@ const SYNC_TIMEOUT: Duration = Duration::from_secs(30);
 const SYNC_INTERVAL: Duration = Duration::from_millis(50);
 /// How long watches go on after the last page was closed.
 const LINGER: Duration = Duration::from_secs(30);
-/// How often autoscalers are looked for about which nothing is decided any more.
-const SILENCE_INTERVAL: Duration = Duration::from_secs(10);
+/// How often all autoscalers are looked at: whether nothing is decided about them any more, and what their triggers are.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 /// How soon watches are tried again that were refused.
 const WATCH_RETRY_INTERVAL: Duration = Duration::from_mins(5);
 /// How long the list waits for the counts of the last hour.
@@ -130,7 +130,8 @@ impl Poller {
             }
             tokio::time::sleep(SYNC_INTERVAL).await;
         }
-        let (mut is_first, mut last_watched, mut last_silence) = (true, Instant::now(), Instant::now());
+        let (mut last_watched, mut last_sweep) = (Instant::now(), None);
+        let mut triggers = Vec::new();
         loop {
             if let Some(resource) = follower.refused() {
                 return Some(format!("you may not watch {resource}"));
@@ -140,20 +141,22 @@ impl Poller {
             } else if last_watched.elapsed() >= LINGER {
                 return None;
             }
-            if last_silence.elapsed() >= SILENCE_INTERVAL {
-                follower.store().find_silent(self.site.now());
-                last_silence = Instant::now();
-            }
             let computing = Instant::now();
-            self.publish(follower, is_first);
-            is_first = false;
+            let is_first = last_sweep.is_none();
+            if last_sweep.is_none_or(|at: Instant| at.elapsed() >= SWEEP_INTERVAL) {
+                last_sweep = Some(computing);
+                let mut store = follower.store();
+                store.find_silent(self.site.now());
+                triggers = sources::triggers(store.records());
+            }
+            self.publish(follower, &triggers, is_first);
             let pause = computing.elapsed() * PAUSE_FACTOR;
             tokio::time::sleep(pause.clamp(TURN_INTERVAL, MAX_TURN_PAUSE)).await;
         }
     }
 
     /// Publishes what changed; the first time, everything.
-    fn publish(&self, follower: &Follower, is_first: bool) {
+    fn publish(&self, follower: &Follower, triggers: &[Value], is_first: bool) {
         let now = self.site.now();
         let at = now.as_millisecond() as f64 / 1000.0;
         let mut samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
@@ -163,7 +166,7 @@ impl Poller {
             samples.forget(id);
         }
         drop(samples);
-        let mut frame = self.frame();
+        let mut frame = self.frame(triggers);
         frame.push(("notes", Value::from(follower.notes())));
         frame.extend(change.problems.map(|problems| ("problems", problems)));
         if is_first {
@@ -187,8 +190,11 @@ impl Poller {
     }
 
     /// What surrounds the list.
-    fn frame(&self) -> Vec<(&'static str, Value)> {
-        let sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    fn frame(&self, triggers: &[Value]) -> Vec<(&'static str, Value)> {
+        let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(sources) = sources.as_array_mut() {
+            sources.extend_from_slice(triggers);
+        }
         vec![
             ("cluster", json!(self.site.origin())),
             ("version", json!(concat!("plimsoll ", env!("CARGO_PKG_VERSION")))),
@@ -204,10 +210,11 @@ impl Poller {
         let read = Listing::read(&self.site, self.namespace.as_deref()).await;
         let now = self.site.now();
         let at = now.as_millisecond() as f64 / 1000.0;
-        let mut frame = self.frame();
         match read {
             Ok(mut listing) => {
                 let entries = join(std::mem::take(&mut listing.objects), &mut listing.records);
+                let records = entries.iter().filter_map(|entry| entry.record.as_ref());
+                let mut frame = self.frame(&sources::triggers(records));
                 let overview = rows::overview(&entries, listing.unavailable.as_ref(), now);
                 let all = rows::rows(&entries, &overview);
                 listing.notes.extend(listing.unavailable.as_ref().map(without_decisions));
@@ -228,6 +235,7 @@ impl Poller {
             }
             // The last list stays, with the reason.
             Err(trouble) => {
+                let mut frame = self.frame(&[]);
                 let remedy = "the console tries again; `plimsoll get -A` shows the same error in full";
                 frame.push(("notes", json!([{"text": trouble.to_string(), "remedy": remedy}])));
                 self.feed.publish_frame(at, frame);

@@ -1,6 +1,8 @@
-//! Where metrics and decisions come from: API groups, and what the metrics server reports about its own sources.
+//! Where metrics and decisions come from: API groups, what the metrics server reports about its own sources, and triggers.
 
-use api::decisions;
+use std::collections::BTreeMap;
+
+use api::decisions::{self, DecisionRecord};
 use api::reports::{self, BackendReport, ReportedProblem, ServerReport};
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -71,6 +73,32 @@ pub(super) async fn read(site: &ClusterClient) -> Value {
     Value::from(found)
 }
 
+/// The triggers of ScaledObjects and ScaledJobs by scaler type, as their latest polls found them.
+pub(super) fn triggers<'a>(records: impl Iterator<Item = &'a DecisionRecord>) -> Vec<Value> {
+    // Triggers, those that failed, and the first error.
+    let mut by_type: BTreeMap<&str, (usize, usize, &str)> = BTreeMap::new();
+    for trigger in records.filter_map(|record| record.round.as_ref()).flat_map(|round| &round.triggers) {
+        let of_metrics = trigger.metrics.iter().find_map(|metric| metric.failure.as_deref());
+        let failure = trigger.failure.as_deref().or(of_metrics);
+        let (count, failed, error) = by_type.entry(&trigger.type_).or_default();
+        *count += 1;
+        if let Some(failure) = failure {
+            *failed += 1;
+            if error.is_empty() {
+                *error = failure;
+            }
+        }
+    }
+    let one = |(name, (count, failed, error)): (&str, (usize, usize, &str))| match failed {
+        0 => source(name, "triggers", "ok", None, &format!("{count} read in the latest polls"), ""),
+        _ => {
+            let text = format!("{failed} of {count} cannot be read: {error}");
+            source(name, "triggers", "failing", None, &text, "Problems names the autoscalers and what to do")
+        }
+    };
+    by_type.into_iter().map(one).collect()
+}
+
 fn remedy_of(trouble: &RequestError) -> &'static str {
     match trouble.code() {
         Some(502..=504) => "check that its pods run and that its Service leads to them",
@@ -129,7 +157,11 @@ fn source(name: &str, kind: &str, health: &str, latency: Option<f64>, detail: &s
 
 #[cfg(test)]
 mod tests {
+    use engine::TriggerPoll;
+    use engine::trigger_poll::PolledTrigger;
+
     use super::*;
+    use crate::live::sample::record_of;
 
     #[test]
     fn failing_backends_keep_cause_and_remedy() {
@@ -146,6 +178,27 @@ mod tests {
         assert_eq!(
             found[0],
             json!({"name": "http://prometheus:9090", "kind": "Prometheus", "health": "failing", "latencyMs": null, "detail": "refused", "remedy": "start it"})
+        );
+    }
+
+    #[test]
+    fn triggers_are_counted_by_type() {
+        let trigger = |type_: &str, failure: Option<&str>| PolledTrigger {
+            type_: type_.into(),
+            failure: failure.map(str::to_owned),
+            ..PolledTrigger::default()
+        };
+        let mut record = record_of("orders", "2026-01-05T09:15:00Z", 1, &[100]);
+        let all = vec![trigger("kafka", None), trigger("cron", None), trigger("kafka", Some("refused"))];
+        record.round = Some(TriggerPoll { triggers: all, ..TriggerPoll::default() });
+        let found = triggers([record].iter());
+        let shown: Vec<_> = found.iter().map(|one| (&one["name"], &one["health"], &one["detail"])).collect();
+        assert_eq!(
+            shown,
+            [
+                (&json!("cron"), &json!("ok"), &json!("1 read in the latest polls")),
+                (&json!("kafka"), &json!("failing"), &json!("1 of 2 cannot be read: refused")),
+            ]
         );
     }
 

@@ -170,6 +170,12 @@ impl WatchedStore {
         self.changed.insert(key);
     }
 
+    /// The decisions about all autoscalers.
+    pub(super) fn records(&self) -> impl Iterator<Item = &DecisionRecord> {
+        let all = self.objects.values().flat_map(ObjectStore::iter);
+        all.filter_map(|(_, watched)| watched.entry.record.as_ref())
+    }
+
     fn get_mut(&mut self, (kind, name): &WatchedKey) -> Option<&mut WatchedEntry> {
         self.objects.get_mut(kind)?.get_mut(name)
     }
