@@ -8,7 +8,7 @@ use bytes::Bytes;
 use cluster::AutoscalerKey;
 use controllers::hpa::Records;
 use controllers::hpa::records::{Recording, RecordingLimits};
-use http::{Method, Request, Response};
+use http::{Method, Request, Response, Uri};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
@@ -188,32 +188,21 @@ async fn console_shows_a_recording_without_a_cluster() {
     assert!(nothing.err.contains("remedy: name a folder"), "{nothing:?}");
 }
 
-/// An API server whose user may list HPAs in the namespace `shop` only.
-async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
-    let status = |code: u16, reason: &str| {
-        let text = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "not for you", "reason": reason, "code": code});
-        (code, text)
-    };
-    let (code, body) = match request.uri().path() {
-        "/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers" => {
-            (200, json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": [sample::hpa("web")]}))
-        }
-        "/apis/autoscaling/v2/horizontalpodautoscalers" | "/api/v1/namespaces" => status(403, "Forbidden"),
-        _ => status(404, "NotFound"),
-    };
-    let response = Response::builder().status(code).header("content-type", "application/json");
-    Ok(response.body(Full::new(Bytes::from(body.to_string()))).unwrap())
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn user_of_one_namespace_sees_that_namespace_and_is_told() {
+/// Runs an API server that answers so, and returns a folder with a kubeconfig for it.
+async fn serve(answer: fn(&Uri) -> (u16, Value)) -> Setting {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let server = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             tokio::spawn(async move {
+                let service = service_fn(move |request: Request<Incoming>| async move {
+                    let (code, body) = answer(request.uri());
+                    let response =
+                        Response::builder().status(code).header("content-type", "application/json");
+                    Ok::<_, Infallible>(response.body(Full::new(Bytes::from(body.to_string()))).unwrap())
+                });
                 let builder = auto::Builder::new(TokioExecutor::new());
-                let _ = builder.serve_connection(TokioIo::new(stream), service_fn(answer)).await;
+                let _ = builder.serve_connection(TokioIo::new(stream), service).await;
             });
         }
     });
@@ -222,11 +211,58 @@ async fn user_of_one_namespace_sees_that_namespace_and_is_told() {
         "clusters": [{"name": "c", "cluster": {"server": server}}], "users": [{"name": "u", "user": {}}],
         "contexts": [{"name": "a", "context": {"cluster": "c", "user": "u", "namespace": "shop"}}]});
     std::fs::write(setting.folder.join("kubeconfig"), config.to_string()).unwrap();
+    setting
+}
+
+fn refusal(code: u16, reason: &str) -> (u16, Value) {
+    let text = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "not for you", "reason": reason, "code": code});
+    (code, text)
+}
+
+fn one_hpa() -> (u16, Value) {
+    let metadata = json!({"resourceVersion": "7"});
+    (200, json!({"kind": "List", "apiVersion": "v1", "metadata": metadata, "items": [sample::hpa("web")]}))
+}
+
+fn texts(notes: &Value) -> Vec<&str> {
+    notes.as_array().unwrap().iter().filter_map(|note| note["text"].as_str()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn user_of_one_namespace_sees_that_namespace_and_is_told() {
+    let setting = serve(|uri| match uri.path() {
+        "/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers" => one_hpa(),
+        "/apis/autoscaling/v2/horizontalpodautoscalers" | "/api/v1/namespaces" => refusal(403, "Forbidden"),
+        _ => refusal(404, "NotFound"),
+    })
+    .await;
     let opened = Opened::start(&setting, &[]).await;
     let (_, all) = opened.event("reset", "", "\"version\"").await;
     let rows = all["rows"].as_array().unwrap();
     assert_eq!((rows.len(), &rows[0]["id"]), (1, &json!("shop/hpa/web")));
-    let notes: Vec<&str> =
-        all["notes"].as_array().unwrap().iter().filter_map(|note| note["text"].as_str()).collect();
+    let notes = texts(&all["notes"]);
     assert_eq!(notes[0], "you may not list horizontalpodautoscalers of all namespaces; shown: shop");
+    let late = "Changes appear late: you may not list everything, so the list is read every 2 s to 1 min.";
+    assert!(notes.contains(&late), "{notes:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn user_who_may_not_watch_sees_lists_and_is_told() {
+    let setting = serve(|uri| match (uri.path(), uri.query().unwrap_or_default()) {
+        ("/apis/autoscaling/v2/horizontalpodautoscalers", query) if query.contains("watch=true") => {
+            refusal(403, "Forbidden")
+        }
+        ("/apis/autoscaling/v2/horizontalpodautoscalers", _) => one_hpa(),
+        _ => refusal(404, "NotFound"),
+    })
+    .await;
+    let opened = Opened::start(&setting, &[]).await;
+    let (id, all) = opened.event("reset", "", "\"version\"").await;
+    assert_eq!(all["rows"][0]["id"], "shop/hpa/web");
+    let (_, change) = opened.event("change", &id, "Changes appear late").await;
+    let notes = texts(&change["notes"]);
+    assert!(
+        notes.iter().any(|note| note.contains("you may not watch horizontalpodautoscalers")),
+        "{notes:?}"
+    );
 }
