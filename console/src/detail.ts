@@ -121,7 +121,9 @@ export function detail(id: string, url: URL): Page {
       if (history && after && !next.reset) {
         if (next.metrics.length === 0) next.metrics = history.metrics;
         next.points = history.points.concat(next.points).slice(-5000);
-        next.marks = merged(history.marks, next.marks);
+        const last = history.marks.at(-1);
+        const longer = last && next.continued ? [{ ...last, times: last.times + next.continued.times, until: next.continued.until }] : [];
+        next.marks = merged(history.marks, [...longer, ...next.marks]);
       }
       history = next;
       marks = [...next.marks].reverse();

@@ -156,6 +156,8 @@ export interface History {
   metrics: { name: string; target: number | null; unit: string }[];
   points: Point[];
   marks: Mark[];
+  /** Passes since the history before that decided the same as its last mark. */
+  continued?: { times: number; until: number } | null;
 }
 
 export interface Totals {

@@ -84,6 +84,17 @@ test("chart shows why at the decision under the cursor", () =>
     await page.waitForSelector(".why .decided");
   }, "/autoscalers/shop/hpa/checkout"));
 
+test("history continues with what is new", () =>
+  on({}, async (page, mock) => {
+    await page.waitForSelector(".mark-row");
+    const shown = await page.locator(".mark-row").count();
+    const t = Math.floor(Date.now() / 1000) + 60;
+    mock.state.news = { marks: [{ t, until: t, times: 1, from: 4, to: 5, changed: true, failed: false, sentence: "cpu 99 % of 60 %" }], continued: { times: 3, until: t - 15 } };
+    await page.waitForSelector(".mark-row:has-text('cpu 99 % of 60 %')");
+    assert.equal(await page.locator(".mark-row").count(), shown + 1);
+    assert.match(await page.locator(".mark-row >> nth=1").textContent(), / ×4$/);
+  }, "/autoscalers/shop/hpa/checkout"));
+
 test("longer ranges come from Prometheus, where there is one", () =>
   on({}, async (page) => {
     await page.waitForSelector(".mark-row");

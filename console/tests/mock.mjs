@@ -134,7 +134,12 @@ export async function start({ rows, recording = false, hostile = false, notes = 
     const found = state.rows.find((one) => one.id === id);
     if (!found) return json({ message: "not found" }, 404);
     if (url.searchParams.has("range")) return json(longer(Number(url.searchParams.get("range"))));
-    if (parts[3] === "history") return json(url.searchParams.has("after") ? { ...history(), reset: false, points: [], metrics: [], marks: [] } : history());
+    if (parts[3] === "history") {
+      // What is new is sent once.
+      const news = state.news ?? {};
+      if (url.searchParams.has("after")) state.news = null;
+      return json(url.searchParams.has("after") ? { ...history(), reset: false, points: [], metrics: [], marks: [], ...news } : history());
+    }
     if (parts[3] === "why") return json(why(id, Number(url.searchParams.get("at"))));
     if (parts[3] === "whatif") {
       const points = history().points.map((p) => ({ t: p.t, before: p.current, after: Math.max(1, Math.round(p.current * 0.7)) }));

@@ -27,14 +27,20 @@ pub(super) async fn history(
     now: Timestamp,
 ) -> Result<Value, ApiError> {
     let named = path.autoscaler()?;
+    if after.is_some()
+        && let Some(found) = passes::read(site, path.namespace, &named, after, now).await
+        && !found.reset
+    {
+        return Ok(of_new_passes(found));
+    }
     match site.decisions_of(path.namespace, &named).await {
         Ok(records) => {
             let mut history = of_records(&records);
             // Passes have every value; decisions only the last of each run of equal ones.
-            if let Some(found) = passes::read(site, path.namespace, &named, after, now).await
+            if let Some(found) = passes::read(site, path.namespace, &named, None, now).await
                 && let Some(fields) = history.as_object_mut()
             {
-                let PassPoints { points, headings, cursor, reset } = found;
+                let PassPoints { points, headings, cursor, reset, .. } = found;
                 fields.insert("source".into(), json!("passes"));
                 fields.insert("points".into(), Value::from(points));
                 fields.insert("metrics".into(), Value::from(headings));
@@ -60,6 +66,15 @@ pub(super) async fn history(
             )
         }
     }
+}
+
+/// What is new since the last answer.
+fn of_new_passes(found: PassPoints) -> Value {
+    let PassPoints { points, headings, cursor, records, continued, .. } = found;
+    let marks: Vec<Value> = records.iter().map(mark).collect();
+    let continued = continued.map(|(times, until)| json!({"times": times, "until": seconds(until)}));
+    json!({"source": "passes", "note": "", "cursor": cursor, "reset": false, "metrics": headings, "points": points, "marks": marks,
+        "continued": continued})
 }
 
 /// Points and marks of recorded decisions, which are sorted by time.

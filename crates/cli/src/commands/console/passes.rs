@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
-use api::decisions;
+use api::decisions::{self, DecisionRecord};
 use cluster::request::{with_query, within};
 use jiff::{SignedDuration, Timestamp};
 use quantity::Quantity;
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use super::readings::seconds;
@@ -22,7 +23,7 @@ const PAGE_SIZE: &str = "5000";
 const MAX_PAGES: usize = 4;
 
 /// Passes as points of a chart.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, Default)]
 pub(super) struct PassPoints {
     pub(super) points: Vec<Value>,
     /// Name, unit and target of each metric; empty if there is no new pass.
@@ -31,6 +32,10 @@ pub(super) struct PassPoints {
     pub(super) cursor: String,
     /// Whether the points replace those of earlier answers.
     pub(super) reset: bool,
+    /// After a cursor: the decisions that began since, each with the passes that decided the same.
+    pub(super) records: Vec<DecisionRecord>,
+    /// After a cursor: how many passes decided what was decided before it, and when the last of them was.
+    pub(super) continued: Option<(u64, Timestamp)>,
 }
 
 /// The passes of one autoscaler, only those after a cursor if there is one. None if the server does not keep passes.
@@ -47,8 +52,11 @@ pub(super) async fn read(
     let mut found = PassPoints { reset: after.is_none(), ..PassPoints::default() };
     let mut cursor = after.map(str::to_owned);
     for _ in 0..MAX_PAGES {
+        // Everything is read with the decisions; what is new has them beside.
+        let detail = if found.reset { "" } else { "changed" };
         let query = [
             ("fieldSelector", selector.as_str()),
+            ("detail", detail),
             ("since", &since),
             ("limit", PAGE_SIZE),
             ("after", cursor.as_deref().unwrap_or_default()),
@@ -148,8 +156,25 @@ impl PassPoints {
                 self.points.push(point);
                 self.headings = metrics.iter().map(heading).collect();
             }
+            self.add_decision(item);
         }
         list.pointer("/metadata/remaining").and_then(Value::as_bool) == Some(true) && !self.cursor.is_empty()
+    }
+
+    fn add_decision(&mut self, item: &Value) {
+        if let Some(record) = item.get("record").and_then(|record| DecisionRecord::deserialize(record).ok()) {
+            self.records.push(record);
+            return;
+        }
+        let at = item.get("at").and_then(Value::as_str).and_then(|text| text.parse::<Timestamp>().ok());
+        let Some(at) = at else { return };
+        match self.records.last_mut() {
+            Some(last) => {
+                last.last = at;
+                last.times += 1;
+            }
+            None => self.continued = Some((self.continued.map_or(1, |(times, _)| times + 1), at)),
+        }
     }
 }
 
@@ -197,6 +222,7 @@ fn amount(text: &str) -> Option<(f64, &'static str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::live::sample::{at, record_of};
 
     #[test]
     fn counts_are_those_after_each_pass() {
@@ -234,5 +260,18 @@ mod tests {
         );
         assert_eq!(found.headings, [json!({"name": "cpu", "unit": "%", "target": 50.0})]);
         assert!(!found.add(&json!({})), "an answer without a cursor is the last");
+    }
+
+    #[test]
+    fn new_decisions_have_the_passes_that_decided_the_same() {
+        let record = record_of("web", "2026-01-05T09:15:00Z", 1, &[610]);
+        let list = json!({"metadata": {"cursor": "a-9"}, "items": [
+            {"at": "2026-01-05T09:14:30Z"}, {"at": "2026-01-05T09:14:45Z"},
+            {"at": "2026-01-05T09:15:00Z", "record": record}, {"at": "2026-01-05T09:15:15Z"}]});
+        let mut found = PassPoints::default();
+        found.add(&list);
+        assert_eq!(found.continued, Some((2, at("2026-01-05T09:14:45Z"))));
+        let [one] = found.records.as_slice() else { panic!("{found:?}") };
+        assert_eq!((one.times, one.last), (2, at("2026-01-05T09:15:15Z")));
     }
 }
