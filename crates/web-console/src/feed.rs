@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::{Stream, stream};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
 
 /// How long the counts of a row are kept: the last hour, in seconds.
@@ -26,8 +26,8 @@ const RECONNECT_MILLISECONDS: u32 = 1000;
 pub struct FeedRow {
     /// `namespace/kind/name`.
     pub id: String,
-    /// What the frontend shows.
-    pub value: Map<String, Value>,
+    /// What the frontend shows: a JSON object.
+    pub json: String,
     /// The replica count, if it is known.
     pub replicas: Option<i32>,
 }
@@ -188,8 +188,8 @@ impl FeedState {
         self.revision
     }
 
-    fn change_row(&mut self, at: f64, FeedRow { id, value, replicas }: FeedRow) {
-        let (revision, text) = (self.revision, Value::from(value).to_string());
+    fn change_row(&mut self, at: f64, FeedRow { id, json: text, replicas }: FeedRow) {
+        let revision = self.revision;
         let earlier = &mut self.earlier;
         let row = self.rows.entry(id).or_insert_with_key(|id| {
             let mut row = StoredRow { revision, text: String::new(), steps: VecDeque::new() };
@@ -290,8 +290,8 @@ mod tests {
     use super::*;
 
     fn row(id: &str, replicas: i32) -> FeedRow {
-        let value = json!({"id": id, "replicas": replicas}).as_object().unwrap().clone();
-        FeedRow { id: id.to_owned(), value, replicas: Some(replicas) }
+        let json = json!({"id": id, "replicas": replicas}).to_string();
+        FeedRow { id: id.to_owned(), json, replicas: Some(replicas) }
     }
 
     /// Kind, id and data of an event.

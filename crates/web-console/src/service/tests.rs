@@ -155,7 +155,7 @@ async fn events_resume_with_the_id_that_a_browser_sends() {
     let Fixture { console, feed, cookie } = fixture();
     let row = |replicas: i32| FeedRow {
         id: "a".into(),
-        value: json!({"id": "a", "replicas": replicas}).as_object().unwrap().clone(),
+        json: json!({"id": "a", "replicas": replicas}).to_string(),
         replicas: Some(replicas),
     };
     feed.publish(1.0, vec![row(1)], Vec::new());

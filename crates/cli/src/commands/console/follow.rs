@@ -13,6 +13,7 @@ use cluster::watch::{View, WatchCondition, WatchHealth, WatchSource, list_and_wa
 use jiff::Timestamp;
 use runtime::Reflectors;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 use tokio::time::Instant;
 
 use super::watched::WatchedStore;
@@ -39,6 +40,8 @@ pub(super) struct Follower {
     watches: Reflectors,
     /// What is known of the controller and of the operator.
     deciders: Mutex<[DeciderState; 2]>,
+    /// New passes were read.
+    news: Notify,
 }
 
 /// What is known of a process that decides.
@@ -52,8 +55,12 @@ struct DeciderState {
 impl Follower {
     /// Begins to watch autoscalers of some kinds.
     pub(super) fn start(client: &kube::Client, kinds: &[AutoscalerKind], scope: Scope<'_>) -> Self {
-        let follower =
-            Self { store: Arc::default(), watches: Reflectors::default(), deciders: Mutex::default() };
+        let follower = Self {
+            store: Arc::default(),
+            watches: Reflectors::default(),
+            deciders: Mutex::default(),
+            news: Notify::new(),
+        };
         kinds.iter().fold(follower, |follower, kind| match kind {
             AutoscalerKind::Hpa => follower.watch::<HorizontalPodAutoscaler>(client, *kind, scope),
             AutoscalerKind::Autoscaler => follower.watch::<Autoscaler>(client, *kind, scope),
@@ -80,6 +87,11 @@ impl Follower {
     /// The store.
     pub(super) fn store(&self) -> MutexGuard<'_, WatchedStore> {
         lock(&self.store)
+    }
+
+    /// Waits for new passes, at most so long. A decision and the status that follows from it are then published together.
+    pub(super) async fn wait_for_passes(&self, at_most: Duration) {
+        let _ = tokio::time::timeout(at_most, self.news.notified()).await;
     }
 
     /// Whether every watch has listed its objects, and every process that decides was asked.
@@ -147,7 +159,10 @@ impl Follower {
             }
             if let Some(known) = &cursor {
                 match self.read_passes(site, scope, kind, known).await {
-                    Ok(next) => cursor = next,
+                    Ok(next) => {
+                        cursor = next;
+                        self.news.notify_one();
+                    }
                     // The cluster does not answer; the watches say so.
                     Err(RequestError::Unreachable(_)) => {}
                     Err(_) => cursor = None,

@@ -22,6 +22,8 @@ const READ_INTERVAL: Duration = Duration::from_secs(2);
 /// A turn or read is followed by a pause of this many times the time that it computed, so that an open page takes at most a
 /// hundredth of a core.
 const PAUSE_FACTOR: u32 = 100;
+/// The shortest pause between turns.
+const MIN_TURN_PAUSE: Duration = Duration::from_millis(200);
 /// The longest pause between turns, and between reads, also in a cluster of many thousands.
 const MAX_TURN_PAUSE: Duration = Duration::from_secs(5);
 const MAX_PAUSE: Duration = Duration::from_mins(1);
@@ -151,7 +153,8 @@ impl Poller {
             }
             self.publish(follower, &triggers, is_first);
             let pause = computing.elapsed() * PAUSE_FACTOR;
-            tokio::time::sleep(pause.clamp(TURN_INTERVAL, MAX_TURN_PAUSE)).await;
+            tokio::time::sleep(pause.clamp(MIN_TURN_PAUSE, MAX_TURN_PAUSE)).await;
+            follower.wait_for_passes(TURN_INTERVAL).await;
         }
     }
 

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use jiff::Timestamp;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::{Value, json};
 use web_console::FeedRow;
 
 use crate::commands::get::Entry;
@@ -30,27 +31,47 @@ pub(super) fn rows(entries: &[Entry], overview: &Overview) -> Vec<FeedRow> {
     overview.autoscalers.iter().filter_map(row).collect()
 }
 
+/// A row as the frontend reads it.
+#[derive(Serialize)]
+struct ShownRow<'a> {
+    id: &'a str,
+    namespace: &'a str,
+    kind: &'static str,
+    name: &'a str,
+    target: String,
+    metrics: &'a str,
+    state: Grade,
+    pressure: Option<f64>,
+    replicas: Option<i32>,
+    desired: Option<i32>,
+    min: i32,
+    max: i32,
+    decision: &'a str,
+}
+
 /// The row of one autoscaler.
 pub(super) fn row(entry: &Entry, line: &AutoscalerLine) -> FeedRow {
     let id = format!("{}/{}", line.namespace, line.name);
     let target = &entry.object.hpa.spec.scale_target_ref;
-    let value = json!({
-        "id": id,
-        "namespace": line.namespace,
-        "kind": entry.object.kind.short(),
-        "name": entry.object.hpa.metadata.name,
-        "target": format!("{}/{}", target.kind, target.name),
-        "metrics": line.metrics,
-        "state": line.state,
+    let shown = ShownRow {
+        id: &id,
+        namespace: &line.namespace,
+        kind: entry.object.kind.short(),
+        name: &entry.object.hpa.metadata.name,
+        target: format!("{}/{}", target.kind, target.name),
+        metrics: &line.metrics,
+        state: line.state,
         // Two decimals are enough to sort by, and a row is not sent again for less.
-        "pressure": line.pressure.map(|ratio| (ratio * 100.0).round() / 100.0),
-        "replicas": line.replicas,
-        "desired": desired(entry),
-        "min": line.min,
-        "max": line.max,
-        "decision": line.decision,
-    });
-    FeedRow { id, value: object(value), replicas: line.replicas }
+        pressure: line.pressure.map(|ratio| (ratio * 100.0).round() / 100.0),
+        replicas: line.replicas,
+        desired: desired(entry),
+        min: line.min,
+        max: line.max,
+        decision: &line.decision,
+    };
+    // Serializing numbers and strings cannot fail.
+    let json = serde_json::to_string(&shown).unwrap_or_default();
+    FeedRow { id, json, replicas: line.replicas }
 }
 
 fn desired(entry: &Entry) -> Option<i32> {
@@ -104,13 +125,6 @@ fn risk(grade: Grade) -> &'static str {
     }
 }
 
-fn object(value: Value) -> Map<String, Value> {
-    match value {
-        Value::Object(fields) => fields,
-        _ => Map::new(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -128,9 +142,10 @@ mod tests {
         let overview = overview(&entries, None, at("2026-01-05T09:15:01Z"));
         let rows = rows(&entries, &overview);
         let row = rows.iter().find(|row| row.id == "shop/hpa/web").unwrap();
-        assert_eq!(row.value["target"], "Deployment/web");
+        let row: Value = serde_json::from_str(&row.json).unwrap();
+        assert_eq!(row["target"], "Deployment/web");
         assert_eq!(
-            (&row.value["state"], &row.value["pressure"], &row.value["desired"]),
+            (&row["state"], &row["pressure"], &row["desired"]),
             (&json!("fine"), &json!(6.1), &json!(4))
         );
         let problems = problems(&entries, &overview);

@@ -56,6 +56,9 @@ struct WatchedEntry {
     /// The latest pass, if it decided the same as the record, which is of the first such pass.
     latest: Option<PassItem>,
     troubles: Vec<AutoscalerProblem>,
+    grade: Grade,
+    /// Whether problems and grade are those of the record, which later passes do not change.
+    is_judged: bool,
     is_silent: bool,
 }
 
@@ -136,7 +139,7 @@ impl WatchedStore {
             .collect();
         for key in without {
             if let Some(watched) = self.get_mut(&key) {
-                (watched.entry.record, watched.latest) = (None, None);
+                watched.set_record(None);
                 self.changed.insert(key);
             }
         }
@@ -149,7 +152,7 @@ impl WatchedStore {
     pub(super) fn decided(&mut self, record: DecisionRecord) {
         let Some(key) = key(&record.metadata.namespace, &record.metadata.name) else { return };
         if let Some(watched) = self.get_mut(&key) {
-            (watched.entry.record, watched.latest) = (Some(record), None);
+            watched.set_record(Some(record));
             self.changed.insert(key);
         } else if self.early.len() < MAX_EARLY_RECORDS {
             self.early.insert(key, record);
@@ -227,14 +230,21 @@ impl WatchedStore {
 impl WatchedEntry {
     fn new(object: Object) -> Self {
         let entry = Entry { object, record: None };
-        Self { entry, latest: None, troubles: Vec::new(), is_silent: false }
+        let (latest, troubles) = (None, Vec::new());
+        Self { entry, latest, troubles, grade: Grade::default(), is_judged: false, is_silent: false }
     }
 
     /// Takes over what was decided about the state before.
     fn follow(&mut self, before: Self) {
-        let Self { entry, latest, troubles, is_silent } = before;
+        let Self { entry, latest, troubles, grade, is_judged, is_silent } = before;
         self.entry.record = entry.record;
-        (self.latest, self.troubles, self.is_silent) = (latest, troubles, is_silent);
+        (self.latest, self.troubles, self.grade) = (latest, troubles, grade);
+        (self.is_judged, self.is_silent) = (is_judged, is_silent);
+    }
+
+    /// Replaces what was decided.
+    fn set_record(&mut self, record: Option<DecisionRecord>) {
+        (self.entry.record, self.latest, self.is_judged) = (record, None, false);
     }
 
     fn is_silent_at(&self, now: Timestamp) -> bool {
@@ -243,16 +253,21 @@ impl WatchedEntry {
 
     /// The present row, and whether the problems are the same as before.
     fn look(&mut self, now: Timestamp) -> (FeedRow, bool) {
-        let troubles = troubles(&self.entry, now);
-        let has_same_problems = troubles.iter().map(group).eq(self.troubles.iter().map(group));
-        let mut line = AutoscalerLine::of(&self.entry, grade(&self.entry, &troubles));
-        if let Some(latest) = &self.latest {
-            let ratios = latest.metrics.iter().filter_map(|metric| metric.ratio);
-            line.pressure = ratios.max_by(f64::total_cmp);
-            line.decision = self.entry.sentence_after(Some(&latest.reason));
+        let is_silent = self.is_silent_at(now);
+        let mut has_same_problems = true;
+        if !self.is_judged || is_silent != self.is_silent {
+            let troubles = troubles(&self.entry, now);
+            has_same_problems = troubles.iter().map(group).eq(self.troubles.iter().map(group));
+            self.grade = grade(&self.entry, &troubles);
+            self.troubles = troubles;
         }
-        self.is_silent = self.is_silent_at(now);
-        self.troubles = troubles;
+        self.is_silent = is_silent;
+        // Without a record, conditions are judged, which may change with every event.
+        self.is_judged = self.entry.record.is_some();
+        let line = match &self.latest {
+            Some(latest) => AutoscalerLine::after(&self.entry, self.grade, latest),
+            None => AutoscalerLine::of(&self.entry, self.grade),
+        };
         (rows::row(&self.entry, &line), has_same_problems)
     }
 }

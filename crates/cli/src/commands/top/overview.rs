@@ -1,6 +1,7 @@
 //! All autoscalers at one moment, and what is wrong with them.
 
 use api::autoscaling::v2::{HorizontalPodAutoscaler, MetricTarget, MetricValueStatus};
+use api::decisions::passes::PassItem;
 use engine::Decision;
 use engine::evaluate::Arithmetic;
 use jiff::Timestamp;
@@ -67,12 +68,22 @@ impl Overview {
 
 impl AutoscalerLine {
     pub(crate) fn of(entry: &Entry, state: Grade) -> Self {
-        let hpa = &entry.object.hpa;
         // A status may be older than the decision: an unreadable metric has no ratio.
         let pressure = match &entry.record {
             Some(record) => by_decision(&record.decision),
-            None => by_status(hpa),
+            None => by_status(&entry.object.hpa),
         };
+        Self::new(entry, state, pressure, entry.sentence())
+    }
+
+    /// The same after a later pass that decided what the record says.
+    pub(crate) fn after(entry: &Entry, state: Grade, latest: &PassItem) -> Self {
+        let ratios = latest.metrics.iter().filter_map(|metric| metric.ratio);
+        Self::new(entry, state, ratios.max_by(f64::total_cmp), entry.sentence_after(Some(&latest.reason)))
+    }
+
+    fn new(entry: &Entry, state: Grade, pressure: Option<f64>, decision: String) -> Self {
+        let hpa = &entry.object.hpa;
         Self {
             namespace: entry.object.namespace().to_owned(),
             name: entry.object.named().to_string(),
@@ -82,7 +93,7 @@ impl AutoscalerLine {
             replicas: entry.replicas(),
             min: hpa.spec.min_replicas.unwrap_or(1),
             max: hpa.spec.max_replicas,
-            decision: entry.sentence(),
+            decision,
         }
     }
 }

@@ -24,15 +24,21 @@ fn take(store: &mut WatchedStore, now: &str) -> WatchedChange {
     store.take(at(now), |_| {})
 }
 
+/// The row of the one autoscaler that changed.
+fn changed(store: &mut WatchedStore) -> Value {
+    let rows = take(store, NOW).rows;
+    assert_eq!(rows.len(), 1);
+    serde_json::from_str(&rows[0].json).unwrap()
+}
+
 #[test]
 fn only_changed_autoscalers_are_taken() {
     let mut store = listed(&["web", "shop"]);
     let first = take(&mut store, NOW);
     assert_eq!((first.rows.len(), first.problems), (2, Some(json!([]))));
     store.decided(record_of("web", "2026-01-05T09:15:00Z", 1, &[610]));
-    let change = take(&mut store, NOW);
-    assert_eq!((change.rows.len(), change.problems), (1, None));
-    assert_eq!((change.rows[0].id.as_str(), &change.rows[0].value["desired"]), ("shop/hpa/web", &json!(4)));
+    let row = changed(&mut store);
+    assert_eq!((&row["id"], &row["desired"]), (&json!("shop/hpa/web"), &json!(4)));
     store.add(PassItem {
         namespace: "shop".into(),
         name: "hpa.web".into(),
@@ -41,7 +47,7 @@ fn only_changed_autoscalers_are_taken() {
         metrics: vec![PassMetric { ratio: Some(2.5), ..PassMetric::default() }],
         ..PassItem::default()
     });
-    let again = take(&mut store, NOW).rows.remove(0).value;
+    let again = changed(&mut store);
     assert_eq!(
         (&again["pressure"], &again["decision"]),
         (&json!(2.5), &json!("1 → 4: cpu is above its target"))
@@ -77,7 +83,7 @@ fn decisions_may_be_known_before_their_object_and_may_go() {
     assert!(take(&mut store, NOW).rows.is_empty());
     let object = sample("web", json!({"currentReplicas": 1, "desiredReplicas": 1}));
     store.apply(AutoscalerKind::Hpa, "", WatchEvent::Applied(object));
-    assert_eq!(take(&mut store, NOW).rows[0].value["desired"], json!(4));
+    assert_eq!(changed(&mut store)["desired"], json!(4));
     store.replace_records(API_VERSION, Vec::new());
-    assert_eq!(take(&mut store, NOW).rows[0].value["desired"], json!(1), "the status is shown");
+    assert_eq!(changed(&mut store)["desired"], json!(1), "the status is shown");
 }
