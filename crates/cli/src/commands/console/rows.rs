@@ -100,7 +100,7 @@ pub(super) fn problem(problem: &Problem, since: Option<Timestamp>) -> Value {
         "remedy": problem.remedy,
         "risk": risk(problem.grade),
         "state": problem.grade,
-        "since": since.map(|at| at.as_second()),
+        "since": since.map(Timestamp::as_second),
         "autoscalers": problem.autoscalers,
     })
 }

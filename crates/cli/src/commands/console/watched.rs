@@ -87,7 +87,7 @@ impl WatchedStore {
         });
         let store = self.objects.entry(kind).or_default();
         match store.apply(scope, event) {
-            StoreChange::Unchanged => {}
+            StoreChange::Unchanged | StoreChange::Unreadable(_, None, _) => {}
             StoreChange::Applied(name, before) => {
                 let key = (kind, name);
                 if let Some(watched) = store.get_mut(&key.1) {
@@ -104,7 +104,6 @@ impl WatchedStore {
                 }
             }
             StoreChange::Unreadable(name, Some(before), _) => self.remove(&(kind, name), &before),
-            StoreChange::Unreadable(_, None, _) => {}
         }
     }
 
