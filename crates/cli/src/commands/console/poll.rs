@@ -39,8 +39,19 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 const WATCH_RETRY_INTERVAL: Duration = Duration::from_mins(5);
 /// How long the list waits for the counts of the last hour.
 const EARLIER_COUNTS_TIMEOUT: Duration = Duration::from_secs(2);
+/// The remedy for a user who may not watch.
+const MORE_RIGHTS: &str = "ask for the right to list and watch autoscalers in all namespaces";
 /// How often sources are asked.
 const SOURCES_INTERVAL: Duration = Duration::from_secs(30);
+
+/// Why lists are read again and again instead of being watched.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum WhyPolling {
+    MayNotList,
+    /// The resource that the user may not watch.
+    MayNotWatch(String),
+    NoAnswer,
+}
 
 /// Reads the cluster.
 pub(super) struct Poller {
@@ -51,6 +62,21 @@ pub(super) struct Poller {
     sources: Mutex<Value>,
     feed: Arc<Feed>,
     has_lab: bool,
+}
+
+impl WhyPolling {
+    fn note(&self) -> Value {
+        let (why, remedy) = match self {
+            Self::MayNotList => ("you may not list everything".to_owned(), MORE_RIGHTS),
+            Self::MayNotWatch(resource) => (format!("you may not watch {resource}"), MORE_RIGHTS),
+            Self::NoAnswer => (
+                "the API server does not answer watches".to_owned(),
+                "look for a proxy before it that waits for whole answers",
+            ),
+        };
+        let text = format!("Changes appear late: {why}, so the list is read every 2 s to 1 min.");
+        json!({"text": text, "remedy": remedy})
+    }
 }
 
 impl Poller {
@@ -88,12 +114,12 @@ impl Poller {
         if let Ok(earlier) = tokio::time::timeout(EARLIER_COUNTS_TIMEOUT, earlier).await {
             self.feed.set_earlier_steps(earlier);
         }
-        let mut why_polling: Option<String> = None;
+        let mut why_polling: Option<WhyPolling> = None;
         let mut next_watch = Instant::now();
         loop {
             self.feed.watched().await;
             let began = Instant::now();
-            let (kinds, computed) = computing_time(self.look(why_polling.as_deref())).await;
+            let (kinds, computed) = computing_time(self.look(why_polling.as_ref())).await;
             if let Some(kinds) = kinds.filter(|_| Instant::now() >= next_watch) {
                 why_polling = self.follow(&kinds).await;
                 next_watch = Instant::now();
@@ -109,7 +135,7 @@ impl Poller {
     }
 
     /// Publishes what watches show, until nobody looks any more or the user may not watch; then says why.
-    async fn follow(&self, kinds: &[AutoscalerKind]) -> Option<String> {
+    async fn follow(&self, kinds: &[AutoscalerKind]) -> Option<WhyPolling> {
         let scope = self.namespace.as_deref().map_or(Scope::All, Scope::Namespace);
         let follower = Follower::start(self.site.client(), kinds, scope);
         tokio::select! {
@@ -118,17 +144,17 @@ impl Poller {
         }
     }
 
-    async fn publish_changes(&self, follower: &Follower) -> Option<String> {
+    async fn publish_changes(&self, follower: &Follower) -> Option<WhyPolling> {
         let began = Instant::now();
         while !follower.is_complete() {
             if let Some(resource) = follower.refused() {
-                return Some(format!("you may not watch {resource}"));
+                return Some(WhyPolling::MayNotWatch(resource));
             }
             if began.elapsed() >= SYNC_TIMEOUT {
                 if follower.is_listed() {
                     break;
                 }
-                return Some("the API server does not answer watches".to_owned());
+                return Some(WhyPolling::NoAnswer);
             }
             tokio::time::sleep(SYNC_INTERVAL).await;
         }
@@ -136,7 +162,7 @@ impl Poller {
         let mut triggers = Vec::new();
         loop {
             if let Some(resource) = follower.refused() {
-                return Some(format!("you may not watch {resource}"));
+                return Some(WhyPolling::MayNotWatch(resource));
             }
             if self.feed.is_watched() {
                 last_watched = Instant::now();
@@ -209,7 +235,7 @@ impl Poller {
 
     /// Reads the cluster once and publishes what there is, and why it is not watched, if so. Returns the kinds that can be watched, if
     /// that shows as much.
-    async fn look(&self, why_polling: Option<&str>) -> Option<Vec<AutoscalerKind>> {
+    async fn look(&self, why_polling: Option<&WhyPolling>) -> Option<Vec<AutoscalerKind>> {
         let read = Listing::read(&self.site, self.namespace.as_deref()).await;
         let now = self.site.now();
         let at = now.as_millisecond() as f64 / 1000.0;
@@ -221,11 +247,9 @@ impl Poller {
                 let overview = rows::overview(&entries, listing.unavailable.as_ref(), now);
                 let all = rows::rows(&entries, &overview);
                 listing.notes.extend(listing.unavailable.as_ref().map(without_decisions));
-                let partial = listing.is_partial.then_some("you may not list everything");
-                if let Some(why) = why_polling.or(partial) {
-                    let text = format!("Changes appear late: {why}, so the list is read every 2 s to 1 min.");
-                    listing.notes.push(json!({"text": text, "remedy": "ask for the right to list and watch it in all namespaces"}));
-                }
+                let may_not_list = WhyPolling::MayNotList;
+                let partial = listing.is_partial.then_some(&may_not_list);
+                listing.notes.extend(why_polling.or(partial).map(WhyPolling::note));
                 if let Some(RecordingSummary { from, until, .. }) = self.site.recording() {
                     let text = format!("This is a recording from {from} to {until}; nothing in it is live.");
                     listing.notes.insert(0, json!({"text": text, "remedy": ""}));
