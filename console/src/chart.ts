@@ -191,7 +191,7 @@ export function chart(onMark: (mark: Mark) => void): Chart {
   function target(): uPlot.Plugin {
     return {
       hooks: {
-        drawClear: (plot) => {
+        draw: (plot) => {
           const { ctx, bbox } = plot;
           const y = plot.valToPos(100, "y", true);
           ctx.save();

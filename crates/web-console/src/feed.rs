@@ -62,6 +62,8 @@ struct StoredRow {
     /// The row as JSON: it is written once for all clients.
     text: String,
     steps: VecDeque<(f64, i32)>,
+    /// The revision with which earlier steps became known; else 0, because the frontend follows later counts itself.
+    steps_revision: u64,
 }
 
 impl Feed {
@@ -109,9 +111,10 @@ impl Feed {
         self.revision.send_replace(revision);
     }
 
-    /// Sets replica counts from before this process, oldest first, for rows that will be published for the first time.
+    /// Adds replica counts from before this process, oldest first, also to rows that were published already.
     pub fn set_earlier_steps(&self, earlier: HashMap<String, Vec<(f64, i32)>>) {
-        self.state().earlier = earlier;
+        let revision = self.state().set_earlier(earlier);
+        self.revision.send_replace(revision);
     }
 
     /// Whether somebody looks.
@@ -188,12 +191,31 @@ impl FeedState {
         self.revision
     }
 
+    fn set_earlier(&mut self, mut earlier: HashMap<String, Vec<(f64, i32)>>) -> u64 {
+        if !self.rows.is_empty() {
+            self.revision += 1;
+        }
+        for (id, row) in &mut self.rows {
+            let Some(steps) = earlier.remove(id) else { continue };
+            let known = std::mem::take(&mut row.steps);
+            let first = known.front().map_or(f64::INFINITY, |(at, _)| *at);
+            for (at, count) in steps.into_iter().filter(|(at, _)| *at < first).chain(known) {
+                row.step(at, count);
+            }
+            (row.revision, row.steps_revision) = (self.revision, self.revision);
+        }
+        self.earlier = earlier;
+        self.revision
+    }
+
     fn change_row(&mut self, at: f64, FeedRow { id, json: text, replicas }: FeedRow) {
         let revision = self.revision;
         let earlier = &mut self.earlier;
         let row = self.rows.entry(id).or_insert_with_key(|id| {
-            let mut row = StoredRow { revision, text: String::new(), steps: VecDeque::new() };
-            for (at, count) in earlier.remove(id).into_iter().flatten() {
+            let earlier = earlier.remove(id);
+            let steps_revision = if earlier.is_some() { revision } else { 0 };
+            let mut row = StoredRow { revision, text: String::new(), steps: VecDeque::new(), steps_revision };
+            for (at, count) in earlier.into_iter().flatten() {
                 row.step(at, count);
             }
             row
@@ -232,7 +254,7 @@ impl FeedState {
         let is_new = |revision: u64| since.is_none_or(|since| revision > since);
         let mut data = format!("{{\"at\":{},\"rows\":", json!(self.at));
         let rows = self.rows.values().filter(|row| is_new(row.revision));
-        write_list(&mut data, rows, |row, text| row.write(since.is_none(), text));
+        write_list(&mut data, rows, |row, text| row.write(is_new(row.steps_revision), text));
         if since.is_some() {
             let removed =
                 self.removed.iter().filter(|(revision, id)| is_new(*revision) && !self.rows.contains_key(id));
@@ -262,7 +284,7 @@ impl StoredRow {
         }
     }
 
-    /// Writes the row; the frontend follows later counts itself.
+    /// Writes the row.
     fn write(&self, with_steps: bool, out: &mut String) {
         match self.text.strip_suffix('}').filter(|_| with_steps) {
             Some(fields) => out.push_str(&format!("{fields},\"steps\":{}}}", json!(self.steps))),
@@ -371,6 +393,17 @@ mod tests {
         assert_eq!(steps(&feed), [(5_000.0, 2), (9_000.0, 4), (10_000.0, 5)]);
         feed.publish(13_000.0, vec![row("a", 6)], Vec::new());
         assert_eq!(steps(&feed), [(9_000.0, 4), (10_000.0, 5), (13_000.0, 6)]);
+    }
+
+    #[tokio::test]
+    async fn earlier_counts_may_come_after_the_first_list() {
+        let feed = Arc::new(Feed::new("p"));
+        feed.publish(10.0, vec![row("a", 5), row("b", 5)], Vec::new());
+        feed.set_earlier_steps(HashMap::from([("a".to_owned(), vec![(4.0, 1), (11.0, 2)])]));
+        let mut events = Box::pin(Arc::clone(&feed).events(Some("p.1")));
+        let (kind, _, data) = parsed(&events.next().await.unwrap());
+        let rows = json!([{"id": "a", "replicas": 5, "steps": [[4.0, 1], [10.0, 5]]}]);
+        assert_eq!((kind.as_str(), &data["rows"]), ("change", &rows));
     }
 
     #[tokio::test(start_paused = true)]

@@ -37,8 +37,6 @@ const LINGER: Duration = Duration::from_secs(30);
 const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 /// How soon watches are tried again that were refused.
 const WATCH_RETRY_INTERVAL: Duration = Duration::from_mins(5);
-/// How long the list waits for the counts of the last hour.
-const EARLIER_COUNTS_TIMEOUT: Duration = Duration::from_secs(2);
 /// The remedy for a user who may not watch.
 const MORE_RIGHTS: &str = "ask for the right to list and watch autoscalers in all namespaces";
 /// How often sources are asked.
@@ -94,26 +92,25 @@ impl Poller {
         if self.site.recording().is_some() {
             return self.show_recording().await;
         }
-        // A source that does not answer must not delay the list.
-        futures::future::join(self.read_lists(), self.read_sources()).await;
+        // Neither a source that does not answer nor old counts delay the list.
+        futures::future::join3(self.read_lists(), self.read_sources(), self.read_earlier()).await;
+    }
+
+    /// Reads the counts of the last hour, once.
+    async fn read_earlier(&self) {
+        self.feed.watched().await;
+        let earlier = passes::counts(&self.site, self.namespace.as_deref(), self.site.now()).await;
+        self.feed.set_earlier_steps(earlier);
     }
 
     /// A recording does not change, so it is read once.
     async fn show_recording(&self) {
-        self.feed.watched().await;
-        let earlier = passes::counts(&self.site, self.namespace.as_deref(), self.site.now()).await;
-        self.feed.set_earlier_steps(earlier);
+        self.read_earlier().await;
         self.ask_sources().await;
         self.look(None).await;
     }
 
     async fn read_lists(&self) {
-        self.feed.watched().await;
-        let earlier = passes::counts(&self.site, self.namespace.as_deref(), self.site.now());
-        // Without them, the list begins with the present counts.
-        if let Ok(earlier) = tokio::time::timeout(EARLIER_COUNTS_TIMEOUT, earlier).await {
-            self.feed.set_earlier_steps(earlier);
-        }
         let mut why_polling: Option<WhyPolling> = None;
         let mut next_watch = Instant::now();
         loop {
