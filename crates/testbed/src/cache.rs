@@ -132,6 +132,13 @@ pub fn key(part: &Part) -> String {
             }
             print.add(&release());
         }
+        Source::Packages(packages) => {
+            print.add(packages.package);
+            for (name, line) in packages.programs {
+                print.add(name);
+                print.add(line);
+            }
+        }
     }
     format!("{}-{}-{:016x}", part.name, part.version, print.0)
 }

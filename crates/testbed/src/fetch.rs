@@ -1,7 +1,8 @@
-//! Gets one part into a folder: builds it with Go, or takes it out of a package.
+//! Gets one part into a folder: builds it with Go, or takes it out of packages.
 
 mod debian;
 mod go;
+mod packages;
 mod tree;
 
 use std::ffi::OsString;
@@ -35,6 +36,7 @@ pub(crate) fn part(part: &Part, draft: &Path, progress: &mut Progress) -> Result
         Source::GoRelease(release) => go::build_release(part, &release, draft, progress),
         Source::Debian { package, programs } => debian::fetch(part, package, programs, draft, progress),
         Source::DebianTree { packages, programs } => tree::fetch(part, packages, programs, draft, progress),
+        Source::Packages(packages) => packages::fetch(part, &packages, draft, progress),
     }
 }
 

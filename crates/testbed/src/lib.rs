@@ -42,6 +42,7 @@ pub mod prometheus;
 pub mod proxy;
 mod release;
 pub mod sample;
+pub mod servers;
 mod side;
 pub mod state;
 

@@ -32,6 +32,30 @@ pub enum Source {
         /// Their programs.
         programs: &'static [TreeProgram],
     },
+    /// Programs of a package of another package manager, with all that it depends on.
+    Packages(Packages),
+}
+
+/// A package that is not one of Debian's.
+#[derive(Debug, Clone, Copy)]
+pub struct Packages {
+    /// What fetches it.
+    pub manager: PackageManager,
+    /// Name and version as the manager writes them, for Maven `group:artifact:version`.
+    pub package: &'static str,
+    /// What each program is called here, and the command in a shell that it is; `$root` is the folder of the packages.
+    pub programs: &'static [(&'static str, &'static str)],
+}
+
+/// What fetches packages, and must be installed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PackageManager {
+    /// Python's.
+    Pip,
+    /// Node's.
+    Npm,
+    /// Java's.
+    Maven,
 }
 
 /// A program somewhere in a tree of packages.
@@ -312,7 +336,9 @@ impl Part {
     /// Name and version, as people say it.
     pub fn title(&self) -> String {
         match self.source {
-            Source::Go(_) | Source::GoRelease(_) => format!("{} {}", self.name, self.version),
+            Source::Go(_) | Source::GoRelease(_) | Source::Packages(_) => {
+                format!("{} {}", self.name, self.version)
+            }
             Source::Debian { .. } | Source::DebianTree { .. } => format!("{} (Debian's)", self.name),
         }
     }
@@ -325,6 +351,7 @@ impl Part {
             }
             Source::Debian { programs, .. } => programs.to_vec(),
             Source::DebianTree { programs, .. } => programs.iter().map(|program| program.name).collect(),
+            Source::Packages(Packages { programs, .. }) => programs.iter().map(|(name, _)| *name).collect(),
         }
     }
 }

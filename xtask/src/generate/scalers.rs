@@ -16,12 +16,18 @@ pub(super) fn files() -> Vec<(String, String)> {
 const MADE: &str = "<!-- Made by `cargo xtask generate` from crates/scalers; do not edit. -->\n";
 
 /// The types whose tests query a real server: those of `crates/testbed/tests/scalers`, and those that read the cluster itself.
-const REAL_SERVERS: [&str; 13] = [
+const REAL_SERVERS: [&str; 19] = [
+    "apache-kafka",
+    "beanstalkd",
     "cpu",
+    "etcd",
     "external",
     "external-push",
+    "kafka",
     "kubernetes-workload",
     "memory",
+    "mysql",
+    "nats-jetstream",
     "postgresql",
     "prometheus",
     "rabbitmq",
@@ -30,6 +36,18 @@ const REAL_SERVERS: [&str; 13] = [
     "redis-cluster-streams",
     "redis-sentinel",
     "redis-streams",
+];
+
+/// The types whose tests query an emulator of another project.
+const EMULATORS: [&str; 8] = [
+    "aws-cloudwatch",
+    "aws-dynamodb",
+    "aws-dynamodb-streams",
+    "aws-kinesis-stream",
+    "aws-sqs-queue",
+    "azure-blob",
+    "azure-queue",
+    "mongodb",
 ];
 
 // Writing to a string cannot fail.
@@ -41,14 +59,17 @@ fn list() -> String {
     for scaler in SCALER_TYPES.iter() {
         let tested = match scaler.name {
             name if REAL_SERVERS.contains(&name) => "a real server",
+            name if EMULATORS.contains(&name) => "an emulator",
             "cron" => "no source",
             _ => "a stand-in",
         };
         let _ = writeln!(out, "| [`{0}`]({0}.md) | {1} | {tested} |", scaler.name, cell(scaler.about));
     }
     out.push_str(
-        "\nA stand-in is a server in the test that was written from the published protocol and checks the requests. Try a trigger that \
-         met no real server with `plimsoll scalers check FILE` before you depend on it.\n",
+        "\nAn emulator is a server of another project that answers as the original does (moto, Azurite, MongoDB Java Server). \
+         A stand-in is a server in the test that was written from the published protocol and checks the requests. Try a trigger that \
+         met no real server with `plimsoll scalers check FILE` before you depend on it. `make test-scalers` asks servers and emulators \
+         with KEDA's own scalers, too, and compares the answers.\n",
     );
     out.push_str(NOTES);
     out

@@ -14,6 +14,7 @@ mod program;
 mod prometheus;
 mod rabbitmq;
 mod redis;
+mod same_server;
 mod trust;
 mod vault;
 

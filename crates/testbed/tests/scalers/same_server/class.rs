@@ -1,0 +1,84 @@
+//! What kind of error a text is: KEDA and we word the same trouble differently.
+
+/// The classes, each with words of which one is in the text. The first class that fits counts.
+const CLASSES: [(&str, &[&str]); 4] = [
+    ("certificate", &["x509", "certificate", "unknown authority", "unknown ca"]),
+    (
+        "unreachable",
+        &[
+            "connection refused",
+            "no such host",
+            "i/o timeout",
+            "timed out",
+            "deadline exceeded",
+            "eof",
+            "connection reset",
+            "no answer within",
+            "out of brokers",
+            "closed the connection",
+            "broken pipe",
+            "server selection",
+            "invalid connection",
+            "no connections were made",
+        ],
+    ),
+    (
+        "refused",
+        &[
+            "401",
+            "403",
+            "unauthorized",
+            "authentication",
+            "access denied",
+            "accessdenied",
+            "forbidden",
+            "wrongpass",
+            "noauth",
+            "signature",
+            "access_refused",
+            "credential",
+            "not authorized",
+            "authorizationfailure",
+            "password",
+            "login",
+        ],
+    ),
+    (
+        "missing",
+        &[
+            "404",
+            "not found",
+            "notfound",
+            "not exist",
+            "doesn't exist",
+            "no such",
+            "nonexistent",
+            "unknown topic",
+            "nogroup",
+            "unknown database",
+        ],
+    ),
+];
+
+/// The class of an error. Ports are numbers that must not be taken for status codes.
+pub(super) fn class(error: &str, ports: &[u16]) -> &'static str {
+    let mut text = error.to_lowercase();
+    for port in ports {
+        text = text.replace(&port.to_string(), "port");
+    }
+    let found = CLASSES.iter().find(|(_, words)| words.iter().any(|word| text.contains(word)));
+    found.map_or("other", |(name, _)| *name)
+}
+
+#[test]
+fn errors_have_classes() {
+    for (text, expected) in [
+        ("dial tcp 127.0.0.1:24040: connect: connection refused", "unreachable"),
+        ("redis 127.0.0.1:24040: ERR DB index is out of range", "other"),
+        ("the server answered 404", "missing"),
+        ("tls: failed to verify certificate: x509: certificate signed by unknown authority", "certificate"),
+        ("WRONGPASS invalid username-password pair", "refused"),
+    ] {
+        assert_eq!(class(text, &[24040]), expected, "{text}");
+    }
+}

@@ -1,0 +1,126 @@
+//! KEDA's scalers and ours ask the same servers in the same states; value, activity and class of error must be the same. The
+//! servers take minutes to fetch, so this runs in `make test-scalers`.
+
+mod class;
+mod keda;
+mod ours;
+mod script;
+mod server;
+
+use std::time::{Duration, Instant};
+
+use class::class;
+use keda::{KedaProcess, ScalerAnswer};
+use ours::OurScalers;
+use script::ServerScript;
+use server::ScriptServer;
+
+use super::PATIENCE;
+
+macro_rules! scripts {
+    ($($name:literal),*) => {
+        [$(($name, include_str!(concat!($name, ".yaml")))),*]
+    };
+}
+
+const SCRIPTS: [(&str, &str); 10] = scripts![
+    "aws",
+    "azure-storage",
+    "beanstalkd",
+    "etcd",
+    "kafka",
+    "mongodb",
+    "mysql",
+    "nats-jetstream",
+    "postgresql",
+    "redis"
+];
+
+/// Names the scripts that run: those with this in their name.
+const CHOSEN: &str = "PLIMSOLL_SCRIPT";
+
+/// How long a server may take to show what it was given.
+const SETTLING: Duration = Duration::from_secs(20);
+
+#[test]
+fn scripts_name_servers_and_reasons() {
+    for (name, text) in SCRIPTS {
+        let script = ServerScript::parse(name, text);
+        assert!(testbed::servers::server(&script.server.part).is_some(), "{name}");
+        for step in &script.steps {
+            assert!(!step.keda_says().is_empty() && !step.says.is_empty(), "{name}: {}", step.state);
+        }
+    }
+}
+
+#[tokio::test]
+#[ignore = "fetches servers and takes minutes: make test-scalers"]
+async fn keda_and_we_find_the_same() {
+    let chosen = std::env::var(CHOSEN).unwrap_or_default();
+    let mut differences = Vec::new();
+    for (name, text) in SCRIPTS.iter().filter(|(name, _)| name.contains(&chosen)) {
+        let begun = Instant::now();
+        let script = ServerScript::parse(name, text);
+        let found = differences_in(name, &script).await;
+        let took = begun.elapsed().as_secs();
+        eprintln!("{name}: {} states, {} differences, {took} s", script.steps.len(), found.len());
+        differences.extend(found);
+    }
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
+}
+
+async fn differences_in(name: &str, script: &ServerScript) -> Vec<String> {
+    let mut keda = KedaProcess::start();
+    let mut server = ScriptServer::start(script, &mut keda).await;
+    let mut ours = OurScalers::new();
+    let mut differences = Vec::new();
+    for step in &script.steps {
+        if step.stop {
+            server.stop();
+        }
+        if step.start {
+            server.resume(&mut keda).await;
+        }
+        for filling in &step.fill {
+            let error = keda.fill(&server.texts.apply_all(filling));
+            assert!(error.is_none(), "{name}: {}: {error:?}", step.state);
+        }
+        let trigger = step.trigger(&script.trigger, &server.texts);
+        let begun = Instant::now();
+        let (theirs, own) = loop {
+            let (theirs, own) = (keda.ask(&trigger), ours.ask(&trigger).await);
+            let expected =
+                said(&theirs, &server.ports) == step.keda_says() && said(&own, &server.ports) == step.says;
+            // Only what a server was given a moment ago may come late.
+            if expected || step.says.starts_with("error") || begun.elapsed() > SETTLING {
+                break (theirs, own);
+            }
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        };
+        let found = [said(&theirs, &server.ports), said(&own, &server.ports)];
+        let named_alike = theirs.metric == own.metric || !theirs.error.is_empty() || !own.error.is_empty();
+        if found != [step.keda_says().to_owned(), step.says.clone()] || !named_alike {
+            differences.push(format!(
+                "{name}: {}: KEDA says {} ({} {}), we say {} ({} {}); expected {} and {}",
+                step.state,
+                found[0],
+                theirs.metric,
+                theirs.error,
+                found[1],
+                own.metric,
+                own.error,
+                step.keda_says(),
+                step.says
+            ));
+        }
+    }
+    differences
+}
+
+/// An answer as scripts write it.
+fn said(answer: &ScalerAnswer, ports: &[u16]) -> String {
+    if !answer.error.is_empty() {
+        return format!("error {}", class(&answer.error, ports));
+    }
+    format!("{} {}", answer.values.join(" "), if answer.active { "active" } else { "idle" })
+}

@@ -1,0 +1,156 @@
+//! A script: a server, a trigger that asks it, and the states in which both programs ask.
+
+use std::collections::BTreeMap;
+
+use api::yaml::{self, SourceFile};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// One file of this folder.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ServerScript {
+    /// The server.
+    pub(super) server: ServerSetup,
+    /// Texts for `{name}` elsewhere, beside the ports, `{folder}` and `{part}`.
+    #[serde(default, rename = "let")]
+    pub(super) texts: BTreeMap<String, String>,
+    /// What is asked in each state, with the changes of the state.
+    pub(super) trigger: ScriptTrigger,
+    /// The states, one after another.
+    pub(super) steps: Vec<ScriptStep>,
+}
+
+/// How a server is started.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ServerSetup {
+    /// Its name in `testbed::servers`.
+    pub(super) part: String,
+    /// Names of the ports it needs.
+    #[serde(default = "one_port")]
+    pub(super) ports: Vec<String>,
+    /// Files in its folder.
+    #[serde(default)]
+    pub(super) files: BTreeMap<String, String>,
+    /// Commands that prepare its folder.
+    #[serde(default)]
+    pub(super) before: Vec<String>,
+    /// The command that becomes the server.
+    pub(super) run: String,
+    /// A filling that succeeds when the server is ready; without it, the port `port` is open then.
+    pub(super) ready: Option<Value>,
+}
+
+/// A trigger.
+#[derive(Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ScriptTrigger {
+    /// Its type.
+    #[serde(rename = "type")]
+    pub(super) type_: String,
+    /// Its metadata.
+    #[serde(default)]
+    pub(super) metadata: BTreeMap<String, String>,
+    /// The parameters of its TriggerAuthentication.
+    #[serde(default)]
+    pub(super) auth: BTreeMap<String, String>,
+}
+
+/// A state of the server, and what is asked in it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ScriptStep {
+    /// What is called so.
+    pub(super) state: String,
+    /// Whether the server is stopped first.
+    #[serde(default)]
+    pub(super) stop: bool,
+    /// Whether the server is started first.
+    #[serde(default)]
+    pub(super) start: bool,
+    /// What the server gets first.
+    #[serde(default)]
+    pub(super) fill: Vec<Value>,
+    /// Another type of trigger.
+    #[serde(rename = "type")]
+    type_: Option<String>,
+    /// Metadata that is added, or removed with null.
+    #[serde(default)]
+    metadata: BTreeMap<String, Option<String>>,
+    /// The same for parameters of the TriggerAuthentication.
+    #[serde(default)]
+    auth: BTreeMap<String, Option<String>>,
+    /// All metadata.
+    only_metadata: Option<BTreeMap<String, String>>,
+    /// All parameters of the TriggerAuthentication.
+    only_auth: Option<BTreeMap<String, String>>,
+    /// What both say: `3 active`, `0 idle`, or `error` and the class of it.
+    pub(super) says: String,
+    /// What KEDA says instead.
+    keda: Option<String>,
+    /// Why we differ from it.
+    why: Option<String>,
+}
+
+/// The texts that stand for `{name}`.
+#[derive(Default)]
+pub(super) struct ScriptTexts(pub(super) BTreeMap<String, String>);
+
+fn one_port() -> Vec<String> {
+    vec!["port".to_owned()]
+}
+
+impl ServerScript {
+    pub(super) fn parse(name: &str, text: &str) -> Self {
+        let documents =
+            yaml::parse(&SourceFile::new(name, text)).unwrap_or_else(|problem| panic!("{problem:?}"));
+        documents[0].decode().unwrap_or_else(|problems| panic!("{problems:?}"))
+    }
+}
+
+impl ScriptStep {
+    pub(super) fn keda_says(&self) -> &str {
+        assert_eq!(self.keda.is_some(), self.why.is_some(), "{}: a difference needs a reason", self.state);
+        self.keda.as_deref().unwrap_or(&self.says)
+    }
+
+    /// The trigger of the script with the changes of this state.
+    pub(super) fn trigger(&self, given: &ScriptTrigger, texts: &ScriptTexts) -> ScriptTrigger {
+        ScriptTrigger {
+            type_: self.type_.clone().unwrap_or_else(|| given.type_.clone()),
+            metadata: changed(self.only_metadata.as_ref().unwrap_or(&given.metadata), &self.metadata, texts),
+            auth: changed(self.only_auth.as_ref().unwrap_or(&given.auth), &self.auth, texts),
+        }
+    }
+}
+
+fn changed(
+    given: &BTreeMap<String, String>,
+    changes: &BTreeMap<String, Option<String>>,
+    texts: &ScriptTexts,
+) -> BTreeMap<String, String> {
+    let mut all: BTreeMap<String, Option<String>> =
+        given.iter().map(|(key, value)| (key.clone(), Some(value.clone()))).collect();
+    all.extend(changes.clone());
+    all.into_iter().filter_map(|(key, value)| Some((key, texts.apply(&value?)))).collect()
+}
+
+impl ScriptTexts {
+    /// A text with all names replaced.
+    pub(super) fn apply(&self, text: &str) -> String {
+        self.0.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
+    }
+
+    /// The same in all texts of a value.
+    pub(super) fn apply_all(&self, value: &Value) -> Value {
+        match value {
+            Value::String(text) => Value::String(self.apply(text)),
+            Value::Array(items) => items.iter().map(|item| self.apply_all(item)).collect(),
+            Value::Object(fields) => {
+                fields.iter().map(|(name, value)| (name.clone(), self.apply_all(value))).collect()
+            }
+            other => other.clone(),
+        }
+    }
+}

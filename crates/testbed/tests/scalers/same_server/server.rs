@@ -1,0 +1,96 @@
+//! The server of a script.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use testbed::program::{Program, Room};
+use testbed::servers::server;
+use testbed::{Cache, Progress, ports};
+
+use super::keda::KedaProcess;
+use super::script::{ScriptTexts, ServerScript, ServerSetup};
+
+/// It ends when this is dropped.
+pub(super) struct ScriptServer {
+    running: Option<Program>,
+    idle: Option<Room>,
+    run: String,
+    ready: Option<Value>,
+    /// All its ports; the first is `port`, which clients use.
+    pub(super) ports: Vec<u16>,
+    /// What stands for `{name}` in the script.
+    pub(super) texts: ScriptTexts,
+}
+
+impl ScriptServer {
+    pub(super) async fn start(script: &ServerScript, keda: &mut KedaProcess) -> Self {
+        let ServerSetup { part, ports: names, files, before, run, ready } = &script.server;
+        let found = server(part).unwrap_or_else(|| panic!("there is no server {part}"));
+        let programs = Cache::of_user().unwrap().ensure(found, &mut Progress::stderr()).unwrap();
+        let room = Room::new().unwrap();
+        let mut texts = ScriptTexts::default();
+        texts.0.insert("folder".to_owned(), room.folder().display().to_string());
+        texts.0.insert("part".to_owned(), programs.display().to_string());
+        let mut given = Vec::new();
+        for name in names {
+            let port = ports::free().unwrap();
+            given.push(port);
+            texts.0.insert(name.clone(), port.to_string());
+        }
+        let more: Vec<_> =
+            script.texts.iter().map(|(name, text)| (name.clone(), texts.apply(text))).collect();
+        texts.0.extend(more);
+        for (name, text) in files {
+            room.write(name, &texts.apply(text)).unwrap();
+        }
+        for command in before {
+            let command = texts.apply(command);
+            let output =
+                Command::new("sh").args(["-c", &command]).current_dir(room.folder()).output().unwrap();
+            assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+        let (run, ready) = (texts.apply(run), ready.as_ref().map(|ready| texts.apply_all(ready)));
+        let mut server = Self { running: None, idle: Some(room), run, ready, ports: given, texts };
+        server.resume(keda).await;
+        server
+    }
+
+    pub(super) fn stop(&mut self) {
+        if let Some(program) = self.running.take() {
+            self.idle = Some(program.end());
+        }
+    }
+
+    /// Starts it, and returns when it is ready. One that ends by itself is started again: children of one that was killed may
+    /// hold its port or its files for a moment.
+    pub(super) async fn resume(&mut self, keda: &mut KedaProcess) {
+        let begun = Instant::now();
+        loop {
+            if let Some(room) = self.idle.take() {
+                let words = ["-c".to_owned(), self.run.clone()];
+                self.running = Some(Program::start("server", Path::new("/bin/sh"), &words, room).unwrap());
+            }
+            let error = self.why_not_ready(keda).await;
+            let Some(error) = error else { return };
+            let program = self.running.as_mut().unwrap();
+            let ended = program.ended();
+            assert!(begun.elapsed() < super::PATIENCE, "{error}: {}", program.log());
+            if ended.is_some() {
+                self.stop();
+            }
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    }
+
+    async fn why_not_ready(&self, keda: &mut KedaProcess) -> Option<String> {
+        match &self.ready {
+            Some(filling) => keda.fill(filling),
+            None => {
+                let connected = tokio::net::TcpStream::connect(("127.0.0.1", self.ports[0])).await;
+                connected.err().map(|error| error.to_string())
+            }
+        }
+    }
+}
