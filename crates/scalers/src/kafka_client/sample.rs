@@ -58,6 +58,10 @@ impl RoundOffsets {
             self.committed(group)?.partitions.iter().map(|one| Arc::clone(&one.topic)).collect();
         topics.sort_unstable();
         topics.dedup();
+        if topics.is_empty() {
+            // KEDA counts the partitions of all topics of the cluster then.
+            bail!("group {group} has no committed offset, and the trigger names no topic: name a topic");
+        }
         if topics.len() > MAX_TOPICS {
             bail!("the group has committed offsets in more than {MAX_TOPICS} topics: name a topic");
         }
@@ -75,9 +79,24 @@ impl RoundOffsets {
         }
     }
 
+    /// What is known of a topic.
+    fn described(&self, name: &str) -> Result<&TopicMetadata, ScalerError> {
+        match self.metadata.get(name) {
+            None => Err(scaler_error!("error describing topics: no answer for topic {name}")),
+            Some(known) if known.error != 0 => {
+                Err(refused(known.error).inside(format!("error describing topics: {name}")))
+            }
+            Some(known) => Ok(known),
+        }
+    }
+
     /// What a trigger asked for.
     pub(super) fn sample(&self, group: &str, asked: &[String]) -> Result<GroupSample, ScalerError> {
         let topics = self.topics(group, asked)?;
+        // A missing topic is named first: the group may have no coordinator before a consumer runs.
+        for name in &topics {
+            self.described(name)?;
+        }
         let committed: BTreeMap<(&str, i32), (i64, i16)> = self
             .committed(group)?
             .partitions
@@ -85,13 +104,7 @@ impl RoundOffsets {
             .map(|one| ((&*one.topic, one.partition), (one.offset, one.error)))
             .collect();
         let topics = topics.into_iter().map(|name| {
-            let known = self.metadata.get(&name);
-            let known =
-                known.ok_or_else(|| scaler_error!("error describing topics: no answer for topic {name}"))?;
-            if known.error != 0 {
-                return Err(refused(known.error).inside(format!("error describing topics: {name}")));
-            }
-            let partitions = known.partitions.iter().map(|partition| {
+            let partitions = self.described(&name)?.partitions.iter().map(|partition| {
                 let index = partition.index;
                 let key = (Arc::clone(&name), index);
                 let committed = match committed.get(&(&*name, index)) {
@@ -112,7 +125,7 @@ impl RoundOffsets {
                 let earliest = self.earliest.get(&key).and_then(|offset| offset.as_ref().ok()).copied();
                 PartitionSample { index, committed, latest, earliest }
             });
-            Ok(TopicSample { partitions: partitions.collect(), name: Arc::clone(&name) })
+            Ok::<_, ScalerError>(TopicSample { partitions: partitions.collect(), name: Arc::clone(&name) })
         });
         Ok(GroupSample { topics: topics.collect::<Result<_, ScalerError>>()? })
     }

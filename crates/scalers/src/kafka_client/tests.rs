@@ -101,6 +101,16 @@ async fn all_topics_of_a_group() {
 }
 
 #[tokio::test]
+async fn group_without_commits_needs_a_topic() {
+    let fake = FakeKafka::start(1, true, None).await;
+    fake.topic("t", &[(0, 0, 10)]);
+    fake.commit("g", 0, &[]);
+    let interest = KafkaClusters::default().interest(&server(&fake), "g", &[], false);
+    let text = value(&interest, &policy()).await.unwrap_err().message;
+    assert!(text.contains("names no topic"), "{text}");
+}
+
+#[tokio::test]
 async fn retained_records_without_commit() {
     let fake = FakeKafka::start(1, true, None).await;
     fake.topic("t", &[(0, 90, 100)]);
