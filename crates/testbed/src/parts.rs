@@ -56,6 +56,8 @@ pub enum PackageManager {
     Npm,
     /// Java's.
     Maven,
+    /// The same for an archive with a whole distribution.
+    MavenArchive,
 }
 
 /// A program somewhere in a tree of packages.

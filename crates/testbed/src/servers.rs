@@ -1,6 +1,9 @@
 //! The servers that KEDA's scalers and ours both ask (`make test-scalers`), and the program that asks with KEDA's.
 
-use crate::parts::{ETCD, GoModule, POSTGRESQL, PackageManager, Packages, Part, REDIS, Source, TreeProgram};
+use crate::parts::{
+    ETCD, GoModule, POSTGRESQL, PROMETHEUS, PackageManager, Packages, Part, RABBITMQ, REDIS, Source,
+    TreeProgram,
+};
 
 /// Asks sources with KEDA's own scalers, and fills sources for that.
 pub const KEDA_SCALER: Part = Part {
@@ -19,8 +22,10 @@ pub const KEDA_SCALER: Part = Part {
 };
 
 /// The servers, by the names that scripts use.
-pub const SERVERS: [Part; 10] =
-    [AZURITE, BEANSTALKD, ETCD, KAFKA, MARIADB, MONGO, MOTO, NATS, POSTGRESQL, REDIS];
+pub const SERVERS: [Part; 14] = [
+    ACTIVEMQ, AZURITE, BEANSTALKD, ETCD, KAFKA, MARIADB, MONGO, MOTO, NATS, POSTGRESQL, PROMETHEUS, RABBITMQ,
+    REDIS, SELENIUM,
+];
 
 const NATS: Part = Part {
     name: "nats",
@@ -103,6 +108,26 @@ const MONGO: Part = Part {
         manager: PackageManager::Maven,
         package: "de.bwaldvogel:mongo-java-server:1.47.0",
         programs: &[("java-of-mongo", "java -Xmx256m -cp \"$root/*\"")],
+    }),
+};
+
+const ACTIVEMQ: Part = Part {
+    name: "activemq",
+    version: "5.18.3",
+    source: Source::Packages(Packages {
+        manager: PackageManager::MavenArchive,
+        package: "org.apache.activemq:apache-activemq:5.18.3",
+        programs: &[("activemq", "java -Xmx256m -Dactivemq.home=\"$root\" -jar \"$root\"/bin/activemq.jar")],
+    }),
+};
+
+const SELENIUM: Part = Part {
+    name: "selenium",
+    version: "4.35.0",
+    source: Source::Packages(Packages {
+        manager: PackageManager::Maven,
+        package: "org.seleniumhq.selenium:selenium-grid:4.35.0",
+        programs: &[("selenium", "java -Xmx256m -cp \"$root/*\" org.openqa.selenium.grid.Bootstrap")],
     }),
 };
 

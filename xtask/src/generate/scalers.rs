@@ -16,7 +16,8 @@ pub(super) fn files() -> Vec<(String, String)> {
 const MADE: &str = "<!-- Made by `cargo xtask generate` from crates/scalers; do not edit. -->\n";
 
 /// The types whose tests query a real server: those of `crates/testbed/tests/scalers`, and those that read the cluster itself.
-const REAL_SERVERS: [&str; 19] = [
+const REAL_SERVERS: [&str; 21] = [
+    "activemq",
     "apache-kafka",
     "beanstalkd",
     "cpu",
@@ -36,6 +37,7 @@ const REAL_SERVERS: [&str; 19] = [
     "redis-cluster-streams",
     "redis-sentinel",
     "redis-streams",
+    "selenium-grid",
 ];
 
 /// The types whose tests query an emulator of another project.

@@ -54,6 +54,8 @@ type filling struct {
 		Command  string `json:"command"`
 	} `json:"mongo"`
 	Kafka *kafkaFilling `json:"kafka"`
+	// Something whose answer is not waited for.
+	Later *filling `json:"later"`
 	// A queue or a container of Azure Storage that is made or emptied, and gets so many messages or the blobs of these names.
 	Azure *struct {
 		Connection string   `json:"connection"`
@@ -90,6 +92,9 @@ func fill(ctx context.Context, given filling) error {
 		return fillCQL(ctx, given.CQL.Address, given.CQL.Statements)
 	case given.Mongo != nil:
 		return fillMongo(ctx, given.Mongo.URL, given.Mongo.Database, given.Mongo.Command)
+	case given.Later != nil:
+		go func() { _ = fill(context.Background(), *given.Later) }()
+		return nil
 	case given.Kafka != nil:
 		return given.Kafka.fill()
 	case given.Azure != nil && given.Azure.Queue != "":

@@ -25,9 +25,10 @@ pub(super) fn fetch(
             let quiet = ["--ignore-scripts", "--no-audit", "--no-fund", "--silent"];
             ("npm", [&["install", "--prefix", "bin/root"][..], &quiet, &[package]].concat())
         }
-        PackageManager::Maven => {
+        PackageManager::Maven | PackageManager::MavenArchive => {
             let pom = draft.join("pom.xml");
-            fs::write(&pom, project(package)).attempt(|| format!("write {}", pom.display()))?;
+            let text = project(package, packages.manager == PackageManager::MavenArchive);
+            fs::write(&pom, text).attempt(|| format!("write {}", pom.display()))?;
             let copy = "dependency:copy-dependencies";
             ("mvn", vec!["--quiet", "--batch-mode", copy, "-DoutputDirectory=bin/root"])
         }
@@ -38,6 +39,11 @@ pub(super) fn fetch(
     }
     crate::error::make_folder(&draft.join("bin/root"))?;
     command(part, &[&[tool][..], &words].concat(), draft, progress)?;
+    if packages.manager == PackageManager::MavenArchive {
+        let unpack =
+            "cd bin/root && tar --extract --gzip --strip-components=1 --file *.tar.gz && rm *.tar.gz";
+        command(part, &["sh", "-c", unpack], draft, progress)?;
+    }
     for (name, line) in packages.programs {
         let file = draft.join("bin").join(name);
         fs::write(&file, script(line)).attempt(|| format!("write {}", file.display()))?;
@@ -47,11 +53,18 @@ pub(super) fn fetch(
     Ok(())
 }
 
-/// A project that depends on one artifact, `group:artifact:version`.
-fn project(coordinates: &str) -> String {
+/// An archive of a distribution has all that it needs.
+const ARCHIVE: &str = "<type>tar.gz</type><classifier>bin</classifier><exclusions><exclusion><groupId>*</groupId>\
+                       <artifactId>*</artifactId></exclusion></exclusions>";
+
+/// A project that depends on one artifact, `group:artifact:version`, or on the archive of it.
+fn project(coordinates: &str, archive: bool) -> String {
     let mut words = coordinates.split(':');
     let mut tag = |name: &str| format!("<{name}>{}</{name}>", words.next().unwrap_or_default());
-    let artifact = [tag("groupId"), tag("artifactId"), tag("version")].concat();
+    let mut artifact = [tag("groupId"), tag("artifactId"), tag("version")].concat();
+    if archive {
+        artifact.push_str(ARCHIVE);
+    }
     format!(
         "<project><modelVersion>4.0.0</modelVersion><groupId>plimsoll.dev</groupId><artifactId>testbed</artifactId>\
          <version>1</version><dependencies><dependency>{artifact}</dependency></dependencies></project>\n"
@@ -68,7 +81,7 @@ mod tests {
 
     #[test]
     fn artifacts_become_dependencies_of_a_project() {
-        let text = project("org.example:server_2.13:4.1.0");
+        let text = project("org.example:server_2.13:4.1.0", false);
         assert!(
             text.contains(
                 "<dependency><groupId>org.example</groupId><artifactId>server_2.13</artifactId>\
@@ -76,6 +89,8 @@ mod tests {
             ),
             "{text}"
         );
+        let text = project("org.example:server:1", true);
+        assert!(text.contains("<version>1</version><type>tar.gz</type>"), "{text}");
     }
 
     #[test]

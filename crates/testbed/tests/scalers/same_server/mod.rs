@@ -23,7 +23,8 @@ macro_rules! scripts {
     };
 }
 
-const SCRIPTS: [(&str, &str); 10] = scripts![
+const SCRIPTS: [(&str, &str); 14] = scripts![
+    "activemq",
     "aws",
     "azure-storage",
     "beanstalkd",
@@ -33,7 +34,10 @@ const SCRIPTS: [(&str, &str); 10] = scripts![
     "mysql",
     "nats-jetstream",
     "postgresql",
-    "redis"
+    "prometheus",
+    "rabbitmq",
+    "redis",
+    "selenium-grid"
 ];
 
 /// Names the scripts that run: those with this in their name.

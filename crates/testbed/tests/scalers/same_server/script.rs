@@ -36,6 +36,9 @@ pub(super) struct ServerSetup {
     /// Commands that prepare its folder.
     #[serde(default)]
     pub(super) before: Vec<String>,
+    /// Commands that run as long as the server does.
+    #[serde(default)]
+    pub(super) beside: Vec<String>,
     /// The command that becomes the server.
     pub(super) run: String,
     /// A filling that succeeds when the server is ready; without it, the port `port` is open then.

@@ -17,6 +17,8 @@ pub(super) struct ScriptServer {
     running: Option<Program>,
     idle: Option<Room>,
     run: String,
+    beside: Vec<String>,
+    helpers: Vec<Program>,
     ready: Option<Value>,
     /// All its ports; the first is `port`, which clients use.
     pub(super) ports: Vec<u16>,
@@ -26,7 +28,7 @@ pub(super) struct ScriptServer {
 
 impl ScriptServer {
     pub(super) async fn start(script: &ServerScript, keda: &mut KedaProcess) -> Self {
-        let ServerSetup { part, ports: names, files, before, run, ready } = &script.server;
+        let ServerSetup { part, ports: names, files, before, beside, run, ready } = &script.server;
         let found = server(part).unwrap_or_else(|| panic!("there is no server {part}"));
         let programs = Cache::of_user().unwrap().ensure(found, &mut Progress::stderr()).unwrap();
         let room = Room::new().unwrap();
@@ -51,8 +53,16 @@ impl ScriptServer {
                 Command::new("sh").args(["-c", &command]).current_dir(room.folder()).output().unwrap();
             assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
         }
-        let (run, ready) = (texts.apply(run), ready.as_ref().map(|ready| texts.apply_all(ready)));
-        let mut server = Self { running: None, idle: Some(room), run, ready, ports: given, texts };
+        let mut server = Self {
+            running: None,
+            idle: Some(room),
+            run: texts.apply(run),
+            beside: beside.iter().map(|command| texts.apply(command)).collect(),
+            helpers: Vec::new(),
+            ready: ready.as_ref().map(|ready| texts.apply_all(ready)),
+            ports: given,
+            texts,
+        };
         server.resume(keda).await;
         server
     }
@@ -61,6 +71,7 @@ impl ScriptServer {
         if let Some(program) = self.running.take() {
             self.idle = Some(program.end());
         }
+        self.helpers.clear();
     }
 
     /// Starts it, and returns when it is ready. One that ends by itself is started again: children of one that was killed may
@@ -69,8 +80,12 @@ impl ScriptServer {
         let begun = Instant::now();
         loop {
             if let Some(room) = self.idle.take() {
-                let words = ["-c".to_owned(), self.run.clone()];
-                self.running = Some(Program::start("server", Path::new("/bin/sh"), &words, room).unwrap());
+                self.helpers = self
+                    .beside
+                    .iter()
+                    .map(|command| shell("helper", command, Room::new().unwrap()))
+                    .collect();
+                self.running = Some(shell("server", &self.run, room));
             }
             let error = self.why_not_ready(keda).await;
             let Some(error) = error else { return };
@@ -93,4 +108,9 @@ impl ScriptServer {
             }
         }
     }
+}
+
+/// A command that becomes a program.
+fn shell(name: &'static str, command: &str, room: Room) -> Program {
+    Program::start(name, Path::new("/bin/sh"), &["-c".to_owned(), command.to_owned()], room).unwrap()
 }
