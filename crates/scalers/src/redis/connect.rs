@@ -121,12 +121,17 @@ impl RedisConnection {
                 answer = self.call(&of_default).await;
             }
             match answer {
+                // A server without a password lets everybody in, as KEDA's client finds out by naming the user `default`.
+                Err(RedisFailure::Refused(text))
+                    if user.is_empty() && text.contains("without any password configured") => {}
                 Err(RedisFailure::Refused(text)) => {
                     let error = scaler_error!("user or password was refused ({})", excerpt(&text));
                     return Err(error.with_refusal(Some(SourceRefusal::Credentials)));
                 }
-                answer => answer?,
-            };
+                answer => {
+                    answer?;
+                }
+            }
         }
         if login.database != 0 {
             self.call(&["SELECT", &login.database.to_string()]).await?;

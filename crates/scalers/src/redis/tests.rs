@@ -152,6 +152,19 @@ async fn denied_access_is_known_by_its_code() {
 }
 
 #[tokio::test]
+async fn password_that_the_server_does_not_want_is_ignored() {
+    let refused = "-ERR AUTH <password> called without any password configured for the default user.\r\n";
+    for (refused, expected) in [(refused, Some("3")), ("-WRONGPASS invalid password\r\n", None)] {
+        let address = server([refused, "+list\r\n", ":3\r\n"].map(str::to_owned).to_vec()).await;
+        let mut trigger = crate::test_support::trigger("redis", &[("address", &address), ("listName", "l")]);
+        trigger.auth.insert("password".to_owned(), "hunter2".to_owned());
+        let reading = crate::test_support::read(&trigger).await.ok();
+        let value = reading.map(|reading| reading.values.first().unwrap().value.to_string());
+        assert_eq!(value.as_deref(), expected);
+    }
+}
+
+#[tokio::test]
 async fn groups_report_their_lag() {
     let info = "$21\r\nredis_version:7.0.15\n\r\n";
     let group = |lag: &str| format!("*1\r\n*4\r\n$4\r\nname\r\n$1\r\ng\r\n$3\r\nlag\r\n{lag}");
