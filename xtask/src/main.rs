@@ -8,6 +8,7 @@ mod check;
 mod conformance;
 mod differential;
 mod generate;
+mod help;
 mod image;
 mod local;
 mod real;

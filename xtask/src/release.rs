@@ -10,6 +10,8 @@ use anyhow::{Context, bail};
 use sha2::{Digest as _, Sha256};
 use testbed::Helm;
 
+use crate::help::{CommandHelp, help_of_all};
+
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The last file that is written; a folder with it is a release.
 const CHECKSUMS: &str = "SHA256SUMS";
@@ -107,28 +109,12 @@ fn archive(output: &Path, platform: &str, program: &Path, host: &Path) -> anyhow
 /// Writes a manual page for the program and for each of its commands.
 fn write_manual(host: &Path, folder: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
-    let help = |words: &[&str]| -> anyhow::Result<String> {
-        Ok(String::from_utf8(succeed(Command::new(host).args(words).arg("--help"))?)?)
-    };
-    let all = help(&[])?;
-    let mut pages = vec![("plimsoll".to_owned(), page("plimsoll", &all))];
-    for command in commands(&all) {
-        let name = format!("plimsoll-{command}");
-        pages.push((name.clone(), page(&name, &help(&[command])?)));
-    }
-    for (name, text) in pages {
-        fs::write(folder.join(format!("{name}.1")), text).with_context(|| format!("writing {name}.1"))?;
+    for CommandHelp { words, text } in help_of_all(host)? {
+        let name = words.join("-");
+        fs::write(folder.join(format!("{name}.1")), page(&name, &text))
+            .with_context(|| format!("writing {name}.1"))?;
     }
     Ok(())
-}
-
-/// The commands that a help text lists.
-pub(crate) fn commands(help: &str) -> Vec<&str> {
-    let listed =
-        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    // A description that is continued in the next line is indented further.
-    let names = listed.filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')));
-    names.filter_map(|rest| rest.split_whitespace().next()).filter(|name| *name != "help").collect()
 }
 
 /// A manual page with the text of `--help`, as it is.
@@ -256,7 +242,6 @@ mod tests {
     #[test]
     fn manual_has_the_text_of_the_help() {
         let help = "Scales.\n\nCommands:\n  up    Run a cluster and watch\n        it\n  why   Explain\n  help  Print\n\n.x --at C:\\\n";
-        assert_eq!(commands(help), ["up", "why"]);
         let page = page("plimsoll", help);
         assert!(page.starts_with(".TH PLIMSOLL 1 "), "{page}");
         assert!(page.contains("\n.SH NAME\nplimsoll \\- Scales.\n"), "{page}");

@@ -36,7 +36,7 @@ fn add_pages(folder: &Path, pages: &mut Vec<PathBuf>) {
         let name = path.file_name().unwrap().to_str().unwrap();
         if path.is_dir() && !OTHER_FOLDERS.contains(&name) {
             add_pages(&path, pages);
-        } else if name.ends_with(".md") {
+        } else if path.extension().is_some_and(|extension| extension == "md") {
             pages.push(path);
         }
     }

@@ -175,7 +175,7 @@ fn about(one: &Parameter) -> String {
 }
 
 /// A text as it may stand in a table.
-fn cell(text: &str) -> String {
+pub(super) fn cell(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
 }
 

@@ -1,11 +1,8 @@
 //! The help of every command.
 
-use std::path::Path;
-use std::process::Command;
-
 use anyhow::{Context, bail};
 
-use crate::release::commands;
+use crate::help::{CommandHelp, help_of_all};
 
 const HEAD: &str = "<!-- Made by `cargo xtask generate` from the help of the program; do not edit. -->
 # Commands
@@ -22,33 +19,13 @@ pub(super) fn page() -> anyhow::Result<String> {
             program.display()
         );
     }
-    let mut page = HEAD.to_owned();
-    add(&mut page, &program, &[])?;
-    Ok(page)
+    let sections: Vec<String> = help_of_all(&program)?.iter().map(section).collect();
+    Ok(format!("{HEAD}{}", sections.concat()))
 }
 
-/// Adds a command and those below it.
-fn add(page: &mut String, program: &Path, words: &[&str]) -> anyhow::Result<()> {
-    let mut command = Command::new(program);
-    // The width of the terminal must not matter; standard input is not inherited.
-    let output = command.args(words).arg("--help").env_remove("COLUMNS").output();
-    let output = output.with_context(|| format!("running {}", program.display()))?;
-    if !output.status.success() {
-        bail!("{command:?} failed: {}", String::from_utf8_lossy(&output.stderr).trim());
-    }
-    let help = String::from_utf8(output.stdout).context("a help text is not UTF-8")?;
-    let title: Vec<&str> = std::iter::once("plimsoll").chain(words.iter().copied()).collect();
-    page.push_str(&section(&title.join(" "), &help));
-    for name in commands(&help) {
-        let below: Vec<&str> = words.iter().copied().chain([name]).collect();
-        add(page, program, &below)?;
-    }
-    Ok(())
-}
-
-fn section(title: &str, help: &str) -> String {
-    let lines: Vec<&str> = help.trim_end().lines().map(str::trim_end).collect();
-    format!("\n## {title}\n\n```text\n{}\n```\n", lines.join("\n"))
+fn section(command: &CommandHelp) -> String {
+    let lines: Vec<&str> = command.text.trim_end().lines().map(str::trim_end).collect();
+    format!("\n## {}\n\n```text\n{}\n```\n", command.words.join(" "), lines.join("\n"))
 }
 
 #[cfg(test)]
@@ -57,9 +34,8 @@ mod tests {
 
     #[test]
     fn help_is_shown_as_it_is() {
-        assert_eq!(
-            section("plimsoll up", "Runs.\n  \n  x \n\n"),
-            "\n## plimsoll up\n\n```text\nRuns.\n\n  x\n```\n"
-        );
+        let help =
+            CommandHelp { words: vec!["plimsoll".into(), "up".into()], text: "Runs.\n  \n  x \n\n".into() };
+        assert_eq!(section(&help), "\n## plimsoll up\n\n```text\nRuns.\n\n  x\n```\n");
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-use super::cell;
+use crate::generate::scalers::cell;
 
 const HEAD: &str = "<!-- Made by `cargo xtask generate` from the sources; do not edit. -->
 # Exported metrics
@@ -78,7 +78,7 @@ fn collect(folder: &Path, found: &mut Vec<PathBuf>) -> anyhow::Result<()> {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         if path.is_dir() && !["tests", "benches", "examples", "testbed"].contains(&name) {
             collect(&path, found)?;
-        } else if name.ends_with(".rs") && name != "tests.rs" {
+        } else if path.extension().is_some_and(|extension| extension == "rs") && name != "tests.rs" {
             found.push(path);
         }
     }

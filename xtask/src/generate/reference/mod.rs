@@ -23,8 +23,3 @@ pub(super) fn files(root: &Path, definitions: &[Definition]) -> anyhow::Result<V
     ];
     Ok(pages.map(|(name, text)| (format!("docs/reference/{name}.md"), text)).into())
 }
-
-/// A text as it may stand in a table.
-fn cell(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
-}

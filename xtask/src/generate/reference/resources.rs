@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::cell;
 use crate::generate::definition::Definition;
+use crate::generate::scalers::cell;
 
 const HEAD: &str =
     "<!-- Made by `cargo xtask generate` from the definitions in deploy/crds; do not edit. -->
