@@ -74,3 +74,22 @@ pub(crate) fn run(args: &GenerateArgs) -> anyhow::Result<ExitCode> {
     }
     Ok(if stale == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Objects of version 0.1.0 may be stored in these versions, so the API server must be able to serve them.
+    #[test]
+    fn versions_of_0_1_0_are_served() {
+        let mut definitions = autoscaler::definition().unwrap();
+        definitions.extend(keda::definitions().unwrap());
+        for line in include_str!("../../../tests/stored/v0.1.0/served-versions.txt").lines() {
+            let (name, version) = line.split_once(' ').unwrap();
+            let found = definitions.iter().find(|definition| definition.name == name).unwrap();
+            let versions = found.object["spec"]["versions"].as_array().unwrap();
+            let is_served = versions.iter().any(|known| known["name"] == version && known["served"] == true);
+            assert!(is_served, "{line}");
+        }
+    }
+}

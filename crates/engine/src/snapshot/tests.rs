@@ -358,3 +358,13 @@ proptest! {
         }
     }
 }
+
+/// What version 0.1.0 stored is read as it is; a later form has another number, and is refused.
+#[test]
+fn texts_of_version_0_1_0_are_read() {
+    for text in include_str!("../../../../tests/stored/v0.1.0/memory.txt").lines() {
+        assert_eq!(StateSnapshot::parse(text).unwrap().to_text(), text);
+        let later = format!("2{}", text.strip_prefix('1').unwrap());
+        assert_eq!(StateSnapshot::parse(&later), Err(SnapshotError::Version));
+    }
+}

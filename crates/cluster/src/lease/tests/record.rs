@@ -123,3 +123,22 @@ fn the_address_is_that_of_the_holder_that_wrote_it() {
         assert_eq!(lease(&odd).address(), None, "{text}");
     }
 }
+
+/// The lease of a leader of version 0.1.0; a later one may have written more into it.
+#[test]
+fn the_lease_of_another_version_is_read_and_kept() {
+    let text = include_str!("../../../../../tests/stored/v0.1.0/lease.json");
+    let mut stored: Value = serde_json::from_str(text).unwrap();
+    stored["metadata"]["annotations"]["plimsoll.dev/later"] = json!("kept");
+    stored["spec"]["preferredHolder"] = json!("kept");
+    let stored = lease(&stored);
+    assert_eq!(stored.holder(), "plimsoll-controller-0_93268e5745e8f74e");
+    assert_eq!(stored.address(), Some("10.0.0.7:10257".parse().unwrap()));
+    assert_eq!((stored.duration(), stored.transitions()), (Some(Duration::from_secs(15)), 0));
+    // The address is that of the old leader until the new one writes its own.
+    let taken = stored.held("plimsoll-controller-1", 15, at("2026-11-18T01:20:00Z"));
+    assert_eq!((taken.address(), taken.transitions()), (None, 1));
+    let sent = sent(&taken);
+    assert_eq!(sent["metadata"]["annotations"]["plimsoll.dev/later"], "kept");
+    assert_eq!(sent["spec"]["preferredHolder"], "kept");
+}

@@ -5,6 +5,8 @@
 
 mod fetch;
 #[cfg(test)]
+mod stored;
+#[cfg(test)]
 mod tests;
 
 use std::net::SocketAddr;

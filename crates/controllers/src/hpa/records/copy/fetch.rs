@@ -124,10 +124,15 @@ impl LeaderHistory {
             StatusCode::FORBIDDEN => return Err(HistoryCopyError::Unauthorized),
             status => return Err(HistoryCopyError::Status(status)),
         }
-        let page: PassPage = serde_json::from_slice(&response.body)
-            .map_err(|error| HistoryCopyError::Invalid(error.to_string()))?;
-        Ok(page.into())
+        decoded(&response.body)
     }
+}
+
+/// The page of a response.
+pub(super) fn decoded(body: &[u8]) -> Result<PassList, HistoryCopyError> {
+    let page: PassPage =
+        serde_json::from_slice(body).map_err(|error| HistoryCopyError::Invalid(error.to_string()))?;
+    Ok(page.into())
 }
 
 /// A page whose passes are not decoded yet: one that another version has written must not keep the others from being copied.

@@ -153,6 +153,14 @@ fn cut_file_has_what_was_written_before() {
     assert!(read_recording(&folder.0, |_, _| true).is_err());
 }
 
+#[test]
+fn recording_of_version_0_1_0_is_read() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/stored/v0.1.0/controller.passes");
+    let found = read_recording(std::path::Path::new(file), |meta, _| meta.name == "hpa.php-apache").unwrap();
+    let desired: Vec<i32> = found.iter().map(|(pass, _)| pass.decision.desired.get()).collect();
+    assert_eq!(desired, [3, 5, 5, 6, 6, 8]);
+}
+
 /// Numbers that look random and are the same each time.
 struct Numbers(u64);
 
