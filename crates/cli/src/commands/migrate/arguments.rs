@@ -54,6 +54,7 @@ pub(super) fn check(program: &InstalledProgram) -> Vec<MigrationProblem> {
         Program::KedaOperator => {
             let mut found = of_flags(program, Peer::Keda, OPERATOR_FLAGS);
             found.extend(idle_variables(program));
+            found.extend(variable_sources(program));
             found
         }
         Program::ControllerManager => hpa_flags(program),
@@ -129,10 +130,41 @@ fn idle_variables(program: &InstalledProgram) -> Vec<MigrationProblem> {
     .collect()
 }
 
+/// Sources of variables, which the chart does not have.
+fn variable_sources(program: &InstalledProgram) -> Vec<MigrationProblem> {
+    let sources = program.env_from();
+    sources
+        .into_iter()
+        .map(|source| MigrationProblem {
+            impact: SwitchImpact::Differs,
+            from: Peer::Keda,
+            object: program.shown(),
+            field: "envFrom".into(),
+            message: format!("the variables of {source} are not taken over"),
+            remedy: "list those that you need in operator.env".into(),
+        })
+        .collect()
+}
+
+/// Flags of kube-controller-manager for HPAs, each as one word.
+pub(super) fn hpa_arguments(program: &InstalledProgram) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut words = program.arguments.iter();
+    while let Some(word) = words.next() {
+        if !word.starts_with(HPA_PREFIX) {
+            continue;
+        }
+        // Without an equals sign, the value is the next word: none of these flags is a boolean.
+        let value = if word.contains('=') { None } else { words.next() };
+        found.push(value.map_or_else(|| word.clone(), |value| format!("{word}={value}")));
+    }
+    found
+}
+
 /// Flags for HPAs, which the controller must be given, too.
 fn hpa_flags(program: &InstalledProgram) -> Vec<MigrationProblem> {
-    let given = program.arguments.iter().filter(|word| word.starts_with(HPA_PREFIX));
-    given
+    hpa_arguments(program)
+        .into_iter()
         .map(|word| MigrationProblem {
             impact: SwitchImpact::Differs,
             from: Peer::Hpa,

@@ -134,10 +134,25 @@ impl InstalledProgram {
 
     /// The variables of its container, without those of sidecars.
     pub(super) fn env(&self) -> Vec<Value> {
+        self.container().and_then(|container| container.get("env")?.as_array()).cloned().unwrap_or_default()
+    }
+
+    /// The ConfigMaps and Secrets whose keys are variables of its container.
+    pub(super) fn env_from(&self) -> Vec<String> {
+        let sources = self.container().and_then(|container| container.get("envFrom")?.as_array());
+        let shown =
+            |source: &Value| match (text(source, "/secretRef/name"), text(source, "/configMapRef/name")) {
+                ("", name) => format!("ConfigMap {name}"),
+                (name, _) => format!("Secret {name}"),
+            };
+        sources.into_iter().flatten().map(shown).collect()
+    }
+
+    /// Its container, which is not that of a sidecar.
+    fn container(&self) -> Option<&Value> {
         let containers = self.raw.pointer("/spec/template/spec/containers").and_then(Value::as_array);
         let is_own = |container: &&Value| Program::of_image(text(container, "/image")) == Some(self.program);
-        let own = containers.into_iter().flatten().find(is_own);
-        own.and_then(|container| container.get("env")?.as_array()).cloned().unwrap_or_default()
+        containers.into_iter().flatten().find(is_own)
     }
 
     /// `namespace/name`.

@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Peer;
+use super::arguments::hpa_arguments;
 use super::installed::{InstalledProgram, Program, text};
 use super::look::{ClusterState, GROUPS, WEBHOOK};
 use super::values::{ConvertedValues, LostValue, keda_arguments, keda_variables, metrics_arguments};
@@ -190,6 +191,9 @@ fn keda(state: &ClusterState, operator: &InstalledProgram, place: &Destination<'
     if operator.namespace != place.namespace && !variables.iter().any(is_given) {
         values.push("operator.env", json!({"name": CLUSTER_OBJECTS, "value": operator.namespace}));
     }
+    for source in operator.env_from() {
+        values.lose(&format!("envFrom: {source}"), "list the variables that you need in operator.env");
+    }
     values.set("operator.enabled", json!(true));
     values.set("operator.apiService", json!(false));
     values.set("operator.webhook", json!({"enabled": false}));
@@ -264,8 +268,7 @@ fn keda(state: &ClusterState, operator: &InstalledProgram, place: &Destination<'
 fn hpa(manager: Option<&InstalledProgram>, place: &Destination<'_>) -> Vec<PlanStep> {
     let mut values = ConvertedValues::default();
     values.set("controller", json!({"enabled": true, "mode": "shadow"}));
-    let given = manager.map(|manager| manager.arguments.as_slice()).unwrap_or_default();
-    for word in given.iter().filter(|word| word.starts_with("--horizontal-pod-autoscaler-")) {
+    for word in manager.map(hpa_arguments).unwrap_or_default() {
         values.push("controller.extraArgs", json!(word));
     }
     let Destination { namespace, .. } = place;

@@ -328,6 +328,39 @@ fn plans_from_both_metrics_programs_have_the_flags_of_both() {
 }
 
 #[test]
+fn flags_of_two_words_and_variables_of_other_objects_are_named() {
+    let command = [
+        "kube-controller-manager",
+        "--horizontal-pod-autoscaler-sync-period",
+        "30s",
+        "--horizontal-pod-autoscaler-tolerance=0.2",
+        "--v=2",
+    ];
+    let manager = json!({"metadata": {"namespace": "kube-system", "name": "m"}, "spec": {"containers":
+        [{"image": "registry.k8s.io/kube-controller-manager:v1.36.4", "command": command}]}});
+    let mut keda = deployment("keda", "keda-operator", "x/keda:2.20.2", &[]);
+    keda["spec"]["template"]["spec"]["containers"][1]["envFrom"] =
+        json!([{"secretRef": {"name": "proxy"}}, {"configMapRef": {"name": "settings"}}]);
+    let programs = [InstalledProgram::of_pod(&manager), InstalledProgram::of_deployment(&keda)];
+    let state =
+        ClusterState { installed: programs.into_iter().flatten().collect(), ..ClusterState::default() };
+    let place = Destination { namespace: "p", chart: "c" };
+    let text = page::plans(&plans(&state, None, &place), false);
+    for wanted in [
+        "--horizontal-pod-autoscaler-sync-period=30s",
+        "--horizontal-pod-autoscaler-tolerance=0.2",
+        "# without an equivalent: envFrom: Secret proxy: ",
+        "# without an equivalent: envFrom: ConfigMap settings: ",
+    ] {
+        assert!(text.contains(wanted), "{wanted} is not in {text}");
+    }
+    let found = problems(&state);
+    let fields: Vec<&str> = found.iter().map(|one| one.field.as_str()).collect();
+    assert_eq!(fields.iter().filter(|field| **field == "envFrom").count(), 2, "{fields:?}");
+    assert!(fields.contains(&"--horizontal-pod-autoscaler-sync-period"), "{fields:?}");
+}
+
+#[test]
 fn plan_from_keda_leaves_the_api_of_another_program() {
     let mut state = cluster();
     let mut adapter = deployment("m", "adapter", "x/prometheus-adapter:v1", &[]);
