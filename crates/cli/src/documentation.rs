@@ -1,10 +1,12 @@
-//! Commands that the documentation names exist, with all their flags.
+//! Commands that the documentation names exist, with all their flags, and its YAML can be read.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use api::yaml::SourceFile;
 use clap::CommandFactory as _;
 use clap::error::ErrorKind;
+use sources::federation::{FederationConfig, OwnService};
 
 /// Pages outside of docs/. The changelog may name what no longer exists.
 const PAGES: [&str; 5] = [
@@ -42,13 +44,17 @@ fn add_pages(folder: &Path, pages: &mut Vec<PathBuf>) {
     }
 }
 
-/// All commands that begin with these words.
-fn documented(start: &str) -> Vec<DocumentedCommand> {
+/// All pages and their texts.
+fn pages() -> Vec<(PathBuf, String)> {
     let mut pages: Vec<PathBuf> = PAGES.iter().map(|page| root().join(page)).collect();
     add_pages(&root().join("docs"), &mut pages);
+    pages.into_iter().map(|page| (page.clone(), fs::read_to_string(page).unwrap())).collect()
+}
+
+/// All commands that begin with these words.
+fn documented(start: &str) -> Vec<DocumentedCommand> {
     let mut found = Vec::new();
-    for page in pages {
-        let text = fs::read_to_string(&page).unwrap();
+    for (page, text) in pages() {
         let commands = commands(&text).into_iter().filter(|(_, command)| command.starts_with(start));
         found.extend(commands.map(|(line, command)| DocumentedCommand {
             place: format!("{}:{line}", page.display()),
@@ -101,11 +107,51 @@ fn words(command: &str) -> Vec<String> {
     words
 }
 
+/// The YAML blocks of a page, without the indentation of a list around them.
+fn yaml_blocks(page: &str) -> Vec<String> {
+    let (mut blocks, mut open) = (Vec::new(), None);
+    for line in page.lines() {
+        let text = line.trim_start();
+        let indent = line.len() - text.len();
+        if text.starts_with("```") {
+            match open.take() {
+                Some((_, block)) => blocks.push(block),
+                None if text == "```yaml" => open = Some((indent, String::new())),
+                None => {}
+            }
+        } else if let Some((indent, block)) = &mut open {
+            block.push_str(line.get(*indent..).unwrap_or_default());
+            block.push('\n');
+        }
+    }
+    blocks
+}
+
+#[test]
+fn yaml_can_be_parsed_and_upstreams_are_valid() {
+    let mut upstreams = 0;
+    for (page, text) in pages() {
+        for block in yaml_blocks(&text) {
+            let source = SourceFile::new(page.display().to_string(), block.as_str());
+            let problem = api::yaml::parse(&source).err().map(|problem| problem.message);
+            assert_eq!(problem, None, "{}:\n{block}", page.display());
+            if block.starts_with("upstreams:") {
+                let read = FederationConfig::read(&source, &OwnService::default());
+                assert!(read.is_ok(), "{}:\n{block}", page.display());
+                upstreams += 1;
+            }
+        }
+    }
+    assert!(upstreams >= 2, "{upstreams}");
+}
+
 #[test]
 fn code_is_found_in_pages() {
     let page = "Use `a b` and `c`.\n\n    $ d --e  # f\n\n```yaml\ng: h\n```\n```console\n$ i | j\nk\n```\n";
     assert_eq!(commands(page), [(1, "a b"), (1, "c"), (3, "d --e"), (9, "i"), (10, "k")]);
     assert_eq!(words("a --b 'c d' [E] …"), ["a", "--b", "c d"]);
+    let page = "- a\n  ```yaml\n  b:\n    c: d\n  ```\n```json\n{}\n```\n```yaml\ne: f\n```\n";
+    assert_eq!(yaml_blocks(page), ["b:\n  c: d\n", "e: f\n"]);
 }
 
 #[test]

@@ -357,3 +357,19 @@ fn positive(flag: &str, duration: SignedDuration) -> Result<Duration, Failure> {
     let duration = Duration::try_from(duration).ok().filter(|duration| !duration.is_zero());
     duration.ok_or_else(|| Failure::input(format!("--{flag} must be greater than 0")))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn documented_file_is_valid() {
+        let page = include_str!("../../../../../docs/controller.md");
+        let block = page.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+        let documents = yaml::parse(&yaml::SourceFile::new("controller.yaml", block)).unwrap();
+        let options: ControllerOptions = documents[0].decode().unwrap();
+        assert_eq!(options.kind.as_deref(), Some(KIND));
+        assert_eq!(options.namespaces.as_deref(), Some(["shop".to_owned(), "web".to_owned()].as_slice()));
+        options.settings().unwrap();
+    }
+}
