@@ -33,8 +33,7 @@ macro_rules! examples {
         concat!(
             "Examples:\n",
             $desk,
-            "\
-  plimsoll controller --mode shadow
+            "  plimsoll controller --mode shadow
   plimsoll metrics --metric-resolution 15s
   plimsoll metrics doctor
   plimsoll operator --act direct
