@@ -1,5 +1,6 @@
 //! The replaced programs, recognized by the images of Deployments.
 
+use api::keda::KedaProfile;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -130,6 +131,11 @@ impl InstalledProgram {
                 .collect(),
             raw: object.clone(),
         })
+    }
+
+    /// The release of KEDA that it is of; none if that is not known here.
+    pub(super) fn keda_profile(&self) -> Option<KedaProfile> {
+        KedaProfile::of_release(self.version.trim_start_matches('v'))
     }
 
     /// The variables of its container, without those of sidecars.

@@ -1,5 +1,6 @@
 //! KEDA's objects and prometheus-adapter's rules: what would not work here.
 
+use api::keda::KedaProfile;
 use api::yaml::{self, SourceFile};
 use keda::admission::AdmissionKind;
 use scalers::parameters;
@@ -20,8 +21,8 @@ const LINK_LOCAL: &str = "169.254.";
 /// Parts of connection strings that name files of the operator's pod.
 const FILE_PARAMETERS: [&str; 3] = ["sslrootcert=", "sslcert=", "sslkey="];
 
-/// Checks one of KEDA's objects. `variables` are those that KEDA's operator has.
-pub(super) fn check(object: &Value, variables: &[String]) -> Vec<MigrationProblem> {
+/// Checks one of KEDA's objects. `variables` are those that KEDA's operator has, and `profile` is its release.
+pub(super) fn check(object: &Value, variables: &[String], profile: KedaProfile) -> Vec<MigrationProblem> {
     let shown = shown(object);
     let problem = |impact, field: &str, message: String, remedy: &str| MigrationProblem {
         impact,
@@ -33,10 +34,10 @@ pub(super) fn check(object: &Value, variables: &[String]) -> Vec<MigrationProble
     };
     let mut found = Vec::new();
     let mut object = object.clone();
-    for (field, message) in without_unknown_parameters(&mut object) {
+    for (field, message) in without_unknown_parameters(&mut object, profile) {
         found.push(problem(SwitchImpact::Differs, &field, message, "KEDA ignores it, too; remove it"));
     }
-    for (field, message) in invalid(object.clone()) {
+    for (field, message) in invalid(object.clone(), profile) {
         found.push(problem(SwitchImpact::Breaks, &field, message, "correct the object before the switch"));
     }
     for (index, trigger) in triggers(&object).iter().enumerate() {
@@ -97,8 +98,8 @@ fn triggers(object: &Value) -> &[Value] {
     object.pointer("/spec/triggers").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
-/// Removes parameters that a trigger type does not have, and returns them: they break nothing.
-fn without_unknown_parameters(object: &mut Value) -> Vec<(String, String)> {
+/// Removes parameters that a trigger type does not have in a release of KEDA, and returns them: they break nothing.
+fn without_unknown_parameters(object: &mut Value, profile: KedaProfile) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let triggers = object.pointer_mut("/spec/triggers").and_then(Value::as_array_mut);
     for (index, raw) in triggers.into_iter().flatten().enumerate() {
@@ -122,12 +123,22 @@ fn without_unknown_parameters(object: &mut Value) -> Vec<(String, String)> {
             let field = format!("spec.triggers[{index}].metadata[{key}]");
             found.push((field, format!("{} has no such parameter{near}", trigger.type_)));
         }
+        let is_later = |key: &String| {
+            let all = known.parameters.iter().filter(|parameter| parameter.keys.contains(&key.as_str()));
+            all.map(|parameter| parameter.since).min().is_some_and(|since| since > profile)
+        };
+        let later: Vec<String> = metadata.keys().filter(|key| is_later(key)).cloned().collect();
+        for key in later {
+            metadata.shift_remove(&key);
+            let field = format!("spec.triggers[{index}].metadata[{key}]");
+            found.push((field, format!("{} has no such parameter in KEDA {profile}", trigger.type_)));
+        }
     }
     found
 }
 
 /// What the operator would refuse, as `plimsoll validate` finds it.
-fn invalid(mut object: Value) -> Vec<(String, String)> {
+fn invalid(mut object: Value, profile: KedaProfile) -> Vec<(String, String)> {
     let Some(kind) = AdmissionKind::parse(text(&object, "/kind")) else { return Vec::new() };
     if let Some(fields) = object.as_object_mut() {
         fields.shift_remove("status");
@@ -140,9 +151,8 @@ fn invalid(mut object: Value) -> Vec<(String, String)> {
         Ok(documents) => documents,
         Err(problem) => return vec![(problem.path, problem.message)],
     };
-    let problems = documents
-        .iter()
-        .flat_map(|document| keda_objects::problems(document, kind, ValidationRules::default()));
+    let rules = ValidationRules::of_keda(profile);
+    let problems = documents.iter().flat_map(|document| keda_objects::problems(document, kind, rules));
     let said = problems.map(|problem| {
         let hint = problem.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
         (problem.path, format!("{}{hint}", problem.message))

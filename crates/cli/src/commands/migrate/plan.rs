@@ -1,5 +1,6 @@
 //! The commands of a switch, each step with its way back.
 
+use api::keda::KedaProfile;
 use api::yaml;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -193,6 +194,10 @@ fn keda(state: &ClusterState, operator: &InstalledProgram, place: &Destination<'
     }
     for source in operator.env_from() {
         values.lose(&format!("envFrom: {source}"), "list the variables that you need in operator.env");
+    }
+    let profile = operator.keda_profile().unwrap_or_default();
+    if profile != KedaProfile::default() {
+        values.push("operator.extraArgs", json!(format!("--keda-profile={profile}")));
     }
     values.set("operator.enabled", json!(true));
     values.set("operator.apiService", json!(false));

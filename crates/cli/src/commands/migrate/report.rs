@@ -69,7 +69,8 @@ pub(super) fn report(state: &ClusterState, only: &[Peer]) -> MigrationReport {
     }
     let operator = state.installed.iter().find(|found| found.program == Program::KedaOperator);
     let variables = operator.map(|operator| operator.variables.as_slice()).unwrap_or_default();
-    problems.extend(state.keda_objects.iter().flat_map(|object| objects::check(object, variables)));
+    let profile = operator.and_then(InstalledProgram::keda_profile).unwrap_or_default();
+    problems.extend(state.keda_objects.iter().flat_map(|object| objects::check(object, variables, profile)));
     problems.extend(apis.iter().filter_map(foreign));
     problems.extend(divided(state, &apis));
     problems.retain(|problem| only.is_empty() || only.contains(&problem.from));

@@ -171,6 +171,26 @@ fn broken_triggers_are_named() {
 }
 
 #[test]
+fn release_of_keda_decides_about_parameters() {
+    let trigger = json!({"type": "temporal", "metadata":
+        {"endpoint": "h:7233", "taskQueue": "q", "includeRunningWorkflowCount": "true"}});
+    let mut state = cluster();
+    state.keda_objects = vec![scaled_object("flow", &trigger)];
+    // KEDA 2.20 ignores the parameter, and so do we.
+    let found = problems(&state);
+    let impacts: Vec<_> = found.iter().map(|one| (one.impact, one.field.as_str())).collect();
+    assert_eq!(impacts, [(SwitchImpact::Differs, "spec.triggers[0].metadata[includeRunningWorkflowCount]")]);
+    let place = Destination { namespace: "p", chart: "c" };
+    let plan = |state: &ClusterState| page::plans(&plans(state, Some(Peer::Keda), &place), false);
+    assert!(!plan(&state).contains("--keda-profile"));
+    for program in &mut state.installed {
+        program.version = "2.21.0".to_owned();
+    }
+    assert_eq!(problems(&state).len(), 0, "{:?}", problems(&state));
+    assert!(plan(&state).contains("--keda-profile=2.21"));
+}
+
+#[test]
 fn credentials_of_the_operator_need_settings() {
     let mut state = cluster();
     let auth = |spec: Value| {

@@ -74,6 +74,13 @@ pub(super) struct ValidationRules {
     keda: KedaProfile,
 }
 
+impl ValidationRules {
+    /// Those of a release of KEDA.
+    pub(super) fn of_keda(keda: KedaProfile) -> Self {
+        Self { keda, ..Self::default() }
+    }
+}
+
 /// The result for one document.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
