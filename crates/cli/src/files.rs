@@ -1,5 +1,6 @@
 //! Reads input files and writes output files atomically.
 
+use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
@@ -33,7 +34,7 @@ pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
     let fail = |e: &std::io::Error| {
         Failure::input(format!("failed to read {}: {}", path.display(), failure::cause(e)))
     };
-    let file = std::fs::File::open(path).map_err(|e| fail(&e))?;
+    let file = File::open(path).map_err(|e| fail(&e))?;
     let mut bytes = Vec::new();
     file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(|e| fail(&e))?;
     if bytes.len() as u64 > MAX_FILE_BYTES {
@@ -44,11 +45,20 @@ pub(crate) fn bytes(path: &Path) -> Result<Vec<u8>, Failure> {
 
 /// Writes a file atomically: to a temporary file, which is then renamed.
 pub(crate) fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    write_bytes(path, text.as_bytes())
+    replace(path, text.as_bytes(), File::options().write(true).create(true).truncate(true))
 }
 
-/// Writes bytes as [`write`] does.
-pub(crate) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+/// Writes bytes as [`write`] does, to a file that only its owner may read.
+pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let mut options = File::options();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    replace(path, bytes, &options)
+}
+
+/// Writes a file that is opened with `options`.
+fn replace(path: &Path, bytes: &[u8], options: &OpenOptions) -> Result<(), Failure> {
     let fail = |e: &std::io::Error| Failure::file("write", path, e);
     let mut beside = path.as_os_str().to_owned();
     beside.push(format!(".{}.part", std::process::id()));
@@ -56,9 +66,9 @@ pub(crate) fn write_bytes(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let attempt = || -> std::io::Result<()> {
         // A device or a pipe is written in place.
         if path.metadata().is_ok_and(|found| !found.is_file()) {
-            return std::fs::OpenOptions::new().write(true).open(path)?.write_all(bytes);
+            return OpenOptions::new().write(true).open(path)?.write_all(bytes);
         }
-        let mut file = std::fs::File::create(&beside)?;
+        let mut file = options.open(&beside)?;
         file.write_all(bytes)?;
         file.sync_all()?;
         std::fs::rename(&beside, path)

@@ -68,7 +68,7 @@ pub(crate) fn run(args: &SupportBundleArgs) -> Outcome {
         Ok(())
     })?;
     let bytes = archive::packed(&collected, now)?;
-    files::write_bytes(&path, &bytes)?;
+    files::write_private(&path, &bytes)?;
     let shown = path.display();
     output::text_out(&format!(
         "{shown}: {} files, {} KiB; look into it before you publish it\n",

@@ -94,3 +94,14 @@ fn archive_is_read_by_tar() {
     assert_eq!(u32::from_str_radix(stored, 8).unwrap(), sum);
     assert!(tar.get(1536..).unwrap().starts_with(b"dir/b.txt\0"));
 }
+
+#[cfg(unix)]
+#[test]
+fn only_its_owner_may_read_the_archive() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let path = std::env::temp_dir().join(format!("plimsoll-bundle-{}.tar.gz", std::process::id()));
+    crate::files::write_private(&path, b"x").unwrap();
+    let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(mode & 0o777, 0o600);
+}
