@@ -25,19 +25,18 @@ const COMMON_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];
 pub(super) fn page(definitions: &[Definition]) -> String {
     let mut page = HEAD.to_owned();
     for definition in definitions {
-        let spec = &definition.object["spec"];
-        let version = &spec["versions"][0];
-        let schema = &version["schema"]["openAPIV3Schema"];
-        let short_names = spec.pointer("/names/shortNames").and_then(Value::as_array).into_iter().flatten();
+        let at = |pointer: &str| definition.object.pointer(pointer).unwrap_or(&Value::Null);
+        let schema = at("/spec/versions/0/schema/openAPIV3Schema");
+        let short_names = at("/spec/names/shortNames").as_array().into_iter().flatten();
         let short_names: Vec<String> = short_names.map(|name| format!(", `{}`", text(name))).collect();
         let _ = write!(
             page,
             "\n## {}\n\n`{}/{}`, {}; `{}`{}. {}\n\n| field | type | default | meaning |\n|---|---|---|---|\n",
             definition.kind,
-            text(&spec["group"]),
-            text(&version["name"]),
-            text(&spec["scope"]).to_lowercase(),
-            text(&spec["names"]["plural"]),
+            text(at("/spec/group")),
+            text(at("/spec/versions/0/name")),
+            text(at("/spec/scope")).to_lowercase(),
+            text(at("/spec/names/plural")),
             short_names.concat(),
             cell(text(&schema["description"])),
         );
