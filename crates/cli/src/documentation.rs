@@ -1,10 +1,11 @@
-//! Commands that the documentation names exist, with all their flags, and its YAML can be read.
+//! Commands that the documentation and the help name exist, with all their flags, and YAML can be read.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use api::yaml::SourceFile;
 use clap::CommandFactory as _;
+use clap::builder::StyledStr;
 use clap::error::ErrorKind;
 use sources::federation::{FederationConfig, OwnService};
 
@@ -66,7 +67,7 @@ fn documented(start: &str) -> Vec<DocumentedCommand> {
 
 /// The lines of code blocks and what is between backquotes, with line numbers.
 fn commands(page: &str) -> Vec<(usize, &str)> {
-    let mut found = Vec::new();
+    let mut found: Vec<(usize, &str)> = Vec::new();
     let mut language = None;
     for (number, line) in (1..).zip(page.lines()) {
         let text = line.trim_start();
@@ -84,12 +85,12 @@ fn commands(page: &str) -> Vec<(usize, &str)> {
             found.extend(line.split('`').skip(1).step_by(2).map(|code| (number, code)));
         }
     }
-    for (_, command) in &mut found {
-        for end in COMMAND_ENDS {
-            *command = command.split(end).next().unwrap_or_default().trim_end();
-        }
-    }
-    found
+    found.into_iter().map(|(number, line)| (number, first_command(line))).collect()
+}
+
+/// The first command in a line of a shell, without a comment.
+fn first_command(line: &str) -> &str {
+    COMMAND_ENDS.iter().fold(line, |line, end| line.split(*end).next().unwrap_or_default()).trim_end()
 }
 
 /// Words as a shell splits them, without placeholders for further ones.
@@ -154,11 +155,27 @@ fn code_is_found_in_pages() {
     assert_eq!(yaml_blocks(page), ["b:\n  c: d\n", "e: f\n"]);
 }
 
+/// The examples in the help of a command and of those below it.
+fn add_examples(command: &clap::Command, found: &mut Vec<DocumentedCommand>) {
+    let help = command.get_after_help().map(StyledStr::to_string).unwrap_or_default();
+    let examples = help.lines().map(str::trim_start).filter(|line| line.starts_with("plimsoll "));
+    found.extend(examples.map(|line| DocumentedCommand {
+        place: format!("the help of {}", command.get_name()),
+        text: first_command(line).to_owned(),
+    }));
+    command.get_subcommands().for_each(|below| add_examples(below, found));
+}
+
 #[test]
 fn commands_and_flags_exist() {
     let program = crate::Cli::command();
-    let all = documented("plimsoll ");
+    let mut all = documented("plimsoll ");
     assert!(all.len() > 100, "{}", all.len());
+    let pages = all.len();
+    add_examples(&program, &mut all);
+    assert!(all.len() > pages + 50, "{pages} in pages, {} in all", all.len());
+    all.sort_by(|one, other| one.text.cmp(&other.text));
+    all.dedup_by(|one, other| one.text == other.text);
     for DocumentedCommand { place, text } in all {
         let Err(error) = program.clone().try_get_matches_from(words(&text)) else { continue };
         // Values may be placeholders, and required ones may be left out.
