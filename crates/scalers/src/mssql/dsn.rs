@@ -126,9 +126,12 @@ fn pair_fields(text: &str, (open, close): (char, char)) -> Result<Vec<(String, S
     let mut fields = Vec::new();
     let mut rest = text.trim_start();
     while !rest.is_empty() {
-        let (name, after) = rest
-            .split_once('=')
-            .ok_or("the connection string has a part without an equals sign".to_owned())?;
+        let (name, after) = rest.split_at(rest.find(['=', ';']).unwrap_or(rest.len()));
+        let Some(after) = after.strip_prefix('=') else {
+            // The driver ignores a part without an equals sign.
+            rest = next_field(after);
+            continue;
+        };
         let after = after.trim_start();
         let (value, tail) = if after.starts_with(open) {
             let (value, tail) = quoted(after, close)?;
@@ -142,9 +145,14 @@ fn pair_fields(text: &str, (open, close): (char, char)) -> Result<Vec<(String, S
             (value.trim().to_owned(), tail)
         };
         fields.push((name.trim().to_lowercase(), value));
-        rest = tail.trim_start_matches(|c: char| c == ';' || c.is_whitespace());
+        rest = next_field(tail);
     }
     Ok(fields)
+}
+
+/// The text without the end of a field.
+fn next_field(tail: &str) -> &str {
+    tail.trim_start_matches(|c: char| c == ';' || c.is_whitespace())
 }
 
 /// A value in quotes, and what follows it; the closing quote is written twice inside of it.

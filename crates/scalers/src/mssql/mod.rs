@@ -28,9 +28,6 @@ use crate::pool::{Pool, Pools};
 use crate::prelude::*;
 use crate::tls::CertificateCheck;
 
-/// What tokens are for, unless the trigger says otherwise.
-const AZURE_SQL_RESOURCE: &str = "https://database.windows.net";
-
 /// The scaler type `mssql`.
 pub const TYPE: ScalerType = ScalerType {
     name: "mssql",
@@ -147,8 +144,9 @@ impl Parameters {
             },
             text => MssqlDsn::parse(text)?,
         };
+        let (authority, resource) = query::cloud(&dsn.host);
         let resource = match &*self.identity_resource {
-            "" => AZURE_SQL_RESOURCE,
+            "" => resource,
             given => given.trim_end_matches('/'),
         };
         let scope = format!("{resource}/.default");
@@ -172,7 +170,7 @@ impl Parameters {
                     client: client.to_owned(),
                     tenant: tenant.to_owned(),
                     secret: dsn.password.clone(),
-                    authority: String::new(),
+                    authority: authority.to_owned(),
                 };
                 Ok((dsn, Some((identity, scope))))
             }

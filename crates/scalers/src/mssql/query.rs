@@ -19,6 +19,19 @@ const AZURE_RESOURCES: [&str; 4] = [
     "https://database.chinacloudapi.cn",
 ];
 
+/// The authority and the resource of tokens for a host: those of its cloud, or of the public one, whose authority is the default.
+pub(super) fn cloud(host: &str) -> (&'static str, &'static str) {
+    match host.to_ascii_lowercase() {
+        host if host.ends_with(".database.usgovcloudapi.net") => {
+            ("https://login.microsoftonline.us", "https://database.usgovcloudapi.net")
+        }
+        host if host.ends_with(".database.chinacloudapi.cn") => {
+            ("https://login.chinacloudapi.cn", "https://database.chinacloudapi.cn")
+        }
+        _ => ("", "https://database.windows.net"),
+    }
+}
+
 /// The number in the field. No row is 0, as in KEDA.
 pub(super) fn number(field: MssqlField) -> Result<f64, ParseError> {
     let number = match field {

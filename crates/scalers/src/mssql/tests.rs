@@ -138,6 +138,14 @@ fn federated_logins_need_the_driver() {
     let (_, identity) = access(&given).unwrap();
     let (AzureIdentity::ClientSecret { client, tenant, .. }, scope) = identity.unwrap() else { panic!() };
     assert_eq!((&*client, &*tenant, &*scope), ("c", "t", "https://database.windows.net/.default"));
+    let government = connection.replace("database.windows.net", "database.usgovcloudapi.net");
+    given.auth.insert("connectionString".to_owned(), government);
+    let (_, identity) = access(&given).unwrap();
+    let (AzureIdentity::ClientSecret { authority, .. }, scope) = identity.unwrap() else { panic!() };
+    assert_eq!(
+        (&*authority, &*scope),
+        ("https://login.microsoftonline.us", "https://database.usgovcloudapi.net/.default")
+    );
     given.auth.insert("connectionString".to_owned(), connection.replace("ServicePrincipal", "Default"));
     assert!(access(&given).err().unwrap().to_string().contains("only ActiveDirectoryServicePrincipal"));
 }
@@ -177,6 +185,9 @@ fn connection_strings() {
         assert_eq!((&*dsn.host, dsn.port), expected);
     }
     assert_eq!(of("sqlserver://[::1]:5").unwrap().host, "::1");
+    // The driver ignores a part without an equals sign.
+    let dsn = of("x;server=h;y; database=d;z").unwrap();
+    assert_eq!((&*dsn.host, &*dsn.database), ("h", "d"));
     for wrong in [
         "hunter2",
         "password=hunter2",
