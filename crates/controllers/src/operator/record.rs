@@ -191,7 +191,7 @@ fn trace(context: &OperatorContext, id: &ResourceId, decision: &Decision, is_pol
     });
 }
 
-/// Records an activation or deactivation, where an HPA scales in between.
+/// Records an activation or deactivation, where an HPA scales in between; returns why the count was not read or written.
 pub(crate) fn keep_activity(
     context: &OperatorContext,
     id: &ResourceId,
@@ -199,16 +199,21 @@ pub(crate) fn keep_activity(
     decided: &executor::ScaleDecision,
     scaled: Option<&ScaleResult>,
     round: TriggerPoll,
-) {
+) -> Vec<Diagnosis> {
     // A push that changes nothing is not a decision.
     if round.pushed && decided.scale.is_none() {
-        return;
+        return Vec::new();
     }
     let object = input.object;
     let spec = Arc::new(spec_of(object));
     let decision = decision(context, &spec, input, decided, scaled);
     let hpa = Some(object.status.hpa_name.clone()).filter(|name| !name.is_empty());
-    keep(context, id, object, &spec, &decision, TriggerPoll { hpa, ..round });
+    let round = TriggerPoll { hpa, ..round };
+    let has_failed = input.current.is_err()
+        || matches!(scaled, Some(ScaleResult::NotRead(_) | ScaleResult::NotWritten { .. }));
+    let causes = if has_failed { causes(&spec, &decision, Some(&round)) } else { Vec::new() };
+    keep(context, id, object, &spec, &decision, round);
+    causes
 }
 
 /// Records that the target of an object was not found, because of which its triggers are not polled; returns the causes.
@@ -223,8 +228,13 @@ pub(crate) fn keep_unresolved(
     let mut decision = State::default().step(context.clock.now(), &seen);
     decision.status = Status::default();
     keep(context, id, object, &spec, &decision, TriggerPoll::default());
-    let (spec, decision, mode) = (&*spec, &decision, DecisionMode::Active);
-    diagnose(&DiagnosisFacts { spec, decision, poll: None, mode, since: None, cluster: None })
+    causes(&spec, &decision, None)
+}
+
+/// The causes of a decision, without what is known of the cluster.
+pub(crate) fn causes(spec: &Spec, decision: &Decision, poll: Option<&TriggerPoll>) -> Vec<Diagnosis> {
+    let mode = DecisionMode::Active;
+    diagnose(&DiagnosisFacts { spec, decision, poll, mode, since: None, cluster: None })
 }
 
 /// Removes the records of an object.

@@ -3,8 +3,6 @@
 use std::sync::Arc;
 
 use api::autoscaling::v2::MetricSpec;
-use api::decisions::DecisionMode;
-use api::diagnosis::{DiagnosisFacts, diagnose};
 use api::keda::ScaledObject;
 use cluster::index::TargetKind;
 use cluster::metrics::MetricScope;
@@ -115,8 +113,7 @@ fn with_causes(effects: Vec<Effect>, spec: &Spec, decision: &Decision, poll: &Tr
     if !effects.iter().any(Effect::is_warning) {
         return effects;
     }
-    let (mode, poll) = (DecisionMode::Active, Some(poll));
-    let causes = diagnose(&DiagnosisFacts { spec, decision, poll, mode, since: None, cluster: None });
+    let causes = record::causes(spec, decision, Some(poll));
     effects.into_iter().map(|effect| effect.because(&causes)).collect()
 }
 

@@ -56,8 +56,9 @@ pub(super) async fn decide_and_scale(
             outcome => break (input, decision, outcome.map(|outcome| outcome.into_scaled(keeps_changing))),
         }
     };
-    record::keep_activity(context, id, &input, &decision, scaled.as_ref(), record);
-    let effects = conclude(decision, scaled.as_ref(), changes);
+    let causes = record::keep_activity(context, id, &input, &decision, scaled.as_ref(), record);
+    let effects = conclude(decision, scaled.as_ref(), changes).into_iter();
+    let effects = effects.map(|effect| effect.because(&causes)).collect();
     applier.log_failed_status(applier.apply_all(effects).await);
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use api::diagnosis::diagnose;
+use http::Method;
 use serde_json::json;
 use tokio::time::sleep;
 
@@ -101,5 +102,18 @@ async fn missing_target_is_recorded_with_its_cause() {
     env.until("its event names the cause", told).await;
     env.deployment("worker", 0).await;
     env.until("triggers are polled", async || is_first("nothing-active")).await;
+    env.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn event_of_a_refused_scale_write_names_the_cause() {
+    let env = TestEnv::start().await;
+    env.deployment("worker", 0).await;
+    env.client_faults.refuse(Method::PUT, "/deployments/worker/scale", 403, u32::MAX);
+    env.sources.set("orders", SourceResponse::Value(5));
+    env.scaled_object("worker", json!({"pollingInterval": 5, "triggers": [trigger("orders")]})).await;
+    let reason = "KEDAScaleTargetActivationFailed";
+    let told = async || env.has_event_with_cause(reason, "scale-not-written").await;
+    env.until("the event names the cause", told).await;
     env.stop().await;
 }
