@@ -45,4 +45,4 @@ pub use records::Records;
 pub use run::{HpaController, HpaControllerHandle, HpaControllerParts};
 pub use runtime::work_queue::GROUP_SHARE_OF_PERIOD;
 pub use settings::HpaSettings;
-pub use watches::PodObserver;
+pub use watches::{ApplyPodEvent, PodObserver};

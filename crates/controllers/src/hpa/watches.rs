@@ -16,12 +16,15 @@ use super::autoscaler::AutoscalerEntry;
 use super::settings::HpaSettings;
 use super::store::{AutoscalerChange, AutoscalerStore};
 
+/// Receives every event of the watch of pods.
+pub type ApplyPodEvent = Box<dyn FnMut(&WatchEvent<Pod>) + Send>;
+
 /// Takes part in the watch of all pods: another store that is filled by it.
 pub struct PodObserver {
     /// The health of the watch.
     pub health: WatchHealth,
-    /// Receives every event.
-    pub apply: Box<dyn FnMut(&WatchEvent<Pod>) + Send>,
+    /// Fills the store.
+    pub apply: ApplyPodEvent,
 }
 
 /// The reflectors, which end when this is dropped.
