@@ -20,7 +20,7 @@ use super::id::{EventSubject, ResourceId};
 use super::poll::SHARED_SAMPLE_MAX_AGE;
 use super::raw_metrics::MetricRequester;
 use super::scaled_resource::ScaledResource;
-use super::scalers_cache::{SampleOrigin, SampleQuery, object_samples};
+use super::scalers_cache::{SampleOrigin, SampleQuery, WokenTriggers, object_samples};
 
 /// The only metric that discovery lists, as KEDA does: HPAs know the names of theirs.
 const DISCOVERY_PLACEHOLDER: &str = "externalmetrics";
@@ -84,6 +84,7 @@ impl ScaledObjectMetrics {
             wanted: &|name: &str| activity::is_needed(&object, metric, name),
             records: Some(&records),
             observed: None,
+            woken: WokenTriggers::default(),
         };
         let samples = scalers.query(&context.builder, &owner, sample_query).await;
         context.raw_metrics.publish(MetricRequester::Hpa, context.clock.now(), &id, &scalers, &samples);

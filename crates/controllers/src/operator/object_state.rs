@@ -12,7 +12,7 @@ use keda::activity::{CachedReading, HpaObservation, HpaObservations};
 use tokio::time::Instant;
 
 use super::scaled_resource::ScaledResource;
-use super::scalers_cache::ScalersCache;
+use super::scalers_cache::{ScalersCache, WokenTriggers};
 use super::unsettled_jobs::UnsettledJobs;
 
 /// The state, the scalers and the lock of one object.
@@ -76,8 +76,8 @@ pub(crate) struct ObjectState {
     pub(crate) push_queried_at: Option<Instant>,
     /// When a source last woke the object.
     pub(crate) woken_at: Option<Instant>,
-    /// Whether a source has woken the object since its last poll, so that older samples do not count.
-    pub(crate) is_woken: bool,
+    /// The triggers that have woken the object since its last poll, so that older samples of them do not count.
+    pub(crate) woken: WokenTriggers,
     /// When a poll last queried the triggers.
     pub(crate) poll_queried_at: Option<Instant>,
     /// When the last poll began.

@@ -209,7 +209,7 @@ impl Operator {
         let PushNotification { id, trigger, report } = push;
         match report {
             PushReport::Active(pending) => tasks.start_activation(id, trigger, pending),
-            PushReport::AskNow => self.wake(scheduler, &id),
+            PushReport::AskNow => self.wake(scheduler, &id, trigger),
             // The reconcile asks the scaler for its metrics and writes the HPA.
             PushReport::SpecsChanged if self.context.known_entry(&id).is_some() => {
                 self.reconcile_at(scheduler, &id, Instant::now());
@@ -224,7 +224,7 @@ impl Operator {
 
     /// Polls an object at once because one of its sources says so, at most once per [`MIN_WAKE_INTERVAL`]. The HPA of an active
     /// object asks by itself.
-    fn wake(&self, scheduler: &mut PollScheduler, id: &ResourceId) {
+    fn wake(&self, scheduler: &mut PollScheduler, id: &ResourceId, trigger: usize) {
         let is_active =
             |object: &ScaledObject| object.status.conditions.state(types::ACTIVE) == ConditionStatus::True;
         let object = self.context.store().object(id);
@@ -236,7 +236,7 @@ impl Operator {
         let now = Instant::now();
         let at = {
             let mut state = entry.state();
-            state.is_woken = true;
+            state.woken.insert(trigger);
             // A poll that is still to come finds what this wake-up is about.
             if state.woken_at.is_some_and(|at| at > now) {
                 return;

@@ -7,7 +7,7 @@ use api::diagnosis::trigger_causes;
 use keda::OperationError;
 
 use super::SHARED_SAMPLE_MAX_AGE;
-use super::object::SampleAge;
+use super::object::{SampleAge, max_age_of_others};
 use crate::operator::apply::{Applied, Applier, settle_creations};
 use crate::operator::context::OperatorContext;
 use crate::operator::decide::job::{answers, conclude, decide};
@@ -24,22 +24,22 @@ pub(super) async fn poll_job(context: &OperatorContext, id: &ResourceId, age: Sa
     let owner = ScaledResource::Job(Arc::clone(&job));
     let scalers = context.scalers(&entry, &owner);
     let (compat, profile) = (context.settings.compat, context.settings.profile);
-    let (max_age, max_shared_age) = match age {
-        // A response as old as one poll must not answer the next one.
-        SampleAge::Shared => (
-            context.settings.max_age(SHARED_SAMPLE_MAX_AGE),
-            context.builder.backends.web.settings().fresh.min(owner.interval() / 2),
-        ),
-        SampleAge::New => (Duration::ZERO, Duration::ZERO),
+    let max_age = match age {
+        SampleAge::Shared => SHARED_SAMPLE_MAX_AGE,
+        SampleAge::New => Duration::ZERO,
+        SampleAge::Woken(_) => max_age_of_others(&owner),
     };
+    let max_age = context.settings.max_age(max_age);
     let query = SampleQuery {
         max_age,
         max_failure_age: max_age,
-        max_shared_age,
+        // A response as old as one poll must not answer the next one.
+        max_shared_age: context.builder.backends.web.settings().fresh.min(owner.interval() / 2),
         deadline: context.settings.source_deadline,
         wanted: &|_| true,
         records: None,
         observed: None,
+        woken: age.woken(),
     };
     let samples = scalers.query(&context.builder, &owner, query).await;
     let failed = build_error(&samples);

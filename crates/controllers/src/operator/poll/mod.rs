@@ -35,8 +35,11 @@ pub(crate) struct PollOutcome {
 
 /// Polls an object.
 pub(crate) async fn poll(context: &OperatorContext, id: &ResourceId) -> PollOutcome {
-    let is_woken = context.known_entry(id).is_some_and(|entry| std::mem::take(&mut entry.state().is_woken));
-    let age = if is_woken { object::SampleAge::New } else { object::SampleAge::Shared };
+    let woken = context.known_entry(id).map(|entry| std::mem::take(&mut entry.state().woken));
+    let age = match woken {
+        Some(woken) if !woken.is_empty() => object::SampleAge::Woken(woken),
+        _ => object::SampleAge::Shared,
+    };
     match id.kind {
         ResourceKind::Object => object::poll_object(context, id, age).await,
         ResourceKind::Job => {

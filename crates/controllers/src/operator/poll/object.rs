@@ -26,7 +26,7 @@ use crate::operator::raw_metrics::MetricRequester;
 use crate::operator::record::{RoundRecord, failed_triggers, keep_unpolled};
 use crate::operator::scaled_resource::ScaledResource;
 use crate::operator::scalers_cache::{
-    CachedScaler, SampleQuery, ScalersCache, TriggerSamples, build_error, object_samples,
+    CachedScaler, SampleQuery, ScalersCache, TriggerSamples, WokenTriggers, build_error, object_samples,
 };
 use crate::operator::settings::ScalingMode;
 
@@ -40,6 +40,23 @@ pub(super) enum SampleAge {
     Shared,
     /// All sources are queried.
     New,
+    /// The sources that woke the object are queried.
+    Woken(WokenTriggers),
+}
+
+/// How old samples may be that a poll uses because other sources woke the object: they are not asked more often for that.
+pub(super) fn max_age_of_others(owner: &ScaledResource) -> Duration {
+    owner.interval().min(Duration::from_secs(30))
+}
+
+impl SampleAge {
+    /// The triggers that woke the object.
+    pub(super) fn woken(self) -> WokenTriggers {
+        match self {
+            Self::Woken(woken) => woken,
+            Self::Shared | Self::New => WokenTriggers::default(),
+        }
+    }
 }
 
 /// Polls a ScaledObject.
@@ -175,20 +192,21 @@ async fn query(
             context.settings.max_age(SHARED_SAMPLE_MAX_AGE),
         ),
         SampleAge::New => (Duration::ZERO, Duration::ZERO),
-    };
-    let max_shared_age = match age {
-        // A response as old as one poll must not answer the next one.
-        SampleAge::Shared => context.builder.backends.web.settings().fresh.min(owner.interval() / 2),
-        SampleAge::New => Duration::ZERO,
+        SampleAge::Woken(_) => {
+            let max_age = context.settings.max_age(max_age_of_others(owner));
+            (max_age, max_age)
+        }
     };
     let query = SampleQuery {
         max_age,
         max_failure_age,
-        max_shared_age,
+        // A response as old as one poll must not answer the next one.
+        max_shared_age: context.builder.backends.web.settings().fresh.min(owner.interval() / 2),
         deadline: context.settings.source_deadline,
         wanted: &|_| true,
         records: None,
         observed: Some(observed),
+        woken: age.woken(),
     };
     let samples = scalers.query(&context.builder, owner, query).await;
     entry.state().poll_queried_at = Some(Instant::now());

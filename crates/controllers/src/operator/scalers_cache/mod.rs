@@ -69,6 +69,37 @@ pub(crate) struct SampleQuery<'a> {
     pub(crate) records: Option<&'a BTreeMap<String, CachedReading>>,
     /// What requests of the HPA found out: metrics that are there are not queried.
     pub(crate) observed: Option<&'a HpaObservations>,
+    /// Triggers that are asked anew, whatever samples of them are there.
+    pub(crate) woken: WokenTriggers,
+}
+
+/// Triggers that woke their object. The first 63 are told apart, all others count as one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct WokenTriggers(u64);
+
+impl WokenTriggers {
+    pub(crate) fn insert(&mut self, trigger: usize) {
+        self.0 |= 1 << trigger.min(63);
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    fn contains(self, trigger: usize) -> bool {
+        self.0 & (1 << trigger.min(63)) != 0
+    }
+}
+
+impl SampleQuery<'_> {
+    /// The same for one trigger.
+    fn of_trigger(self, trigger: usize) -> Self {
+        if !self.woken.contains(trigger) {
+            return self;
+        }
+        let (max_age, max_failure_age, max_shared_age) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
+        Self { max_age, max_failure_age, max_shared_age, ..self }
+    }
 }
 
 /// The samples of one trigger.
@@ -207,7 +238,11 @@ impl ScalersCache {
         owner: &ScaledResource,
         query: SampleQuery<'_>,
     ) -> Vec<TriggerSamples> {
-        futures::future::join_all(self.scalers.iter().map(|scaler| scaler.query(builder, owner, query))).await
+        let queries = self.scalers.iter().map(|scaler| {
+            let query = query.of_trigger(scaler.index());
+            scaler.query(builder, owner, query)
+        });
+        futures::future::join_all(queries).await
     }
 
     /// The objects that credentials were read from, and their versions.
