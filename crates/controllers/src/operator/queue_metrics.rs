@@ -1,7 +1,7 @@
 //! The families of controller-runtime: reconciles and the work queue, by controller (docs/spec/keda.md 9.2).
 //!
 //! In KEDA only reconciles are queued. Here polls are in the same queue, so `workqueue_*` counts both and
-//! `controller_runtime_reconcile_*` only reconciles.
+//! `controller_runtime_reconcile_*` only reconciles; a poll that panics counts as a failed reconcile.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
