@@ -41,7 +41,7 @@ pub enum Source {
 pub struct Packages {
     /// What fetches it.
     pub manager: PackageManager,
-    /// Name and version as the manager writes them, for Maven `group:artifact:version`.
+    /// Name and version as the manager writes them, for Maven `group:artifact:version`, also several.
     pub package: &'static str,
     /// What each program is called here, and the command in a shell that it is; `$root` is the folder of the packages.
     pub programs: &'static [(&'static str, &'static str)],

@@ -1,8 +1,8 @@
 //! The servers that KEDA's scalers and ours both ask (`make test-scalers`), and the program that asks with KEDA's.
 
 use crate::parts::{
-    ETCD, GoModule, POSTGRESQL, PROMETHEUS, PackageManager, Packages, Part, RABBITMQ, REDIS, Source,
-    TreeProgram,
+    ETCD, EXTERNAL_SCALER, GoModule, POSTGRESQL, PROMETHEUS, PackageManager, Packages, Part, RABBITMQ, REDIS,
+    Source, TreeProgram,
 };
 
 /// Asks sources with KEDA's own scalers, and fills sources for that.
@@ -22,9 +22,26 @@ pub const KEDA_SCALER: Part = Part {
 };
 
 /// The servers, by the names that scripts use.
-pub const SERVERS: [Part; 14] = [
-    ACTIVEMQ, AZURITE, BEANSTALKD, ETCD, KAFKA, MARIADB, MONGO, MOTO, NATS, POSTGRESQL, PROMETHEUS, RABBITMQ,
-    REDIS, SELENIUM,
+pub const SERVERS: [Part; 19] = [
+    ACTIVEMQ,
+    ARTEMIS,
+    AZURITE,
+    BEANSTALKD,
+    CASSANDRA,
+    ELASTICSEARCH,
+    ETCD,
+    EXTERNAL_SCALER,
+    KAFKA,
+    MARIADB,
+    MONGO,
+    MOTO,
+    NATS,
+    OPENSEARCH,
+    POSTGRESQL,
+    PROMETHEUS,
+    RABBITMQ,
+    REDIS,
+    SELENIUM,
 ];
 
 const NATS: Part = Part {
@@ -118,6 +135,60 @@ const ACTIVEMQ: Part = Part {
         manager: PackageManager::MavenArchive,
         package: "org.apache.activemq:apache-activemq:5.18.3",
         programs: &[("activemq", "java -Xmx256m -Dactivemq.home=\"$root\" -jar \"$root\"/bin/activemq.jar")],
+    }),
+};
+
+const ARTEMIS: Part = Part {
+    name: "artemis",
+    version: "2.56.0",
+    source: Source::Packages(Packages {
+        manager: PackageManager::MavenArchive,
+        package: "org.apache.activemq:apache-artemis:2.56.0",
+        programs: &[("artemis", "\"$root\"/bin/artemis")],
+    }),
+};
+
+const CASSANDRA: Part = Part {
+    name: "cassandra",
+    version: "5.0.5",
+    source: Source::Packages(Packages {
+        manager: PackageManager::Maven,
+        package: "org.apache.cassandra:cassandra-all:5.0.5",
+        programs: &[("java-of-cassandra", JAVA_OF_CASSANDRA)],
+    }),
+};
+
+/// Cassandra uses parts of Java that are closed otherwise.
+const JAVA_OF_CASSANDRA: &str = "java -Xmx512m -javaagent:\"$root\"/jamm-0.4.0.jar -cp \"$root/*\" \
+    $(printf -- ' --add-exports %s=ALL-UNNAMED' java.base/jdk.internal.misc java.base/jdk.internal.ref java.base/sun.nio.ch \
+    java.management.rmi/com.sun.jmx.remote.internal.rmi java.rmi/sun.rmi.registry java.rmi/sun.rmi.server java.sql/java.sql) \
+    $(printf -- ' --add-opens %s=ALL-UNNAMED' java.base/java.io java.base/java.lang java.base/java.lang.module \
+    java.base/java.lang.reflect java.base/java.net java.base/java.nio java.base/java.util java.base/java.util.concurrent \
+    java.base/java.util.concurrent.atomic java.base/jdk.internal.loader java.base/jdk.internal.math \
+    java.base/jdk.internal.module java.base/jdk.internal.ref java.base/jdk.internal.reflect java.base/jdk.internal.util.jar \
+    java.base/sun.nio.ch jdk.management/com.sun.management.internal)";
+
+/// The server and what it speaks HTTP with.
+const ELASTICSEARCH: Part = Part {
+    name: "elasticsearch",
+    version: "7.17.29",
+    source: Source::Packages(Packages {
+        manager: PackageManager::Maven,
+        package: "org.elasticsearch:elasticsearch:7.17.29 org.elasticsearch.plugin:transport-netty4-client:7.17.29 \
+                  org.apache.logging.log4j:log4j-core:2.17.1",
+        programs: &[("java-of-elasticsearch", "java -Xmx512m -cp \"$root/*\"")],
+    }),
+};
+
+/// The same of its fork.
+const OPENSEARCH: Part = Part {
+    name: "opensearch",
+    version: "2.19.6",
+    source: Source::Packages(Packages {
+        manager: PackageManager::Maven,
+        package: "org.opensearch:opensearch:2.19.6 org.opensearch.plugin:transport-netty4-client:2.19.6 \
+                  org.apache.logging.log4j:log4j-core:2.25.4",
+        programs: &[("java-of-opensearch", "java -Xmx512m -cp \"$root/*\"")],
     }),
 };
 

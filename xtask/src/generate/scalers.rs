@@ -16,11 +16,14 @@ pub(super) fn files() -> Vec<(String, String)> {
 const MADE: &str = "<!-- Made by `cargo xtask generate` from crates/scalers; do not edit. -->\n";
 
 /// The types whose tests query a real server: those of `crates/testbed/tests/scalers`, and those that read the cluster itself.
-const REAL_SERVERS: [&str; 21] = [
+const REAL_SERVERS: [&str; 26] = [
     "activemq",
     "apache-kafka",
+    "artemis-queue",
     "beanstalkd",
+    "cassandra",
     "cpu",
+    "elasticsearch",
     "etcd",
     "external",
     "external-push",
@@ -29,6 +32,7 @@ const REAL_SERVERS: [&str; 21] = [
     "memory",
     "mysql",
     "nats-jetstream",
+    "opensearch",
     "postgresql",
     "prometheus",
     "rabbitmq",
@@ -36,6 +40,7 @@ const REAL_SERVERS: [&str; 21] = [
     "redis-cluster",
     "redis-cluster-streams",
     "redis-sentinel",
+    "redis-sentinel-streams",
     "redis-streams",
     "selenium-grid",
 ];

@@ -45,6 +45,8 @@ type filling struct {
 	} `json:"sql"`
 	CQL *struct {
 		Address    string   `json:"address"`
+		Username   string   `json:"username"`
+		Password   string   `json:"password"`
 		Statements []string `json:"statements"`
 	} `json:"cql"`
 	// A command in extended JSON.
@@ -89,7 +91,8 @@ func fill(ctx context.Context, given filling) error {
 	case given.SQL != nil:
 		return fillSQL(ctx, given.SQL.Driver, given.SQL.Source, given.SQL.Statements)
 	case given.CQL != nil:
-		return fillCQL(ctx, given.CQL.Address, given.CQL.Statements)
+		login := gocql.PasswordAuthenticator{Username: given.CQL.Username, Password: given.CQL.Password}
+		return fillCQL(ctx, given.CQL.Address, login, given.CQL.Statements)
 	case given.Mongo != nil:
 		return fillMongo(ctx, given.Mongo.URL, given.Mongo.Database, given.Mongo.Command)
 	case given.Later != nil:
@@ -168,8 +171,9 @@ func fillSQL(ctx context.Context, driver, source string, statements []string) er
 	return nil
 }
 
-func fillCQL(ctx context.Context, address string, statements []string) error {
+func fillCQL(ctx context.Context, address string, login gocql.Authenticator, statements []string) error {
 	cluster := gocql.NewCluster(address)
+	cluster.Authenticator = login
 	cluster.Timeout = 30 * time.Second
 	cluster.ConnectTimeout = 5 * time.Second
 	cluster.DisableInitialHostLookup = true

@@ -173,11 +173,11 @@ func (k kept) answer(text string) answer {
 }
 
 func read(ctx context.Context, scaler scalers.Scaler) answer {
-	specs := scaler.GetMetricSpecForScaling(ctx)
-	if len(specs) == 0 || specs[0].External == nil {
-		return answer{Stage: "ask", Error: "the scaler has no external metric"}
+	// A scaler that gets the name from its source has none while the source does not answer.
+	name := "s0-metric"
+	if specs := scaler.GetMetricSpecForScaling(ctx); len(specs) > 0 && specs[0].External != nil {
+		name = specs[0].External.Metric.Name
 	}
-	name := specs[0].External.Metric.Name
 	values, active, err := scaler.GetMetricsAndActivity(ctx, name)
 	if err != nil {
 		return answer{Metric: name, Stage: "ask", Error: err.Error()}

@@ -57,17 +57,21 @@ pub(super) fn fetch(
 const ARCHIVE: &str = "<type>tar.gz</type><classifier>bin</classifier><exclusions><exclusion><groupId>*</groupId>\
                        <artifactId>*</artifactId></exclusion></exclusions>";
 
-/// A project that depends on one artifact, `group:artifact:version`, or on the archive of it.
-fn project(coordinates: &str, archive: bool) -> String {
-    let mut words = coordinates.split(':');
-    let mut tag = |name: &str| format!("<{name}>{}</{name}>", words.next().unwrap_or_default());
-    let mut artifact = [tag("groupId"), tag("artifactId"), tag("version")].concat();
-    if archive {
-        artifact.push_str(ARCHIVE);
-    }
+/// A project that depends on artifacts, `group:artifact:version` with blanks between them, or on archives of them.
+fn project(packages: &str, archive: bool) -> String {
+    let more = if archive { ARCHIVE } else { "" };
+    let dependencies: String = packages
+        .split_whitespace()
+        .map(|coordinates| {
+            let mut words = coordinates.split(':');
+            let mut tag = |name: &str| format!("<{name}>{}</{name}>", words.next().unwrap_or_default());
+            let artifact = [tag("groupId"), tag("artifactId"), tag("version")].concat();
+            format!("<dependency>{artifact}{more}</dependency>")
+        })
+        .collect();
     format!(
         "<project><modelVersion>4.0.0</modelVersion><groupId>plimsoll.dev</groupId><artifactId>testbed</artifactId>\
-         <version>1</version><dependencies><dependency>{artifact}</dependency></dependencies></project>\n"
+         <version>1</version><dependencies>{dependencies}</dependencies></project>\n"
     )
 }
 
@@ -89,8 +93,9 @@ mod tests {
             ),
             "{text}"
         );
-        let text = project("org.example:server:1", true);
+        let text = project("org.example:server:1 org.example:more:2", true);
         assert!(text.contains("<version>1</version><type>tar.gz</type>"), "{text}");
+        assert_eq!(text.matches("<dependency>").count(), 2, "{text}");
     }
 
     #[test]

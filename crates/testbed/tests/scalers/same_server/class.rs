@@ -39,8 +39,7 @@ const CLASSES: [(&str, &[&str]); 4] = [
             "credential",
             "not authorized",
             "authorizationfailure",
-            "password",
-            "login",
+            "password was refused",
         ],
     ),
     (

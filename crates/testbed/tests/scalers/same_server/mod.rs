@@ -23,20 +23,27 @@ macro_rules! scripts {
     };
 }
 
-const SCRIPTS: [(&str, &str); 14] = scripts![
+const SCRIPTS: [(&str, &str); 21] = scripts![
     "activemq",
+    "artemis-queue",
     "aws",
     "azure-storage",
     "beanstalkd",
+    "cassandra",
+    "elasticsearch",
     "etcd",
+    "external",
     "kafka",
     "mongodb",
     "mysql",
     "nats-jetstream",
+    "opensearch",
     "postgresql",
     "prometheus",
     "rabbitmq",
     "redis",
+    "redis-cluster",
+    "redis-sentinel",
     "selenium-grid"
 ];
 
