@@ -80,7 +80,7 @@ impl<S: WakeSource> WakeStreams<S> {
             }
             // Nobody listens any more, or the stream panicked; the object is polled.
             drop(stream);
-            std::future::pending().await;
+            std::future::pending::<()>().await;
         })
     }
 
