@@ -93,7 +93,8 @@ impl Poller {
             return self.show_recording().await;
         }
         // Neither a source that does not answer nor old counts delay the list.
-        futures::future::join3(self.read_lists(), self.read_sources(), self.read_earlier()).await;
+        // The futures are large, and so would be every future that awaits them.
+        Box::pin(futures::future::join3(self.read_lists(), self.read_sources(), self.read_earlier())).await;
     }
 
     /// Reads the counts of the last hour, once.

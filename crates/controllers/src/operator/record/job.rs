@@ -15,8 +15,8 @@ use keda::OperationError;
 use keda::jobs::{self, JobPoll, JobReading, JobTriggerResult, JobView};
 
 use super::{
-    MAX_ERROR_CHARS, MAX_RECORDED_METRICS, collect_exact, goal, key, observation, sample_read, trace, trigger,
-    truncate,
+    MAX_ERROR_CHARS, MAX_RECORDED_METRICS, collect_exact, goal, key, observation, sample_read, trace,
+    trigger, truncate,
 };
 use crate::operator::context::OperatorContext;
 use crate::operator::id::ResourceId;
