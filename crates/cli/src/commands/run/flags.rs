@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
+use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 
@@ -137,6 +138,14 @@ pub(super) fn table() -> Vec<RunFlag> {
     flags.into_iter().map(described).collect()
 }
 
+/// Names that stand for another flag in each role.
+fn ambiguous_names() -> Vec<&'static str> {
+    let mut names: Vec<&'static str> = PREFIXED.iter().map(|(_, name, _)| *name).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
 /// The flag under its heading in the help.
 fn described(flag: RunFlag) -> RunFlag {
     let heading = match flag.roles.as_slice() {
@@ -218,6 +227,15 @@ fn word(name: &str, value: &OsStr) -> OsString {
 
 impl FromArgMatches for RoleFlags {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        for name in ambiguous_names() {
+            if matches.value_source(name) == Some(ValueSource::CommandLine) {
+                let of_name = PREFIXED.iter().filter(|(_, of, _)| *of == name);
+                let own: Vec<String> = of_name.map(|(_, _, own)| format!("--{own}")).collect();
+                let own = own.join(" or ");
+                let text = format!("--{name} means something else in each role: write {own}\n");
+                return Err(clap::Error::raw(ErrorKind::UnknownArgument, text));
+            }
+        }
         let given = table().into_iter().filter_map(|flag| {
             let RunFlag { arg, name, role_name, roles } = flag;
             let id = arg.get_id().as_str();
@@ -238,7 +256,11 @@ impl FromArgMatches for RoleFlags {
 
 impl Args for RoleFlags {
     fn augment_args(command: Command) -> Command {
-        table().into_iter().fold(command, |command, flag| command.arg(flag.arg))
+        let command = table().into_iter().fold(command, |command, flag| command.arg(flag.arg));
+        // Taken, so that the error can say what to write instead.
+        ambiguous_names()
+            .into_iter()
+            .fold(command, |command, name| command.arg(Arg::new(name).long(name).num_args(0..=1).hide(true)))
     }
 
     fn augment_args_for_update(command: Command) -> Command {

@@ -110,7 +110,8 @@ fn flags_of_a_role_keep_their_names() {
 #[test]
 fn invalid_flags_are_reported() {
     for (words, message) in [
-        (vec!["--config=x"], "unexpected argument '--config'"),
+        (vec!["--config=x"], "write --controller-config or --metrics-config"),
+        (vec!["--record"], "write --controller-record or --operator-record"),
         (
             vec!["--roles=controller", "--act=direct"],
             "--act is a flag of the role operator, which --roles leaves out",
