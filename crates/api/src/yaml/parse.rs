@@ -23,11 +23,16 @@ const CORE_TAGS: &str = "tag:yaml.org,2002:";
 ///
 /// Aliases and merge keys are expanded within limits; an entry of a map wins over one merged into it.
 pub fn parse(source: &SourceFile) -> Result<Vec<Document>, Diagnostic> {
-    parse_within(source, MAX_NODES)
+    read(source, MAX_NODES, false)
 }
 
-/// As [`parse`], with at most so many values: a text from a server that is not trusted must not take much memory.
+/// As [`parse`], for a text from a server: it has at most so many values, because it must not take much memory, and keys such as `y` and
+/// `no` are texts, because nobody here can quote them.
 pub fn parse_within(source: &SourceFile, max_nodes: usize) -> Result<Vec<Document>, Diagnostic> {
+    read(source, max_nodes, true)
+}
+
+fn read(source: &SourceFile, max_nodes: usize, any_key: bool) -> Result<Vec<Document>, Diagnostic> {
     if source.text.len() > MAX_TEXT_BYTES {
         return Err(Diagnostic::at(
             source,
@@ -48,6 +53,7 @@ pub fn parse_within(source: &SourceFile, max_nodes: usize) -> Result<Vec<Documen
         nodes: 0,
         copied: 0,
         max_nodes,
+        any_key,
     };
     let mut documents = Vec::new();
     for event in Parser::new_from_str_with_options(&source.text, options) {
@@ -77,6 +83,8 @@ struct Builder<'a> {
     nodes: usize,
     copied: usize,
     max_nodes: usize,
+    /// Whether keys are texts whatever they mean as values.
+    any_key: bool,
 }
 
 /// A list or map whose end has not been read.
@@ -144,7 +152,7 @@ impl Builder<'_> {
             frame.merge = Some(span);
             return Ok(());
         }
-        if plain {
+        if plain && !self.any_key {
             keys::is_text(self.source, text, span)?;
         }
         frame.key = Some(NodeKey { span, name: text.to_owned() });

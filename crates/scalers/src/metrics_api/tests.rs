@@ -59,6 +59,8 @@ fn paths_through_yaml() {
     let body = "a:\n  b:\n  - 1\n  - c: 2.5\n  q: 100m\n";
     assert_eq!(yaml(body, "a.b.1.c"), Ok(2.5));
     assert_eq!(yaml(body, "a.q"), Ok(0.1));
+    // Keys that mean something else as values.
+    assert_eq!(yaml("at: {x: 1, y: 2}\nyes: 3\n", "at.y"), Ok(2.0));
     assert!(yaml(body, "a.x").unwrap_err().ends_with("got Null"));
     assert!(yaml("a: [", "a").unwrap_err().starts_with("the answer is not YAML"));
     assert!(yaml("", "a").is_err());
