@@ -16,7 +16,7 @@ pub(super) fn files() -> Vec<(String, String)> {
 const MADE: &str = "<!-- Made by `cargo xtask generate` from crates/scalers; do not edit. -->\n";
 
 /// The types whose tests query a real server: those of `crates/testbed/tests/scalers`, and those that read the cluster itself.
-const REAL_SERVERS: [&str; 26] = [
+const REAL_SERVERS: [&str; 27] = [
     "activemq",
     "apache-kafka",
     "artemis-queue",
@@ -30,6 +30,7 @@ const REAL_SERVERS: [&str; 26] = [
     "kafka",
     "kubernetes-workload",
     "memory",
+    "metrics-api",
     "mysql",
     "nats-jetstream",
     "opensearch",

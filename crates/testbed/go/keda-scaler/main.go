@@ -83,6 +83,11 @@ func redis(streams, cluster, sentinel bool) builder {
 	}
 }
 
+// The API server is asked only for the endpoints of Services.
+func metricsAPI(_ context.Context, config *scalersconfig.ScalerConfig) (scalers.Scaler, error) {
+	return scalers.NewMetricsAPIScaler(config, nil)
+}
+
 type builder func(context.Context, *scalersconfig.ScalerConfig) (scalers.Scaler, error)
 
 // The types whose sources are not the cluster itself.
@@ -110,6 +115,7 @@ var builders = map[string]builder{
 	"influxdb":               plain(scalers.NewInfluxDBScaler),
 	"kafka":                  scalers.NewKafkaScaler,
 	"loki":                   plain(scalers.NewLokiScaler),
+	"metrics-api":            metricsAPI,
 	"mongodb":                scalers.NewMongoDBScaler,
 	"mysql":                  plain(scalers.NewMySQLScaler),
 	"nats-jetstream":         plain(scalers.NewNATSJetStreamScaler),

@@ -25,8 +25,8 @@ pub(super) struct ServerScript {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ServerSetup {
-    /// Its name in `testbed::servers`.
-    pub(super) part: String,
+    /// Its name in `testbed::servers`; none if it is on every machine.
+    pub(super) part: Option<String>,
     /// Names of the ports it needs.
     #[serde(default = "one_port")]
     pub(super) ports: Vec<String>,

@@ -29,12 +29,14 @@ pub(super) struct ScriptServer {
 impl ScriptServer {
     pub(super) async fn start(script: &ServerScript, keda: &mut KedaProcess) -> Self {
         let ServerSetup { part, ports: names, files, before, beside, run, ready } = &script.server;
-        let found = server(part).unwrap_or_else(|| panic!("there is no server {part}"));
-        let programs = Cache::of_user().unwrap().ensure(found, &mut Progress::stderr()).unwrap();
         let room = Room::new().unwrap();
         let mut texts = ScriptTexts::default();
         texts.0.insert("folder".to_owned(), room.folder().display().to_string());
-        texts.0.insert("part".to_owned(), programs.display().to_string());
+        if let Some(part) = part {
+            let found = server(part).unwrap_or_else(|| panic!("there is no server {part}"));
+            let programs = Cache::of_user().unwrap().ensure(found, &mut Progress::stderr()).unwrap();
+            texts.0.insert("part".to_owned(), programs.display().to_string());
+        }
         let mut given = Vec::new();
         for name in names {
             let port = ports::free().unwrap();
