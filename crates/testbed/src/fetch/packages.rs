@@ -60,7 +60,7 @@ const ARCHIVE: &str = "<type>tar.gz</type><classifier>bin</classifier><exclusion
 /// A project that depends on artifacts, `group:artifact:version` with blanks between them, or on archives of them.
 fn project(packages: &str, archive: bool) -> String {
     let more = if archive { ARCHIVE } else { "" };
-    let dependencies: String = packages
+    let dependencies: Vec<String> = packages
         .split_whitespace()
         .map(|coordinates| {
             let mut words = coordinates.split(':');
@@ -69,6 +69,7 @@ fn project(packages: &str, archive: bool) -> String {
             format!("<dependency>{artifact}{more}</dependency>")
         })
         .collect();
+    let dependencies = dependencies.concat();
     format!(
         "<project><modelVersion>4.0.0</modelVersion><groupId>plimsoll.dev</groupId><artifactId>testbed</artifactId>\
          <version>1</version><dependencies>{dependencies}</dependencies></project>\n"
