@@ -44,8 +44,10 @@ async fn http_collector(
                 assert!(stream.read_buf(&mut bytes).await.unwrap() > 0, "the request has no end");
                 let text = String::from_utf8_lossy(&bytes).to_lowercase();
                 let Some(end) = text.find("\r\n\r\n") else { continue };
-                let length = text.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap();
-                break (text[..end].to_owned(), end + 4 + length.parse::<usize>().unwrap());
+                let length = text.lines().find_map(|line| line.strip_prefix("content-length: "));
+                // A request without a body has no length.
+                let length = length.map_or(0, |length| length.parse::<usize>().unwrap());
+                break (text[..end].to_owned(), end + 4 + length);
             };
             while bytes.len() < length {
                 assert!(stream.read_buf(&mut bytes).await.unwrap() > 0, "the body has no end");
