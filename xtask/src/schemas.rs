@@ -3,10 +3,13 @@
 mod empties;
 mod messages;
 
+use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use localkube::kinds::KINDS;
 use serde_json::{Map, Value, json};
 use testbed::{Access, ControlPlane, Options};
@@ -14,8 +17,8 @@ use testbed::{Access, ControlPlane, Options};
 use messages::Messages;
 
 /// Generated data: `cargo xtask schemas` writes it, localkube embeds it.
-const SCHEMAS: &str = "crates/localkube/schemas/kubernetes-1.36.json.zst";
-const MESSAGES: &str = "crates/localkube/schemas/protobuf-1.36.json.zst";
+const SCHEMAS: &str = "crates/localkube/schemas/kubernetes-1.36.json.gz";
+const MESSAGES: &str = "crates/localkube/schemas/protobuf-1.36.json.gz";
 
 /// Kubernetes' own types; whatever custom resources the server happens to have stay out.
 const OURS: &str = "io.k8s.";
@@ -42,7 +45,10 @@ pub(crate) fn run() -> anyhow::Result<ExitCode> {
 }
 
 fn write(name: &str, value: &Value, what: &str) -> anyhow::Result<()> {
-    let packed = zstd::encode_all(value.to_string().as_bytes(), 21)?;
+    // localkube reads gzip, which needs no C library: zstd would make up a tenth of the first build of `make up`.
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(value.to_string().as_bytes())?;
+    let packed = encoder.finish()?;
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name);
     std::fs::write(&file, &packed).with_context(|| format!("failed to write {name}"))?;
     println!("{name}: {what}, {} bytes", packed.len());

@@ -41,6 +41,7 @@ pub mod nodes;
 mod object;
 mod openapi;
 pub mod pace;
+mod packed;
 pub mod patch;
 mod pause;
 mod peer;
