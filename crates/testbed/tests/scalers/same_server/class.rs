@@ -53,6 +53,8 @@ const CLASSES: [(&str, &[&str]); 4] = [
             "no such",
             "nonexistent",
             "unknown topic",
+            "unknown_topic",
+            "unconfigured table",
             "nogroup",
             "unknown database",
         ],
