@@ -40,6 +40,7 @@ const CLASSES: [(&str, &[&str]); 4] = [
             "not authorized",
             "authorizationfailure",
             "password was refused",
+            "password are incorrect",
         ],
     ),
     (
