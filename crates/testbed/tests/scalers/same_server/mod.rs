@@ -71,7 +71,9 @@ fn scripts_name_servers_and_reasons() {
 async fn keda_and_we_find_the_same() {
     let chosen = std::env::var(CHOSEN).unwrap_or_default();
     let mut differences = Vec::new();
-    for (name, text) in SCRIPTS.iter().filter(|(name, _)| name.contains(&chosen)) {
+    let scripts: Vec<_> = SCRIPTS.iter().filter(|(name, _)| name.contains(&chosen)).collect();
+    assert!(!scripts.is_empty(), "no script has {chosen} in its name");
+    for (name, text) in scripts {
         let begun = Instant::now();
         let script = ServerScript::parse(name, text);
         let found = differences_in(name, &script).await;
