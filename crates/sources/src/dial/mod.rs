@@ -166,12 +166,25 @@ impl Dialer {
     /// # Errors
     /// The host has no address, or none that is allowed.
     pub async fn resolve(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, DialError> {
-        let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
-        let found = match inner.parse::<IpAddr>() {
-            Ok(address) => vec![SocketAddr::new(address, port)],
-            Err(_) => self.0.connector.resolve(inner, port).await.map_err(DialError::Lookup)?,
-        };
+        let found = self.lookup(host, port).await?;
         self.allowed(host, &found)
+    }
+
+    /// Fails if any address of a host is refused: for hosts to which a proxy connects, which may choose any of the addresses.
+    async fn check_all(&self, host: &str, port: u16) -> Result<(), DialError> {
+        for address in self.lookup(host, port).await? {
+            self.allowed(host, &[address])?;
+        }
+        Ok(())
+    }
+
+    /// The addresses of a host.
+    async fn lookup(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, DialError> {
+        let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        match inner.parse::<IpAddr>() {
+            Ok(address) => Ok(vec![SocketAddr::new(address, port)]),
+            Err(_) => self.0.connector.resolve(inner, port).await.map_err(DialError::Lookup),
+        }
     }
 
     /// The allowed ones among these addresses.

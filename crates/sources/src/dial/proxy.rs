@@ -41,8 +41,8 @@ impl fmt::Display for ProxyServer {
 }
 
 impl ProxyServer {
-    /// Connects to the proxy. Its own address is not checked, because the administrator has written it. That of the server is, as
-    /// far as we know it: the proxy may resolve a name to another address.
+    /// Connects to the proxy. Its own address is not checked, because the administrator has written it. Those of the server are, as
+    /// far as we know them: the proxy may resolve a name to another address.
     pub(super) async fn connect(
         &self,
         dialer: &Dialer,
@@ -51,7 +51,7 @@ impl ProxyServer {
     ) -> Result<TcpStream, DialError> {
         if !dialer.is_unrestricted()
             && let Ok(Err(refused @ DialError::NotAllowed { .. })) =
-                timeout(LOOKUP_TIMEOUT, dialer.resolve(host, port)).await
+                timeout(LOOKUP_TIMEOUT, dialer.check_all(host, port)).await
         {
             return Err(refused);
         }

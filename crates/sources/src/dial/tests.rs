@@ -192,7 +192,10 @@ async fn proxy(answer: &'static str) -> (ProxyServer, tokio::task::JoinHandle<St
 }
 
 async fn connect_through(proxy: ProxyServer, url: &str) -> Result<DialedStream, DialError> {
-    let names = vec![("rebound.example", vec![ip("169.254.169.254")])];
+    let names = vec![
+        ("rebound.example", vec![ip("169.254.169.254")]),
+        ("mixed.example", vec![ip("10.9.8.7"), ip("169.254.169.254")]),
+    ];
     let recording = RecordingConnector { names, ..RecordingConnector::default() };
     let connected = Arc::clone(&recording.connected);
     let dialer = Dialer::with_connector(OutboundPolicy::default(), recording);
@@ -218,7 +221,14 @@ async fn servers_with_tls_are_reached_through_a_tunnel() {
 
 #[tokio::test]
 async fn proxy_is_not_asked_for_addresses_that_are_refused() {
-    for url in ["https://rebound.example", "http://rebound.example", "http://100.100.100.200"] {
+    let refused = [
+        "https://rebound.example",
+        "http://rebound.example",
+        "https://mixed.example",
+        "http://mixed.example",
+        "http://100.100.100.200",
+    ];
+    for url in refused {
         let (server, request) = proxy("").await;
         let error = connect_through(server, url).await.unwrap_err();
         assert!(matches!(error, DialError::NotAllowed { .. }), "{error}");

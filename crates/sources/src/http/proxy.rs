@@ -1,10 +1,13 @@
 //! HTTP proxies of the environment, chosen as Go's `http.ProxyFromEnvironment` does.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use super::endpoint::{ParsedUrl, basic, without_user};
 use super::error::HttpErrorCause;
-use crate::dial::{Cidr, ProxyServer};
+use crate::dial::{Cidr, OutboundPolicy, ProxyServer};
+
+/// Names that are never proxied: this machine, and the metadata server of Google Cloud.
+const LOCAL_NAMES: [&str; 2] = ["localhost", "metadata.google.internal"];
 
 /// Which requests are sent through which proxy. By default none is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -68,12 +71,9 @@ impl ProxyRules {
         let port = port.unwrap_or(if url.tls { "443" } else { "80" });
         let host = host.to_lowercase();
         let address: Option<IpAddr> = unbracketed(&host).parse().ok();
-        // Link-local addresses are metadata services, which a proxy would ask for the credentials of another machine.
-        let is_local = |address: IpAddr| match address.to_canonical() {
-            IpAddr::V4(address) => address.is_loopback() || address.is_link_local(),
-            IpAddr::V6(address) => address.is_loopback() || address.is_unicast_link_local(),
-        };
-        host != "localhost"
+        // Loopback, and metadata services, which a proxy would ask for the credentials of another machine.
+        let is_local = |address| OutboundPolicy::default().check(SocketAddr::new(address, 0), &[]).is_err();
+        !LOCAL_NAMES.contains(&&*host)
             && !address.is_some_and(is_local)
             && !self.exceptions.iter().any(|exception| exception.matches(&host, address, port))
     }
@@ -203,6 +203,8 @@ mod tests {
             ("", "http://127.0.0.9"),
             ("", "http://[::1]:8080"),
             ("", "http://169.254.169.254"),
+            ("", "http://[fd00:ec2::23]/v1/credentials"),
+            ("", "http://metadata.google.internal/computeMetadata/v1/"),
             ("*", "https://source"),
             ("example.com", "https://example.com"),
             ("example.com", "https://a.b.Example.com:444"),
