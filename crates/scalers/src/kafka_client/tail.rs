@@ -19,7 +19,7 @@ use crate::{ScalerError, ScalerFuture};
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a broker waits before it answers that there is nothing new, so that a dead one is noticed.
 const MAX_WAIT: Duration = Duration::from_secs(20);
-/// Pause after new records: while records arrive, a broker is asked once per second for them.
+/// Pause after new records, and after a broker that did not wait: so it is asked once per second at most.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Then partitions and leaders are asked for again.
 const MAX_METADATA_AGE: Duration = Duration::from_mins(5);
@@ -89,12 +89,15 @@ impl NewRecords {
             let request = KafkaRequest::Fetch { max_wait, topics: by_topic(&offsets)? };
             let mut has_records = false;
             while !has_records && is_current() {
+                let asked_at = Instant::now();
                 let asked = connection.ask(&request, messages::has_records);
-                has_records = within(MAX_WAIT + REQUEST_TIMEOUT, asked).await?.map_err(refused)?;
-            }
-            if has_records {
-                signal.ask_now();
-                sleep(PAUSE).await;
+                has_records = within(MAX_WAIT + REQUEST_TIMEOUT, asked).await?.map_err(messages::refused)?;
+                if has_records {
+                    signal.ask_now();
+                }
+                if has_records || asked_at.elapsed() < PAUSE {
+                    sleep(PAUSE).await;
+                }
             }
         }
         Ok(())
@@ -121,15 +124,11 @@ fn by_topic(offsets: &[PartitionOffset]) -> Result<TopicOffsets, ScalerError> {
     let mut topics: BTreeMap<&str, Vec<(i32, i64)>> = BTreeMap::new();
     for PartitionOffset { topic, partition, offset, error } in offsets {
         if *error != 0 {
-            return Err(refused(*error));
+            return Err(messages::refused(*error));
         }
         topics.entry(topic).or_default().push((*partition, *offset));
     }
     Ok(topics.into_iter().map(|(topic, partitions)| (topic.to_owned(), partitions)).collect())
-}
-
-fn refused(code: i16) -> ScalerError {
-    ScalerError::new(messages::describe(code))
 }
 
 async fn within<T>(

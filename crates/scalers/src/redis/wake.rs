@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::client::{Connection, RedisServer};
 use super::connect::REQUEST_TIMEOUT;
@@ -14,7 +14,7 @@ use crate::{ScalerError, ScalerFuture};
 /// How long the server waits before it answers that there is nothing new, so that a dead one is noticed.
 const MAX_WAIT: Duration = Duration::from_secs(20);
 
-/// Pause after a new entry: while entries arrive, the server is asked once per second for them.
+/// Pause after a new entry, and after a server that did not wait: so it is asked once per second at most.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// The new entries of a stream.
@@ -30,7 +30,15 @@ impl NewEntries {
         loop {
             // What was added while nobody waited is found, too.
             signal.ask_now();
-            while !self.wait(&mut connection).await? {}
+            loop {
+                let began = Instant::now();
+                if self.wait(&mut connection).await? {
+                    break;
+                }
+                if began.elapsed() < PAUSE {
+                    sleep(PAUSE).await;
+                }
+            }
             signal.ask_now();
             sleep(PAUSE).await;
         }
