@@ -99,6 +99,7 @@ pub(crate) fn is_response(bytes: &[u8]) -> bool {
             messages::group_offsets(body(), "group").is_ok(),
             messages::groups_offsets(body()).is_ok(),
             messages::list_offsets(body()).is_ok(),
+            messages::has_records(body()).is_ok(),
             messages::handshake(body()).is_ok(),
             messages::authenticated(body()).is_ok(),
         ];

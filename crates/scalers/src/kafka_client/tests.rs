@@ -348,6 +348,7 @@ proptest::proptest! {
             let _ = messages::groups_offsets(reader());
             let _ = messages::group_offsets(reader(), "g");
             let _ = messages::list_offsets(reader());
+            let _ = messages::has_records(reader());
             let _ = messages::handshake(reader());
             let _ = messages::authenticated(reader());
         }
