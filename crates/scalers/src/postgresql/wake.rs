@@ -52,17 +52,21 @@ impl WakeSource for Notifications {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::sync::Semaphore;
 
     use super::*;
     use crate::test_support;
 
-    /// A server that knows no password and notifies after each `LISTEN`; returns its port.
-    async fn server() -> u16 {
+    /// A server that knows no password and notifies after `LISTEN`, once for each permit; returns its port.
+    async fn server(notifications: Arc<Semaphore>) -> u16 {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         tokio::spawn(async move {
             while let Ok((mut stream, _)) = listener.accept().await {
+                let notifications = Arc::clone(&notifications);
                 tokio::spawn(async move {
                     let length = stream.read_u32().await.unwrap() as usize;
                     stream.read_exact(&mut vec![0; length - 4]).await.unwrap();
@@ -76,6 +80,7 @@ mod tests {
                         let done = [&b"C\0\0\0\x08SET\0"[..], ready].concat();
                         stream.write_all(&done).await.unwrap();
                         if statement == b"LISTEN \"jo\"\"bs\"\0" {
+                            notifications.acquire().await.unwrap().forget();
                             let notification = b"A\0\0\0\x10\0\0\0\x01jo\"bs\0x\0";
                             stream.write_all(notification).await.unwrap();
                         }
@@ -88,7 +93,8 @@ mod tests {
 
     #[tokio::test]
     async fn notifications_of_the_channel_wake() {
-        let port = server().await.to_string();
+        let notifications = Arc::new(Semaphore::new(0));
+        let port = server(Arc::clone(&notifications)).await.to_string();
         let metadata = |channel| {
             [
                 ("query", "SELECT 1"),
@@ -105,8 +111,12 @@ mod tests {
         let (sender, mut heard) = tokio::sync::mpsc::channel(1);
         assert!(built("").unwrap().wake(sender.clone()).is_none(), "no channel is given");
         let waking = tokio::spawn(built("jo\"bs").unwrap().wake(sender).unwrap());
-        let woken = timeout(Duration::from_mins(1), heard.recv()).await;
-        assert_eq!(woken.unwrap(), Some(()));
+        // Once because of notifications before, and once because of one.
+        for _ in 0..2 {
+            let woken = timeout(Duration::from_mins(1), heard.recv()).await;
+            assert_eq!(woken.unwrap(), Some(()));
+            notifications.add_permits(1);
+        }
         waking.abort();
     }
 
