@@ -198,7 +198,7 @@ impl SharedHttpClient {
             let requests = locked(&self.shared_requests);
             let same = same_as.as_deref().unwrap_or(&path);
             let key = shared.then(|| requests.key(&(number, same, &values, within)));
-            (key, requests.key(&(number, (!names_caller).then_some(same), &values)))
+            (key, requests.key(&(number, (!names_caller).then_some((same, &body)), &values)))
         };
         let ask = HttpRequest::new(method, path).headers(headers).body(body).timeout(within);
         let outgoing = OutgoingRequest {

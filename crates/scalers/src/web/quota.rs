@@ -84,7 +84,8 @@ pub(super) fn pause(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> 
     (!time.is_zero()).then(|| Pause { time: time.min(MAX_PAUSE), header })
 }
 
-/// Whether a request says who asks. If it does not, the caller may be named in the URL, and a limit is that of the URL.
+/// Whether the headers of a request say who asks. If they do not, the caller may be named in the URL or in the body, as in requests
+/// for tokens, and a limit is that of both.
 pub(super) fn names_caller(endpoint: &Endpoint, headers: &HeaderMap) -> bool {
     endpoint.auth != Auth::None
         || endpoint.certificate.is_some()

@@ -300,6 +300,24 @@ async fn without_credentials_a_limit_is_of_the_url() {
 }
 
 #[tokio::test]
+async fn limit_of_one_client_does_not_stop_requests_for_tokens_of_others() {
+    let url = crate::test_support::server(|request| {
+        let status = if request.ends_with("client_id=busy") { 429 } else { 200 };
+        let head = format!("HTTP/1.1 {status} X\r\nretry-after: 30\r\ncontent-length: 0\r\n\r\n");
+        crate::test_support::ServerAction::Raw(head.into_bytes())
+    })
+    .await;
+    let web = asking();
+    let ask = async |client: &str| {
+        let call = HttpCall::post(&url, format!("client_id={client}"), SECOND * 10);
+        let call = call.header("content-type", "application/x-www-form-urlencoded").unwrap();
+        web.ask(call.alone().own_address()).await
+    };
+    assert!(ask("busy").await.is_err());
+    assert_eq!(ask("other").await.unwrap().status, 200);
+}
+
+#[tokio::test]
 async fn known_responses_are_confirmed_by_their_tag() {
     let count = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&count);
