@@ -59,8 +59,10 @@ pub use settings::HttpSettings;
 const MAX_SHARED_RESPONSE_BYTES: usize = 64 << 10;
 /// Maximum size of all responses under way together, in bytes; the first 64 KiB of each response do not count.
 const MAX_RESPONSE_BYTES_UNDER_WAY: usize = 64 << 20;
-/// Maximum number of requests under way to one server with the same credentials, and so of connections.
+/// Maximum number of requests under way to one server with the same credentials.
 const MAX_REQUESTS_PER_SERVER: usize = 64;
+/// Requests that take longer do not count any more, so that slow queries of one tenant do not stop those of others at the same server.
+const MAX_PERMIT_TIME: Duration = Duration::from_secs(3);
 /// Connections to a server are dropped after this time without requests.
 const CLIENT_IDLE_TIMEOUT: Duration = Duration::from_mins(10);
 

@@ -6,11 +6,11 @@ use http::StatusCode;
 use http::header::IF_NONE_MATCH;
 use sources::http::{HttpClient, HttpError, HttpErrorCause, HttpRequest, HttpResponse};
 use tokio::sync::Semaphore;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::etags::Etags;
 use super::quota::{self, Quotas};
-use super::{HttpResult, RequestKey, locked, request_log};
+use super::{HttpResult, MAX_PERMIT_TIME, RequestKey, locked, request_log};
 use crate::clock::Clock;
 
 /// A request that is to be sent. Its timeout begins when it is sent: requests of one trigger do not share a deadline.
@@ -37,7 +37,7 @@ impl OutgoingRequest {
             || locked(&quotas).refusal(caller, Instant::now()).map_or(Ok(()), |cause| Err(limited(cause)));
         refusal()?;
         // The semaphore is never closed.
-        let _permit = permits.acquire().await;
+        let permit = permits.acquire().await;
         // Another request may have met the limit meanwhile.
         refusal()?;
         let known = response.and_then(|key| locked(&etags).get(key, Instant::now()));
@@ -45,7 +45,14 @@ impl OutgoingRequest {
             Some(known) => ask.header(IF_NONE_MATCH, known.etag.clone()),
             None => ask,
         };
-        let answer = request_log::recorded(client.send(ask)).await?;
+        let mut sending = std::pin::pin!(request_log::recorded(client.send(ask)));
+        let answer = match timeout(MAX_PERMIT_TIME, &mut sending).await {
+            Ok(answer) => answer?,
+            Err(_) => {
+                drop(permit);
+                sending.await?
+            }
+        };
         let (now, wall) = (Instant::now(), clock());
         if let Some(pause) = quota::pause(answer.status, &answer.headers, wall) {
             let cause = locked(&quotas).note(caller, &pause, now, wall);

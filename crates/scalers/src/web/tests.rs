@@ -286,6 +286,36 @@ async fn source_is_not_asked_during_the_pause_that_it_asked_for() {
 }
 
 #[tokio::test]
+async fn slow_requests_do_not_stop_others_to_the_same_server() {
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&count);
+    let url = crate::test_support::server(move |head| {
+        if head.starts_with("GET /slow") {
+            counted.fetch_add(1, Ordering::SeqCst);
+            return crate::test_support::ServerAction::Hang;
+        }
+        crate::test_support::ServerAction::Answer(200, "1".to_owned())
+    })
+    .await;
+    let web = Arc::new(asking());
+    let ask = |path: String| {
+        let (web, call) = (Arc::clone(&web), HttpCall::get(format!("{url}{path}"), SECOND * 120));
+        tokio::spawn(async move { web.ask(call).await })
+    };
+    let slow: Vec<_> = (0..MAX_REQUESTS_PER_SERVER).map(|number| ask(format!("/slow/{number}"))).collect();
+    while count.load(Ordering::SeqCst) < MAX_REQUESTS_PER_SERVER {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let other = ask("/other".to_owned());
+    pass(MAX_PERMIT_TIME * 2).await;
+    let answer = tokio::time::timeout(SECOND * 60, other).await.unwrap();
+    assert_eq!(answer.unwrap().unwrap().status, 200);
+    for task in slow {
+        task.abort();
+    }
+}
+
+#[tokio::test]
 async fn without_credentials_a_limit_is_of_the_url() {
     let url = crate::test_support::server(|head| {
         let status = if head.starts_with("GET /?key=busy") { 429 } else { 200 };
