@@ -123,7 +123,7 @@ impl PostgresServer {
         };
         let stream = self.dialer.connect(host, port).await?;
         let budget = Budget::new();
-        let listener = signal.map(|signal| (signal.clone(), budget.clone()));
+        let listener = signal.cloned();
         let (stream, config) = (Metered::new(stream, budget.clone()), self.config());
         let (client, driver) = if self.dsn.ssl == SslMode::Disable {
             let (client, connection) = config.connect_raw(stream, NoTls).await.map_err(failed)?;
@@ -139,7 +139,35 @@ impl PostgresServer {
         // Some proxies refuse it; then only the client's timeout applies.
         let limit = format!("SET statement_timeout = {}", STATEMENT_TIMEOUT.as_millis());
         let _ = connection.client.simple_query(&limit).await;
+        if signal.is_some() {
+            // Notifications and whatever else the server sends are bounded together; then the connection is opened again.
+            connection.budget.finish();
+        }
         Ok(connection)
+    }
+
+    /// The number in the first row of the result of a query.
+    async fn first_number(&self, connection: &Connection, question: &str) -> Result<f64, PoolError> {
+        let said = |error: &tokio_postgres::Error| {
+            let text = scaler_error!("{}: {}", self.dsn.name(), describe(error)).with_refusal(refusal(error));
+            if error.as_db_error().is_some_and(|error| !ends_connection(error.code().code())) {
+                PoolError::Refused(text)
+            } else {
+                PoolError::Lost(text)
+            }
+        };
+        connection.budget.renew();
+        let _reading = ReadingResponse(connection.budget.clone());
+        let rows = connection.client.simple_query_raw(question).await.map_err(|error| said(&error))?;
+        let mut rows = pin!(rows);
+        while let Some(message) = rows.next().await {
+            // Rows after the first are discarded.
+            if let SimpleQueryMessage::Row(row) = message.map_err(|error| said(&error))? {
+                let field = row.try_get(0).map_err(|error| said(&error))?;
+                return query::number(field).map_err(|reason| PoolError::Refused(ScalerError::new(reason)));
+            }
+        }
+        Err(PoolError::Refused(ScalerError::new(query::NO_ROWS)))
     }
 }
 
@@ -167,27 +195,12 @@ impl pool::PooledServer for PostgresServer {
         question: &'a String,
     ) -> PoolFuture<'a, f64, PoolError> {
         Box::pin(async move {
-            let said = |error: &tokio_postgres::Error| {
-                let text = scaler_error!("{}: {}", self.name(), describe(error)).with_refusal(refusal(error));
-                if error.as_db_error().is_some_and(|error| !ends_connection(error.code().code())) {
-                    PoolError::Refused(text)
-                } else {
-                    PoolError::Lost(text)
-                }
-            };
-            connection.budget.renew();
-            let _reading = ReadingResponse(connection.budget.clone());
-            let rows = connection.client.simple_query_raw(question).await.map_err(|error| said(&error))?;
-            let mut rows = pin!(rows);
-            while let Some(message) = rows.next().await {
-                // Rows after the first are discarded.
-                if let SimpleQueryMessage::Row(row) = message.map_err(|error| said(&error))? {
-                    let field = row.try_get(0).map_err(|error| said(&error))?;
-                    return query::number(field)
-                        .map_err(|reason| PoolError::Refused(ScalerError::new(reason)));
-                }
+            let answer = self.first_number(connection, question).await;
+            if connection.budget.is_used_up() {
+                // The next query opens a new connection.
+                connection.driver.abort();
             }
-            Err(PoolError::Refused(ScalerError::new(query::NO_ROWS)))
+            answer
         })
     }
 }
@@ -208,12 +221,12 @@ impl Connection {
 }
 
 /// Runs a connection; signals its notifications, if somebody listens.
-async fn drive<S, T>(mut connection: tokio_postgres::Connection<S, T>, listener: Option<(WakeSignal, Budget)>)
+async fn drive<S, T>(mut connection: tokio_postgres::Connection<S, T>, listener: Option<WakeSignal>)
 where
     S: AsyncRead + AsyncWrite + Unpin,
     T: AsyncRead + AsyncWrite + Unpin,
 {
-    let Some((signal, budget)) = listener else {
+    let Some(signal) = listener else {
         drop(connection.await);
         return;
     };
@@ -223,8 +236,6 @@ where
             continue;
         }
         signal.ask_now();
-        // The budget is that of one response.
-        budget.renew();
         until_pause -= 1;
         if until_pause == 0 {
             until_pause = NOTIFICATIONS_PER_PAUSE;

@@ -15,6 +15,8 @@ use crate::web::RESPONSES_UNDER_WAY;
 const MAX_RESPONSE_BYTES: usize = 8 << 20;
 /// Maximum size of what arrives after the value was read, such as further rows, in bytes.
 const MAX_UNREAD_BYTES: usize = 1 << 20;
+/// A connection that has received more bytes is replaced, because the driver keeps all parameters that a server reports.
+const MAX_CONNECTION_BYTES: usize = 1 << 20;
 
 /// Number of bytes that may still be read.
 #[derive(Clone)]
@@ -29,6 +31,8 @@ struct Allowance {
     /// Bytes that need no share of the budget of all responses.
     uncounted: usize,
     share: Option<ByteShare>,
+    /// Bytes since the connection was opened.
+    received: usize,
 }
 
 /// A stream with a byte budget.
@@ -45,7 +49,8 @@ impl Budget {
 
     fn within(all: ByteBudget) -> Self {
         let (left, uncounted) = (MAX_RESPONSE_BYTES, UNCOUNTED_BYTES);
-        Self { allowance: Arc::new(Mutex::new(Allowance { left, uncounted, share: None })), all }
+        let allowance = Allowance { left, uncounted, share: None, received: 0 };
+        Self { allowance: Arc::new(Mutex::new(allowance)), all }
     }
 
     /// Restores the budget for the next request.
@@ -59,7 +64,14 @@ impl Budget {
     }
 
     fn set(&self, left: usize, uncounted: usize) {
-        *self.allowance() = Allowance { left, uncounted, share: None };
+        let mut allowance = self.allowance();
+        let received = allowance.received;
+        *allowance = Allowance { left, uncounted, share: None, received };
+    }
+
+    /// Whether the connection has received so much that it is to be replaced.
+    pub(super) fn is_used_up(&self) -> bool {
+        self.allowance().received > MAX_CONNECTION_BYTES
     }
 
     fn allowance(&self) -> MutexGuard<'_, Allowance> {
@@ -68,6 +80,7 @@ impl Budget {
 
     fn spend(&self, bytes: usize) -> io::Result<()> {
         let mut allowance = self.allowance();
+        allowance.received = allowance.received.saturating_add(bytes);
         allowance.left = allowance.left.checked_sub(bytes).ok_or_else(|| {
             io::Error::other(format!("it answered more than {} MiB", MAX_RESPONSE_BYTES >> 20))
         })?;
@@ -147,6 +160,7 @@ mod tests {
         assert!(budget.spend(MAX_RESPONSE_BYTES).is_ok());
         let second = Budget::within(all);
         second.spend(UNCOUNTED_BYTES).unwrap();
+        assert!(budget.is_used_up() && !second.is_used_up());
         assert!(second.spend(1).unwrap_err().to_string().contains("too many large answers"));
         drop(ReadingResponse(budget.clone()));
         assert!(second.spend(1).is_ok());
