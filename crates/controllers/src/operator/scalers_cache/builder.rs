@@ -136,7 +136,13 @@ impl ScalerBuilder {
         let namespace = &object.metadata.namespace;
         let wants = |reference| {
             let found = self.credentials.known_authentication(namespace, reference);
-            found.is_some_and(|found| !found.spec.env.is_empty() || found.spec.pod_identity.is_some())
+            found.is_some_and(|found| {
+                let manager = found.spec.aws_secret_manager.as_ref();
+                !found.spec.env.is_empty()
+                    || found.spec.pod_identity.is_some()
+                    // Its identity may be that of the workload.
+                    || manager.is_some_and(|manager| manager.pod_identity.is_some())
+            })
         };
         let is_wanted = names_variables(&trigger.metadata)
             || !owner.container().is_empty()
