@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use cluster::request::ApiError;
 use keda::environment::{EnvironmentError, SourceRef};
@@ -117,6 +118,11 @@ pub enum AuthFailure {
         /// Why.
         source: scalers::ScalerError,
     },
+    /// The secret managers did not answer in time.
+    #[error(
+        "the secrets of secret managers were not read within {0:?}: check that the managers can be reached, or name fewer secrets"
+    )]
+    CloudSecretsTimedOut(Duration),
     /// The secret manager has the pod identity of another cloud.
     #[error("{manager} does not support podIdentity {provider}: use {cloud}, or credentials")]
     SecretManagerIdentity {

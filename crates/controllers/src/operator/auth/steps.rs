@@ -1,14 +1,19 @@
 //! The sources of parameters, in order; later ones overwrite earlier ones (docs/spec/keda.md 1.3).
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use api::keda::{
     AzureServicePrincipal, KeyTarget, OAuth2, PodIdentity, TriggerAuthentication, TriggerAuthenticationSpec,
 };
+use tokio::time::timeout;
 
 use super::{AuthFailure, AuthQuery, AuthResolver, FetchError, SourceKind, SourceRef, files, identity, note};
 use crate::operator::operator_identity::IdentityUsers;
 use crate::operator::operator_identity::audiences::{TokenMode, check_claims};
+
+/// Timeout of all secrets of secret managers together: a tenant may name many, at a slow server.
+const CLOUD_SECRETS_TIMEOUT: Duration = Duration::from_secs(30);
 
 type Parameters = BTreeMap<String, String>;
 
@@ -108,8 +113,19 @@ impl AuthSource<'_> {
             let secrets = self.auth.vaults.read(self, vault, seen).await;
             out.extend(secrets.map_err(|error| self.named(error))?);
         }
-        // In a box, because it is larger than the rest of the future and seldom needed.
-        Box::pin(self.cloud_secrets(spec, &mut out, seen)).await?;
+        if spec.azure_key_vault.is_some()
+            || spec.gcp_secret_manager.is_some()
+            || spec.aws_secret_manager.is_some()
+        {
+            // In a box, because it is larger than the rest of the future and seldom needed.
+            let reading = Box::pin(self.cloud_secrets(spec, &mut out, seen));
+            match timeout(CLOUD_SECRETS_TIMEOUT, reading).await {
+                Ok(read) => read?,
+                Err(_) => {
+                    return Err(self.named(AuthFailure::CloudSecretsTimedOut(CLOUD_SECRETS_TIMEOUT)));
+                }
+            }
+        }
         for bound in &spec.bound_service_account_token {
             let token = match bound.service_account_name.as_str() {
                 "" => Err(AuthFailure::NoAccountName),
