@@ -26,6 +26,8 @@ mod tests;
 mod triggers;
 mod words;
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 pub use access::AccessCause;
@@ -100,30 +102,43 @@ impl Diagnosis {
 /// All causes that the facts show, the most specific first.
 pub fn diagnose(facts: &DiagnosisFacts<'_>) -> Vec<Diagnosis> {
     let mut found: Vec<Diagnosis> = Vec::new();
-    let mut add = |cause: &dyn Described| {
+    for_each_cause(facts, &mut |cause: &dyn Described| {
         let one = Diagnosis::of(cause);
         if !found.iter().any(|known| known.sentence == one.sentence) {
             found.push(one);
         }
-    };
+    });
+    // Within one concern the order of `for_each_cause` stays.
+    found.sort_by_key(|one| one.concern);
+    found
+}
+
+/// The identifiers of all causes that the facts show, each once: what exported metrics count, without the sentences.
+pub fn cause_ids(facts: &DiagnosisFacts<'_>) -> BTreeSet<&'static str> {
+    let mut ids = BTreeSet::new();
+    for_each_cause(facts, &mut |cause: &dyn Described| {
+        ids.insert(cause.id());
+    });
+    ids
+}
+
+/// Calls `add` with all causes, from specific to general.
+fn for_each_cause(facts: &DiagnosisFacts<'_>, add: &mut dyn FnMut(&dyn Described)) {
     let of_target = target::find(facts);
     for cause in &of_target {
         add(cause);
     }
     if of_target.iter().any(TargetCause::is_only_one) {
-        return found;
+        return;
     }
     for cause in &triggers::find(facts) {
         add(cause);
     }
-    metrics::find(facts, &mut add);
+    metrics::find(facts, add);
     for cause in &pods::find(facts) {
         add(cause);
     }
     for cause in &limits::find(facts) {
         add(cause);
     }
-    // Within one concern the order above is from specific to general.
-    found.sort_by_key(|one| one.concern);
-    found
 }

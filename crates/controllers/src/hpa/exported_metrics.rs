@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use api::diagnosis::{Described as _, DiagnosisFacts, TargetCause, cause_ids};
 use cluster::connect::LimiterSnapshot;
 use cluster::events::EventCounts;
 use cluster::metrics::MetricsApiCounts;
@@ -29,6 +30,7 @@ pub(crate) struct HpaMetrics {
     profile: Family<Gauge, 1>,
     overdue: Family<Gauge, 0>,
     delay: Family<Histogram, 0>,
+    causes: Family<Counter, 1>,
     writes: Family<Counter, 2>,
     differences: Family<Counter, 1>,
     timing: Family<Counter, 1>,
@@ -116,6 +118,11 @@ impl Default for HpaMetrics {
                 [],
                 buckets,
             ),
+            causes: Family::counters(
+                "plimsoll_reconcile_causes_total",
+                "Reconciles by the causes that `plimsoll why` names (docs/diagnosis.md); one reconcile can have several.",
+                ["cause"],
+            ),
             writes: Family::counters(
                 "plimsoll_writes_total",
                 "Writes to the API server, by object and result.",
@@ -160,6 +167,7 @@ impl HpaMetrics {
         self.profile.export(&mut writer);
         self.overdue.export(&mut writer);
         self.delay.export(&mut writer);
+        self.causes.export(&mut writer);
         self.writes.export(&mut writer);
         self.differences.export(&mut writer);
         self.timing.export(&mut writer);
@@ -190,6 +198,18 @@ impl HpaMetrics {
             self.computations.increment(labels.clone());
             self.computation_duration.observe(labels, took.as_secs_f64());
         }
+    }
+
+    /// Counts each cause of a decision once.
+    pub(crate) fn count_causes(&self, facts: &DiagnosisFacts<'_>) {
+        for cause in cause_ids(facts) {
+            self.causes.increment([cause.into()]);
+        }
+    }
+
+    /// Counts a reconcile of an autoscaler that is off, about which nothing is decided.
+    pub(crate) fn count_off(&self) {
+        self.causes.increment([TargetCause::Off.id().into()]);
     }
 
     /// Sets `num_horizontal_pod_autoscalers`.

@@ -109,6 +109,7 @@ impl Reconciler {
         }
         let mode = entry.mode(&settings);
         if mode == DecisionMode::Off {
+            self.metrics.count_off();
             return ReconcileOutcome::Reconciled;
         }
         if !self.leadership.is_leader() {
@@ -147,6 +148,9 @@ impl Reconciler {
             self.metrics.set_desired(&key.namespace, &key.name, decided.decision.desired.get());
         }
         self.metrics.reconciled(&decided.decision, &before, began.elapsed(), delay, &decided.computed);
+        let (spec, decision) = (&*entry.spec, &decided.decision);
+        let facts = DiagnosisFacts { spec, decision, poll: None, mode, since: None, cluster: None };
+        self.metrics.count_causes(&facts);
         log(key, &decided.decision);
         let period = SignedDuration::try_from(entry.period(&settings)).unwrap_or(SignedDuration::ZERO);
         self.records.add(key, mode, period, &entry.spec, &decided.decision);

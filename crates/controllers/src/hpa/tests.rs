@@ -249,11 +249,15 @@ async fn samples_that_are_too_old_count_as_a_failed_metric() {
         |record: &DecisionRecord| record.decision.recommendation.as_ref().map(|r| r.replicas.get());
     let (fresh, _) = reconciled(own_kind(&json!({"maxAgeSeconds": 60})), 10).await;
     assert_eq!(proposed(&fresh), Some(4));
-    let (old, _) = reconciled(own_kind(&json!({"maxAgeSeconds": 60})), 300).await;
+    let (old, text) = reconciled(own_kind(&json!({"maxAgeSeconds": 60})), 300).await;
     assert_eq!(proposed(&old), None);
     let failure = old.decision.evaluations[0].result.as_ref().unwrap_err();
     assert!(failure.text.contains("which is more than maxAgeSeconds: 60"), "{}", failure.text);
     assert_eq!(old.decision.provenance[0].samples, 2, "what was refused is still recorded");
+    for cause in ["dry-run", "stale-samples"] {
+        let series = format!("plimsoll_reconcile_causes_total{{cause=\"{cause}\"}} 1\n");
+        assert!(text.contains(&series), "{cause}: {text}");
+    }
     let policy = json!({"maxAgeSeconds": 60, "onFailure": {"policy": "static", "replicas": 6}});
     let (replaced, _) = reconciled(own_kind(&policy), 300).await;
     assert_eq!(proposed(&replaced), Some(6));
