@@ -335,5 +335,6 @@ impl ProcessCounts<'_> {
             .value(&[], limiter.limit);
         self.watches.export(writer);
         self.panics.export(writer);
+        runtime::exported_metrics::process(writer);
     }
 }
