@@ -234,17 +234,19 @@ fn promtool_accepts_the_alerts() {
 }
 
 #[test]
-fn metrics_of_alerts_and_dashboard_are_exported() {
+fn metrics_of_alerts_and_dashboards_are_exported() {
     let mut sources = String::new();
     for part in ["cli", "controllers", "runtime", "serve"] {
         read_sources(&repository().join("crates").join(part).join("src"), &mut sources);
     }
-    let read =
-        |name: &str| std::fs::read_to_string(repository().join("charts/plimsoll/files").join(name)).unwrap();
-    let alerts = read("alerts.yaml");
+    let alerts = std::fs::read_to_string(repository().join("charts/plimsoll/files/alerts.yaml")).unwrap();
     let alerts = alerts.lines().filter_map(|line| line.trim().strip_prefix("expr: "));
     let mut expressions: Vec<String> = alerts.map(str::to_owned).collect();
-    collect_expressions(&serde_json::from_str(&read("dashboard.json")).unwrap(), &mut expressions);
+    for (name, dashboard) in dashboards() {
+        let panels = dashboard["panels"].as_array().unwrap();
+        assert!((8..=13).contains(&panels.len()), "{name}: {} panels", panels.len());
+        collect_expressions(&dashboard, &mut expressions);
+    }
     let names: Vec<&str> = expressions.iter().flat_map(|expression| metrics_in(expression)).collect();
     for &name in &names {
         let ends = ["_bucket", "_sum", "_count"];
@@ -253,6 +255,41 @@ fn metrics_of_alerts_and_dashboard_are_exported() {
         assert!(sources.contains(&format!("\"{own}\"")), "{name} is not exported");
     }
     assert!(names.len() >= 20, "{names:?}");
+}
+
+/// The dashboards that the chart renders, by name.
+fn dashboards() -> Vec<(String, Value)> {
+    let objects = rendered(&["--set=monitoring.dashboard.enabled=true".to_owned()]);
+    let dashboards = of_kind(&objects, "ConfigMap")
+        .into_iter()
+        .find(|object| object["metadata"]["name"] == "plimsoll-dashboard")
+        .unwrap();
+    let files = dashboards["data"].as_object().unwrap();
+    files
+        .iter()
+        .map(|(name, text)| (name.clone(), serde_json::from_str(text.as_str().unwrap()).unwrap()))
+        .collect()
+}
+
+#[test]
+fn each_role_has_a_dashboard_and_causes_in_queries_exist() {
+    let names: Vec<String> = dashboards().into_iter().map(|(name, _)| name).collect();
+    let expected = ["controller", "metrics", "operator", "why"].map(|name| format!("plimsoll-{name}.json"));
+    assert_eq!(names, expected);
+    let catalogue = std::fs::read_to_string(repository().join("docs/diagnosis.md")).unwrap();
+    let why =
+        std::fs::read_to_string(repository().join("charts/plimsoll/files/dashboards/why.yaml")).unwrap();
+    let selectors: Vec<&str> =
+        why.split("cause=~\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
+    assert!(selectors.len() >= 6, "{selectors:?}");
+    for cause in selectors.iter().flat_map(|selector| selector.split('|')) {
+        // Of a pattern, only what comes before it can be looked up.
+        let known = match cause.split_once(".*") {
+            Some((start, _)) => catalogue.contains(&format!("<a id=\"{start}")),
+            None => catalogue.contains(&format!("<a id=\"{cause}\"></a>")),
+        };
+        assert!(known, "docs/diagnosis.md has no cause {cause}");
+    }
 }
 
 /// All queries in a dashboard.
