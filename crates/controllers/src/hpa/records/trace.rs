@@ -170,10 +170,14 @@ fn add_triggers(
         let mut attributes = Vec::new();
         let value = json.pointer(&format!("/round/triggers/{index}"));
         flatten("round.triggers", value, &mut attributes);
-        for metric in
-            value.and_then(|value| value.get("metrics")).and_then(Value::as_array).into_iter().flatten()
-        {
-            flatten("round.triggers.metrics", Some(metric), &mut attributes);
+        let metrics = value.and_then(|value| value.get("metrics")).and_then(Value::as_array);
+        for (number, metric) in metrics.into_iter().flatten().enumerate() {
+            // Keys of attributes must be unique in a span, and most triggers have one metric.
+            let path = match number {
+                0 => "round.triggers.metrics".to_owned(),
+                _ => format!("round.triggers.metrics.{number}"),
+            };
+            flatten(&path, Some(metric), &mut attributes);
         }
         trace.set_attributes(span, attributes);
         let failure = trigger.failure.as_ref();
@@ -298,7 +302,9 @@ mod tests {
             value: Some(MilliValue::new(2500)),
             ..TriggerMetric::default()
         };
-        let cron = PolledTrigger { type_: "cron".into(), metrics: vec![metric], ..PolledTrigger::default() };
+        let second = TriggerMetric { metric: "s1-cron".into(), ..TriggerMetric::default() };
+        let cron =
+            PolledTrigger { type_: "cron".into(), metrics: vec![metric, second], ..PolledTrigger::default() };
         let redis = PolledTrigger {
             type_: "redis".into(),
             failure: Some("connection refused".into()),
@@ -312,6 +318,7 @@ mod tests {
         assert_eq!(triggers.len(), 2);
         assert_eq!(text(triggers[0], "round.triggers.type"), Some("cron"));
         assert_eq!(text(triggers[0], "round.triggers.metrics.metric"), Some("s0-cron"));
+        assert_eq!(text(triggers[0], "round.triggers.metrics.1.metric"), Some("s1-cron"));
         assert_eq!(triggers[0].status, None);
         let status = triggers[1].status.as_ref().unwrap();
         assert_eq!((&*status.message, status.code), ("connection refused", 2));
