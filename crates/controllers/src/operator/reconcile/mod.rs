@@ -37,6 +37,8 @@ const MAX_RETRY_DELAY: Duration = Duration::from_mins(5);
 
 /// Reconciles one ScaledObject or ScaledJob.
 pub(crate) async fn reconcile(context: &OperatorContext, id: &ResourceId) -> ReconcileOutcome {
+    // The trace of a failed reconcile must not begin with an earlier poll.
+    context.entry(id).state().poll_began = None;
     match id.kind {
         ResourceKind::Object => object::reconcile(context, id).await,
         ResourceKind::Job => job::reconcile(context, id).await,
