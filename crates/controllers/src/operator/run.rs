@@ -237,11 +237,13 @@ impl Operator {
         let at = {
             let mut state = entry.state();
             state.woken.insert(trigger);
-            // A poll that is still to come finds what this wake-up is about.
-            if state.woken_at.is_some_and(|at| at > now) {
-                return;
-            }
-            let at = state.woken_at.map_or(now, |last| now.max(last + MIN_WAKE_INTERVAL));
+            let at = match state.woken_at {
+                // The poll for an earlier wake-up is still to come. It is scheduled again, because an earlier poll may have
+                // taken its place before this wake-up.
+                Some(next) if next > now => next,
+                Some(last) => now.max(last + MIN_WAKE_INTERVAL),
+                None => now,
+            };
             state.woken_at = Some(at);
             at
         };
