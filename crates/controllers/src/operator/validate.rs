@@ -9,6 +9,9 @@ use engine::TriggerPoll;
 use engine::trigger_poll::{PolledTrigger, ReconcileFailure};
 use keda::admission;
 
+/// Characters of a failure in a record. Its text quotes the object, which can be large, and every poll repeats it.
+const MAX_RECORDED_CHARS: usize = 300;
+
 /// The step of a reconcile that failed. Its text begins the message of the condition `Ready`, as KEDA writes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ReconcileStep {
@@ -72,7 +75,8 @@ impl StepFailure {
 
     /// Records the failure as one of the spec.
     pub(crate) fn of_spec(self) -> Self {
-        let failure = ReconcileFailure::InvalidSpec(self.to_string());
+        let text = self.to_string().chars().take(MAX_RECORDED_CHARS).collect();
+        let failure = ReconcileFailure::InvalidSpec(text);
         self.of_reconcile(Some(failure))
     }
 
