@@ -142,9 +142,10 @@ impl RoundRecord<'_> {
 fn sample_read(scalers: &ScalersCache, metric: &str, now: Timestamp) -> Option<SampleRead> {
     let origin = scalers.origin(metric)?;
     // Finer times say nothing and take space in each record.
-    let age = SignedDuration::from_millis(i64::try_from(origin.age.as_millis()).ok()?);
+    let at = now.checked_sub(SignedDuration::try_from(origin.age).ok()?).ok()?;
+    let at = Timestamp::from_millisecond(at.as_millisecond()).ok()?;
     let took = SignedDuration::from_micros(i64::try_from(origin.latency.as_micros()).ok()?);
-    Some(SampleRead { at: now.checked_sub(age).ok()?, took, shared: origin.is_shared })
+    Some(SampleRead { at, took, shared: origin.is_shared })
 }
 
 /// Collects without spare capacity: most lists have one element, and a growing `Vec` reserves four.
