@@ -330,10 +330,13 @@ impl CachedScaler {
         let deadline = self.query_deadline(deadline);
         let scaler = self.scaler(builder, owner).await.map_err(SampleError::Build)?;
         match reading_of(&scaler, name, deadline).await {
-            Err(error @ SampleError::Source(_)) => match self.rebuilt(builder, owner, &scaler).await {
-                Some(scaler) => reading_of(&scaler, name, deadline).await,
-                None => Err(error),
-            },
+            // A new scaler does not change that a source limits requests.
+            Err(error @ SampleError::Source(_)) if error.limit().is_none() => {
+                match self.rebuilt(builder, owner, &scaler).await {
+                    Some(scaler) => reading_of(&scaler, name, deadline).await,
+                    None => Err(error),
+                }
+            }
             reading => reading,
         }
     }
