@@ -22,7 +22,9 @@ use std::time::Duration;
 
 pub(crate) use authentication_users::reconcile_authentication;
 
+use api::diagnosis::poll_causes;
 use cluster::request::ApiError;
+use engine::TriggerPoll;
 use keda::event::Event;
 
 use super::apply::Applier;
@@ -30,6 +32,7 @@ use super::context::OperatorContext;
 use super::decide::conditions::ReconcileOutcome;
 use super::effect::Effect;
 use super::id::{ResourceId, ResourceKind};
+use super::record;
 
 /// Delay before the first retry; it doubles with each further failure.
 const MIN_RETRY_DELAY: Duration = Duration::from_millis(50);
@@ -55,7 +58,9 @@ async fn write_failed(applier: Applier<'_>, error: ApiError) -> ReconcileOutcome
             ResourceKind::Job => "ScaledJobUpdateFailed",
             ResourceKind::Object => "ScaledObjectUpdateFailed",
         };
-        let event = Effect::ReconcileEvent(Event::warning(reason, error.message));
+        let reconcile = record::refused(applier.id.to_string(), &error);
+        let causes = poll_causes(&TriggerPoll { reconcile, ..TriggerPoll::default() });
+        let event = Effect::ReconcileEvent(Event::warning(reason, error.message)).because(&causes);
         applier.log_failed_status(applier.apply(event).await);
     }
     ReconcileOutcome::Failed
