@@ -231,7 +231,7 @@ impl Described for TriggerCause {
             Self::NotCreated(..) => "correct jobTargetRef, and check quotas and admission webhooks of the namespace",
             Self::Idle(_) | Self::NoJobs => "nothing: lower the activation threshold if this is too few",
             Self::InvalidSpec(_) => "correct the object; `plimsoll validate FILE` names the field",
-            Self::NotManaged(_) => "check admission webhooks and quotas of the namespace, and who else manages the object",
+            Self::NotManaged(_) => "check admission webhooks and quotas of the namespace, who else manages the object, and whether the API server answers",
             Self::Denied(cause) => return cause.remedy(),
         }
         .to_owned()
