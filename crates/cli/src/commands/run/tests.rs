@@ -43,9 +43,11 @@ fn flags_of_several_roles_are_the_shared_ones() {
             "history",
             "kubeconfig",
             "leader-elect",
+            "otlp-traces-endpoint",
             "secure-port",
             "tls-cert-file",
             "tls-private-key-file",
+            "trace-unchanged",
         ]
     );
 }
