@@ -111,6 +111,13 @@ fn roles_in_one_process_share_a_deployment_and_an_account() {
         (&json!("run"), &json!("--roles=controller,metrics,operator"))
     );
     assert!(arguments.as_array().unwrap().contains(&json!("--act=direct")), "{arguments}");
+    let collector = "monitoring.opentelemetry.endpoint=http://c:4318,monitoring.opentelemetry.traces=true";
+    let observed = rendered(&[format!("{all},{collector},monitoring.opentelemetry.metrics=true")]);
+    let arguments = &of_kind(&observed, "Deployment")[0]["spec"]["template"]["spec"]["containers"][0]["args"];
+    for wanted in ["--otlp-traces-endpoint=http://c:4318", "--enable-opentelemetry-metrics"] {
+        let given = arguments.as_array().unwrap().iter().filter(|argument| **argument == wanted);
+        assert_eq!(given.count(), 1, "{wanted} in {arguments}");
+    }
     for kind in ["ClusterRoleBinding", "RoleBinding"] {
         let ours =
             of_kind(&objects, kind).into_iter().flat_map(|binding| binding["subjects"].as_array().unwrap());
