@@ -194,7 +194,8 @@ impl Follower {
             if metadata.lost || metadata.cursor.is_empty() {
                 return Ok(None);
             }
-            if !metadata.remaining {
+            // A server whose cursor does not advance must not be asked without a pause.
+            if !metadata.remaining || metadata.cursor == after {
                 return Ok(Some(metadata.cursor));
             }
             after = metadata.cursor;
