@@ -128,8 +128,7 @@ fn rivals(all: &[Object], named: &AutoscalerName, record: &DecisionRecord) -> Ve
     let own_owner = all.iter().find(|object| object.named() == *named).and_then(owner_of);
     let acts = |object: &Object| {
         let mode = object.hpa.metadata.annotations.get(MODE).map(String::as_str);
-        let dry_run = object.raw.pointer("/spec/dryRun").and_then(Value::as_bool) == Some(true);
-        !dry_run && !matches!(mode, Some("off" | "shadow" | "dry-run"))
+        !object.dry_run && !matches!(mode, Some("off" | "shadow" | "dry-run"))
     };
     let same_target = |object: &Object| {
         let other = &object.hpa.spec.scale_target_ref;
