@@ -149,13 +149,13 @@ fn variable_sources(program: &InstalledProgram) -> Vec<MigrationProblem> {
 /// Flags of kube-controller-manager for HPAs, each as one word.
 pub(super) fn hpa_arguments(program: &InstalledProgram) -> Vec<String> {
     let mut found = Vec::new();
-    let mut words = program.arguments.iter();
+    let mut words = program.arguments.iter().peekable();
     while let Some(word) = words.next() {
         if !word.starts_with(HPA_PREFIX) {
             continue;
         }
-        // Without an equals sign, the value is the next word: none of these flags is a boolean.
-        let value = if word.contains('=') { None } else { words.next() };
+        // Without an equals sign, the value is the next word, unless that is a flag: older releases have a boolean one.
+        let value = if word.contains('=') { None } else { words.next_if(|next| !next.starts_with("--")) };
         found.push(value.map_or_else(|| word.clone(), |value| format!("{word}={value}")));
     }
     found
