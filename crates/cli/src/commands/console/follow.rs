@@ -114,7 +114,9 @@ impl Follower {
     pub(super) fn refused(&self) -> Option<String> {
         let is_refused = |condition: &WatchCondition| {
             let error = condition.last_error.as_deref().unwrap_or_default();
-            condition.disconnected_since.is_some() && error.ends_with("(403)")
+            // With the message of the API server, or without one, as a proxy before it answers.
+            let is_forbidden = error.ends_with("(403)") || error.ends_with(" 403");
+            condition.disconnected_since.is_some() && is_forbidden
         };
         self.conditions()
             .into_iter()
