@@ -159,6 +159,7 @@ impl Follower {
                 tokio::time::sleep(PASSES_INTERVAL / 10).await;
                 continue;
             }
+            let had_cursor = cursor.is_some();
             if let Some(known) = &cursor {
                 match self.read_passes(site, scope, kind, known).await {
                     Ok(next) => {
@@ -173,6 +174,10 @@ impl Follower {
             let mut pause = PASSES_INTERVAL;
             if cursor.is_none() {
                 (cursor, pause) = self.read_all(site, scope, kind).await;
+                if had_cursor {
+                    // A server that refuses its own cursors is not asked for everything each second.
+                    pause = pause.max(RETRY_INTERVAL);
+                }
             }
             tokio::time::sleep(pause).await;
         }
