@@ -240,6 +240,15 @@ fn first_line_of_why_names_the_cause() -> Result<(), Failure> {
         for set_up in &all {
             ns.send(Method::DELETE, &format!("{}/{}", set_up.collection(), set_up.name), None).await;
         }
+        // Other tests use the same namespace.
+        for path in [
+            "/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers/why-rival",
+            "/apis/keda.sh/v1alpha1/namespaces/{ns}/triggerauthentications/why-secret",
+            "/apis/keda.sh/v1alpha1/namespaces/{ns}/triggerauthentications/why-key",
+            "/api/v1/namespaces/{ns}/secrets/why-login",
+        ] {
+            ns.send(Method::DELETE, path, None).await;
+        }
         operator.check();
     })
 }
