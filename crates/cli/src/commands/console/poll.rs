@@ -38,7 +38,8 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 /// How soon watches are tried again that were refused.
 const WATCH_RETRY_INTERVAL: Duration = Duration::from_mins(5);
 /// The remedy for a user who may not watch.
-const MORE_RIGHTS: &str = "ask for the right to list and watch autoscalers in all namespaces";
+const MORE_RIGHTS: &str =
+    "ask for the right to list and watch autoscalers, in all namespaces or in that of -n";
 /// How often sources are asked.
 const SOURCES_INTERVAL: Duration = Duration::from_secs(30);
 
