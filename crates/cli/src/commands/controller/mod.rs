@@ -16,7 +16,7 @@ use idle_flags::ControllerManagerFlags;
 pub(crate) use options::ControllerOptions;
 #[cfg(feature = "desk")]
 pub(crate) use run::start;
-pub(crate) use run::{API_SERVICES, ControllerProcess, prepare, recorded, stopped};
+pub(crate) use run::{API_SERVICES, ControllerProcess, prepare, recorded, stopped, traces};
 pub(crate) use service::SERVICE;
 
 /// Run the HPA controller: every HorizontalPodAutoscaler and Autoscaler once per period

@@ -226,7 +226,7 @@ impl ControllerProcess {
 }
 
 /// Where traces of decisions are exported to, if anywhere.
-fn traces(options: &ControllerOptions) -> Result<Option<TraceTarget>, Failure> {
+pub(crate) fn traces(options: &ControllerOptions) -> Result<Option<TraceTarget>, Failure> {
     let (endpoint, unchanged) =
         (options.otlp_traces_endpoint.as_deref(), options.trace_unchanged.unwrap_or(0.0));
     TraceTarget::of(service::SERVICE, endpoint, unchanged, &|name: &str| std::env::var(name).ok())

@@ -49,7 +49,9 @@ impl RunOptions {
         let controller =
             has(Role::Controller).then(|| flags.of_role::<ControllerArgs>(Role::Controller)).transpose()?;
         if let Some(args) = &controller {
-            args.merged_options()?.settings()?;
+            let options = args.merged_options()?;
+            options.settings()?;
+            controller::traces(&options)?;
         }
         let metrics =
             has(Role::Metrics).then(|| flags.of_role::<metrics::flags::Flags>(Role::Metrics)).transpose()?;

@@ -125,6 +125,7 @@ fn invalid_flags_are_reported() {
         (vec!["--horizontal-pod-autoscaler-tolerance=-1"], "must be 0 or more"),
         (vec!["--roles=webhook"], "possible values: controller, metrics, operator"),
         (vec!["--secure-port=-1"], "0 to 65535"),
+        (vec!["--trace-unchanged=2"], "write a ratio from 0 to 1"),
     ] {
         let error = parse(&words).err().unwrap();
         assert!(error.contains(message), "{words:?}: {error}");
