@@ -197,8 +197,8 @@ impl Follower {
         loop {
             let query = [("after", after.as_str()), ("detail", detail), ("limit", PAGE_SIZE)];
             let PassList { metadata, items, .. } = site.get(&with_query(&passes(kind, scope), query)).await?;
-            self.add_passes(items);
-            if metadata.lost || metadata.cursor.is_empty() {
+            let is_complete = self.add_passes(items);
+            if !is_complete || metadata.lost || metadata.cursor.is_empty() {
                 return Ok(None);
             }
             // A server whose cursor does not advance must not be asked without a pause.
@@ -209,11 +209,15 @@ impl Follower {
         }
     }
 
-    fn add_passes(&self, passes: Vec<PassItem>) {
+    /// Adds passes. False if a decision is missing: another replica than the one that gave the cursor may have given the decisions,
+    /// and replicas copy from the leader a moment late.
+    fn add_passes(&self, passes: Vec<PassItem>) -> bool {
         let mut store = self.store();
+        let mut is_complete = true;
         for pass in passes {
-            store.add(pass);
+            is_complete &= store.add(pass);
         }
+        is_complete
     }
 
     /// Reads the latest decisions about all autoscalers; the cursor for later ones, and how long to wait.

@@ -158,18 +158,27 @@ impl WatchedStore {
         }
     }
 
-    /// Adds a pass.
-    pub(super) fn add(&mut self, mut pass: PassItem) {
+    /// Adds a pass. False if it does not follow from the decision that is known, so that one is missing.
+    pub(super) fn add(&mut self, mut pass: PassItem) -> bool {
         if let Some(record) = pass.record.take() {
-            return self.decided(*record);
+            self.decided(*record);
+            return true;
         }
-        let Some(key) = key(&pass.namespace, &pass.name) else { return };
-        let Some(watched) = self.get_mut(&key) else { return };
-        let Some(record) = &mut watched.entry.record else { return };
+        let Some(key) = key(&pass.namespace, &pass.name) else { return true };
+        let Some(watched) = self.get_mut(&key) else { return true };
+        let Some(record) = &mut watched.entry.record else { return true };
+        // The decisions were read after the cursor, and may have this pass already.
+        if pass.at <= record.last {
+            return true;
+        }
+        if pass.desired != record.decision.desired.get() {
+            return false;
+        }
         record.last = pass.at;
         record.times += 1;
         watched.latest = Some(pass);
         self.changed.insert(key);
+        true
     }
 
     /// The decisions about all autoscalers.

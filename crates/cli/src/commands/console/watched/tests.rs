@@ -39,19 +39,24 @@ fn only_changed_autoscalers_are_taken() {
     store.decided(record_of("web", "2026-01-05T09:15:00Z", 1, &[610]));
     let row = changed(&mut store);
     assert_eq!((&row["id"], &row["desired"]), (&json!("shop/hpa/web"), &json!(4)));
-    store.add(PassItem {
+    let pass = |time: &str, desired: i32| PassItem {
         namespace: "shop".into(),
         name: "hpa.web".into(),
-        at: at("2026-01-05T09:15:15Z"),
+        at: at(time),
+        desired,
         reason: "cpu is above its target".into(),
         metrics: vec![PassMetric { ratio: Some(2.5), ..PassMetric::default() }],
         ..PassItem::default()
-    });
+    };
+    assert!(store.add(pass("2026-01-05T09:15:15Z", 4)));
     let again = changed(&mut store);
     assert_eq!(
         (&again["pressure"], &again["decision"]),
         (&json!(2.5), &json!("1 → 4: cpu is above its target"))
     );
+    assert!(store.add(pass("2026-01-05T09:15:00Z", 1)), "a pass from before the decision");
+    assert!(!store.add(pass("2026-01-05T09:15:30Z", 2)), "the decision about it is missing");
+    assert!(take(&mut store, NOW).rows.is_empty());
     store.apply(
         AutoscalerKind::Hpa,
         "",
