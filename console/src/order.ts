@@ -36,7 +36,10 @@ export function reordered(sorted: Row[], rows: Map<string, Row>, delta: Delta, c
       continue;
     }
     if (before) gone.add(before);
-    if (now) come.push(now);
+    if (!now) continue;
+    // The order may have been made from the rows after this change: the row is there already then.
+    gone.add(now);
+    come.push(now);
   }
   if (gone.size + come.length === 0) return sorted;
   come.sort(compare);
