@@ -50,7 +50,8 @@ pub(super) const LIST: &[Deliberate] = &[
                 let canceled = told.text.ends_with("code = Canceled desc = context canceled");
                 // Triggers that were closed have no metrics.
                 let closed = !case.facts.silent && told.text == "got empty metric spec";
-                told.reason == "KEDAScalerFailed" && (canceled || closed)
+                let is_of_source = told.reason == "KEDAMetricSourceFailed" && canceled;
+                is_of_source || told.reason == "KEDAScalerFailed" && (canceled || closed)
             };
             case.theirs_alone().is_some_and(broken_off)
         },
