@@ -20,7 +20,7 @@ PLIMSOLL := target/debug/plimsoll
 XTASK := target/debug/xtask
 
 up: ## Run an embedded cluster and watch it scale php-apache (ARGS: see plimsoll up --help).
-	@[ -x $(PLIMSOLL) ] || echo "building plimsoll (first time: 6 to 8 min on two cores)"
+	@[ -x $(PLIMSOLL) ] || echo "building plimsoll (first time: about 5 min on two cores)"
 	@$(CARGO) build $(WORKSPACE) --bin plimsoll
 	@$(PLIMSOLL) up $(ARGS)
 
