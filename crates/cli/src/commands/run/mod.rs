@@ -19,8 +19,7 @@ use options::RunOptions;
 
 /// Run several roles in one process: controller, metrics server and operator
 ///
-/// Needs less memory than one process per role: one TLS server with one certificate, one watch of pods, and samples that are
-/// handed over in memory. Takes the flags of the roles under their names; shared ones are given once, and --config and --record,
+/// The roles share one TLS server with one certificate and one watch of pods, and samples are handed over in memory. Takes the flags of the roles under their names; shared ones are given once, and --config and --record,
 /// which mean something else in each role, have the role in front. Each role has a lease of its own, except the metrics
 /// server, which needs none. Flags without effect are not accepted.
 #[derive(clap::Args)]
