@@ -22,6 +22,7 @@ pub mod overlap;
 pub mod plimsoll;
 pub mod pod;
 pub mod provider;
+pub mod reading;
 pub mod reports;
 pub mod scale;
 pub mod selector;

@@ -1,27 +1,9 @@
 //! What the operator read of the triggers of an object.
 
 use api::autoscaling::v2::MetricTarget;
-use quantity::Quantity;
+pub use api::reading::{Reading, ReadingValue as MetricValue};
 
 use crate::OperationError;
-
-/// One value of a metric.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MetricValue {
-    /// The metric's name.
-    pub name: String,
-    /// The value.
-    pub value: Quantity,
-}
-
-/// The reading of one metric.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Reading {
-    /// Its values; the HPA adds them up.
-    pub values: Vec<MetricValue>,
-    /// Whether it is active.
-    pub active: bool,
-}
 
 /// The cached reading of a metric between a poll and the next query, or why it failed.
 pub type CachedReading = Result<Reading, OperationError>;

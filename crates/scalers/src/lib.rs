@@ -159,8 +159,9 @@ scaler_folders! {
     temporal: [TYPE];
 }
 
+pub use api::reading::{Reading, ReadingValue};
 pub use parse_error::ParseError;
-pub use scaler::{HttpStatusError, MetricValue, Reading, Scaler, ScalerError, ScalerFuture, SourceRefusal};
+pub use scaler::{HttpStatusError, Scaler, ScalerError, ScalerFuture, SourceRefusal};
 pub use sources::dial;
 pub use trigger::{Owner, Trigger};
 pub use wake::WakeFuture;

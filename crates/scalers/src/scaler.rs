@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use api::autoscaling::v2::MetricSpec;
-use quantity::Quantity;
+use api::reading::Reading;
 use sources::dial::DialError;
 use sources::http::{HttpError, HttpErrorCause};
 
@@ -141,31 +141,6 @@ impl From<DialError> for ScalerError {
 impl From<std::io::Error> for ScalerError {
     fn from(error: std::io::Error) -> Self {
         Self::caused_by(error.to_string(), error)
-    }
-}
-
-/// One value of a metric.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MetricValue {
-    /// The metric's name, as requested.
-    pub name: String,
-    /// The value.
-    pub value: Quantity,
-}
-
-/// The values of one metric and whether its trigger is active.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Reading {
-    /// Its values; the HPA adds them up.
-    pub values: Vec<MetricValue>,
-    /// Whether the trigger is active.
-    pub active: bool,
-}
-
-impl Reading {
-    /// One value.
-    pub fn one(name: &str, value: Quantity, active: bool) -> Self {
-        Self { values: vec![MetricValue { name: name.to_owned(), value }], active }
     }
 }
 

@@ -7,7 +7,7 @@ use api::provider::Compat;
 use external_scaler::ScaledObjectRef;
 use external_scaler::protocol::{MetricSpec, MetricValue};
 
-use crate::{ParseError, Trigger, metric};
+use crate::{ParseError, ReadingValue, Trigger, metric};
 
 /// Delay before the first reconnection of a stream; it doubles each time.
 pub(super) const MIN_RECONNECT_DELAY: Duration = Duration::from_secs(2);
@@ -51,7 +51,7 @@ pub(super) fn values(
     asked: &str,
     values: &[MetricValue],
     compat: Compat,
-) -> Result<Vec<crate::MetricValue>, ParseError> {
+) -> Result<Vec<ReadingValue>, ParseError> {
     let one = |value: &MetricValue| {
         // KEDA turns infinity into 0, which would scale the target in.
         if value.metric_value_float.is_infinite() && !compat.is_strict() {
@@ -62,7 +62,7 @@ pub(super) fn values(
         } else {
             metric::whole(value.metric_value.max(0))
         };
-        Ok(crate::MetricValue { name: asked.to_owned(), value: amount })
+        Ok(ReadingValue { name: asked.to_owned(), value: amount })
     };
     values.iter().map(one).collect()
 }

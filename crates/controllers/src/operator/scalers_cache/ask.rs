@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::autoscaling::v2::MetricSpec;
-use keda::activity::{MetricValue, Reading};
+use keda::activity::Reading;
 use scalers::Scaler;
 use scalers::off_thread;
 use scalers::web::with_request_deadline;
@@ -40,7 +40,5 @@ pub(super) async fn reading_of(
     let all = deadline.saturating_mul(MAX_READ_DEADLINES).min(MAX_QUERY_DEADLINE);
     let read = with_request_deadline(deadline, all, reading).await;
     let read = read.ok_or(SampleError::TimedOut(deadline))?;
-    let read = read.map_err(|error| SampleError::Source(error.with_last_status()))?;
-    let value = |value: scalers::MetricValue| MetricValue { name: value.name, value: value.value };
-    Ok(Reading { values: read.values.into_iter().map(value).collect(), active: read.active })
+    read.map_err(|error| SampleError::Source(error.with_last_status()))
 }
