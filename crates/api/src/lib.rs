@@ -28,5 +28,6 @@ pub mod scale;
 pub mod selector;
 pub mod table;
 pub mod time;
+pub mod url_escape;
 mod wire;
 pub mod yaml;

@@ -1,5 +1,7 @@
 //! Parsing of request paths and queries.
 
+use api::url_escape::{path_unescaped, query_unescaped};
+
 /// The target of a request path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestPath {
@@ -42,7 +44,7 @@ pub struct Query(Vec<(String, String)>);
 impl RequestPath {
     /// Parses a path; `None` if it is not properly encoded.
     pub fn parse(path: &str) -> Option<Self> {
-        let decoded = decode(path, false)?;
+        let decoded = path_unescaped(path)?;
         let segments: Vec<&str> = decoded.trim_matches('/').split('/').collect();
         Some(match segments.as_slice() {
             ["api" | "apis"] => Self::Discovery { group: None, version: None },
@@ -100,7 +102,7 @@ impl Query {
     pub fn parse(text: &str) -> Option<Self> {
         let pairs = text.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            Some((decode(name, true)?, decode(value, true)?))
+            Some((query_unescaped(name)?, query_unescaped(value)?))
         });
         pairs.collect::<Option<_>>().map(Self)
     }
@@ -114,24 +116,6 @@ impl Query {
     pub fn is_set(&self, name: &str) -> bool {
         self.get(name).is_some_and(|value| matches!(value, "" | "1" | "t" | "T" | "true" | "TRUE" | "True"))
     }
-}
-
-/// Percent-decodes a text; `None` if it is malformed or not UTF-8.
-fn decode(text: &str, plus_is_space: bool) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        match byte {
-            b'%' => {
-                let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
-                let (high, low) = (digit(rest.next())?, digit(rest.next())?);
-                bytes.push(u8::try_from(high * 16 + low).ok()?);
-            }
-            b'+' if plus_is_space => bytes.push(b' '),
-            other => bytes.push(other),
-        }
-    }
-    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]

@@ -228,25 +228,10 @@ fn pairs(variable: &str, text: &str) -> Result<Vec<(String, String)>, SettingsEr
                 .to_owned(),
         };
         let (key, value) = pair.split_once('=').ok_or_else(problem)?;
-        let (key, value) = (key.trim(), percent_decoded(value.trim()).ok_or_else(problem)?);
+        let (key, value) = (key.trim(), sources::http::path_unescaped(value.trim()).ok_or_else(problem)?);
         if key.is_empty() { Err(problem()) } else { Ok((key.to_owned(), value)) }
     });
     read.collect()
-}
-
-fn percent_decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        if byte != b'%' {
-            bytes.push(byte);
-            continue;
-        }
-        let high = char::from(rest.next()?).to_digit(16)?;
-        let low = char::from(rest.next()?).to_digit(16)?;
-        bytes.push(u8::try_from(high * 16 + low).ok()?);
-    }
-    String::from_utf8(bytes).ok()
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 
 use api::selector::{Selector, SelectorParseError};
+use api::url_escape::{path_unescaped, query_unescaped};
 use http::Uri;
 
 use crate::status::Status;
@@ -21,7 +22,7 @@ impl Query {
         let pairs = text.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';'));
         let decoded = pairs.filter_map(|pair| {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            Some((decode(key, true)?, decode(value, true)?))
+            Some((query_unescaped(key)?, query_unescaped(value)?))
         });
         Self { pairs: decoded.collect(), labels: OnceLock::new() }
     }
@@ -51,32 +52,14 @@ impl Query {
 /// The path and the query of a request.
 pub(crate) fn read(uri: &Uri) -> Result<(String, Query), Status> {
     let bad = || Status::bad_request("the path of the request cannot be decoded");
-    let path = decode(uri.path(), false).ok_or_else(bad)?;
+    let path = path_unescaped(uri.path()).ok_or_else(bad)?;
     let path = if path.starts_with('/') { path } else { format!("/{path}") };
     Ok((path, Query::parse(uri.query().unwrap_or_default())))
 }
 
-/// Decodes percent-encoding; none if it is malformed or the result is not UTF-8.
-fn decode(text: &str, plus_is_space: bool) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        bytes.push(match byte {
-            b'%' => digit(rest.next()?)? << 4 | digit(rest.next()?)?,
-            b'+' if plus_is_space => b' ',
-            byte => byte,
-        });
-    }
-    String::from_utf8(bytes).ok()
-}
-
-fn digit(byte: u8) -> Option<u8> {
-    char::from(byte).to_digit(16).map(|digit| digit as u8)
-}
-
 /// Decodes percent-encoding, or returns the text unchanged if it is malformed.
 pub(crate) fn decode_or_keep(text: &str) -> String {
-    decode(text, false).unwrap_or_else(|| text.to_owned())
+    path_unescaped(text).unwrap_or_else(|| text.to_owned())
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use super::Parameters;
 use crate::ScalerError;
 use crate::azure_client::azure_answer;
 use crate::responses::kind;
-use crate::web::{escaped, path_escaped, unescaped};
+use crate::web::{escaped, path_escaped, query_unescaped};
 
 /// Path and query of the request.
 pub(super) fn path(parameters: &Parameters) -> Result<String, ScalerError> {
@@ -22,7 +22,7 @@ pub(super) fn path(parameters: &Parameters) -> Result<String, ScalerError> {
     );
     if !metric_filter.is_empty() {
         // As in KEDA, it may be escaped already.
-        let filter = unescaped(metric_filter);
+        let filter = query_unescaped(metric_filter);
         let filter = filter.ok_or_else(|| scaler_error!("metricFilter has an invalid escape sequence"))?;
         url.push_str(&format!("&filter={}", escaped(&filter)));
     }

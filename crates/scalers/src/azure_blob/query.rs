@@ -5,7 +5,7 @@ use regex::Regex;
 use crate::ScalerError;
 use crate::azure_storage::{StorageConnection, StorageRequest, check_storage_answer};
 use crate::responses::hidden;
-use crate::web::{path_escaped, unescaped};
+use crate::web::{path_escaped, path_unescaped};
 use crate::xml;
 
 /// Maximum number of blobs per page: so many with the longest names fit into a response.
@@ -76,7 +76,7 @@ pub(super) fn page(status: u16, body: &[u8], pattern: Option<&Regex>) -> Result<
 fn name(blob: &str) -> Option<String> {
     if let Some((_, rest)) = blob.split_once(r#"<Name Encoded="true">"#) {
         let (name, _) = rest.split_once("</Name>")?;
-        return unescaped(&name.replace('+', "%2B"));
+        return path_unescaped(name);
     }
     xml::element(blob, "Name")
 }

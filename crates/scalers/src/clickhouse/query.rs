@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::parameters::Secret;
 use crate::responses::{hidden, json, kind, parsed};
-use crate::web::{escaped, unescaped};
+use crate::web::{escaped, path_unescaped};
 use crate::{ParseError, ScalerError};
 
 /// Ports of the native protocol, without and with TLS, and the ports of the HTTP interface of the same server.
@@ -134,9 +134,7 @@ fn is_true(text: &str) -> bool {
 }
 
 fn clear(text: &str) -> Result<String, ParseError> {
-    // A plus in a user or password is a plus.
-    unescaped(&text.replace('+', "%2B"))
-        .ok_or_else(|| ParseError::from("connectionString has an invalid escape"))
+    path_unescaped(text).ok_or_else(|| ParseError::from("connectionString has an invalid escape"))
 }
 
 /// The number in the first column of the first row; 0 without rows, as in KEDA.

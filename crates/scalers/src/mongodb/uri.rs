@@ -2,7 +2,7 @@
 
 use crate::ParseError;
 use crate::parameters::Secret;
-use crate::web::unescaped;
+use crate::web::path_unescaped;
 
 /// The default port.
 const DEFAULT_PORT: u16 = 27017;
@@ -42,7 +42,7 @@ impl MongoUri {
         let (login, hosts) = server.rsplit_once('@').unwrap_or(("", server));
         let (user, password) = login.split_once(':').unwrap_or((login, ""));
         let clear = |text: &str, what: &str| {
-            let text = unescaped(&text.replace('+', "%2B"));
+            let text = path_unescaped(text);
             text.ok_or_else(|| {
                 ParseError::from(format!("the {what} in the connection string has an invalid escape"))
             })

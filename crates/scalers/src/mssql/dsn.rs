@@ -3,7 +3,7 @@
 use crate::ParseError;
 use crate::parameters::Secret;
 use crate::tls::CertificateCheck;
-use crate::web::unescaped;
+use crate::web::{path_unescaped, query_unescaped};
 
 /// The default port.
 const DEFAULT_PORT: u16 = 1433;
@@ -94,7 +94,7 @@ impl MssqlDsn {
 /// `user:password@host:port/instance?name=value&…`.
 fn url_fields(text: &str) -> Result<Vec<(String, String)>, ParseError> {
     let invalid = || ParseError::from("the connection string is no valid URL");
-    let plain = |text: &str| unescaped(text).ok_or_else(invalid);
+    let plain = |text: &str| query_unescaped(text).ok_or_else(invalid);
     let (server, query) = text.split_once('?').unwrap_or((text, ""));
     let (login, address) = server.rsplit_once('@').unwrap_or(("", server));
     let (user, password) = login.split_once(':').unwrap_or((login, ""));
@@ -105,7 +105,7 @@ fn url_fields(text: &str) -> Result<Vec<(String, String)>, ParseError> {
         fields.push((plain(name)?.to_lowercase(), plain(value)?));
     }
     // A plus sign is itself before the question mark.
-    let plain = |text: &str| unescaped(&text.replace('+', "%2B")).ok_or_else(invalid);
+    let plain = |text: &str| path_unescaped(text).ok_or_else(invalid);
     let server = match address.rsplit_once(':') {
         Some((host, port)) if !host.contains(':') || host.ends_with(']') => {
             fields.push(("port".to_owned(), port.to_owned()));

@@ -3,7 +3,7 @@
 use crate::ParseError;
 use crate::parameters::Secret;
 use crate::tls::CertificateCheck;
-use crate::web::unescaped;
+use crate::web::path_unescaped;
 
 /// The default port.
 const DEFAULT_PORT: u16 = 3306;
@@ -61,7 +61,7 @@ impl MysqlDsn {
             port,
             user: user.to_owned(),
             password: Secret::new(password),
-            database: unescaped(&database.replace('+', "%2B"))
+            database: path_unescaped(database)
                 .ok_or("invalid DSN: the database name has an invalid escape".to_owned())?,
             tls: TlsMode::Off,
         };

@@ -160,7 +160,7 @@ impl ParameterValue for QueryValues {
                 return Err("invalid semicolon separator in query".into());
             }
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let plain = |text: &str| crate::web::unescaped(text).ok_or("invalid URL escape");
+            let plain = |text: &str| crate::web::query_unescaped(text).ok_or("invalid URL escape");
             Ok((plain(key)?, plain(value)?))
         });
         pairs.collect::<Result<_, _>>().map(Self)

@@ -1,5 +1,6 @@
 //! Connection strings as in libpq, without IO: `key=value` pairs and URLs.
 
+use api::url_escape::unescaped_bytes;
 use sources::http::Secret;
 
 use crate::ParseError;
@@ -262,15 +263,6 @@ fn value<'a>(text: &'a str, key: &str) -> Result<(String, &'a str), ParseError> 
 /// Decodes `%XX`.
 fn decoded(text: &str) -> Result<String, ParseError> {
     let bad = || "the connection string has a % that is followed by no code".to_owned();
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        if byte == b'%' {
-            let mut digit = || rest.next().and_then(|digit| char::from(digit).to_digit(16)).ok_or_else(bad);
-            bytes.push((digit()? * 16 + digit()?) as u8);
-        } else {
-            bytes.push(byte);
-        }
-    }
+    let bytes = unescaped_bytes(text, false).ok_or_else(bad)?;
     String::from_utf8(bytes).map_err(|_| "the connection string has codes that are no text".into())
 }

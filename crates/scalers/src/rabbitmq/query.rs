@@ -5,7 +5,7 @@ use serde::Deserialize;
 use crate::ParseError;
 use crate::responses::excerpt;
 use crate::tree;
-use crate::web::{escaped, path_escaped};
+use crate::web::{escaped, path_escaped, path_unescaped};
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -316,6 +316,5 @@ fn queue(told: &QueueJson, only_ready: bool, strict: bool) -> Result<Queue, Pars
 
 /// Decodes `%XX`; invalid escapes are kept.
 fn unescaped(text: &str) -> String {
-    // `+` is not an escape outside of query strings.
-    crate::web::unescaped(&text.replace('+', "%2B")).unwrap_or_else(|| text.to_owned())
+    path_unescaped(text).unwrap_or_else(|| text.to_owned())
 }

@@ -27,20 +27,3 @@ fn escape(text: &str, plain: impl Fn(u8) -> bool, plus: bool) -> String {
     }
     out
 }
-
-/// Unescapes a query value; none if it is invalid.
-pub fn unescaped(text: &str) -> Option<String> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut bytes = text.bytes();
-    while let Some(byte) = bytes.next() {
-        out.push(match byte {
-            b'+' => b' ',
-            b'%' => {
-                let mut digit = || bytes.next().and_then(|byte| char::from(byte).to_digit(16));
-                u8::try_from(digit()? * 16 + digit()?).ok()?
-            }
-            other => other,
-        });
-    }
-    String::from_utf8(out).ok()
-}

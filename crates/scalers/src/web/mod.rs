@@ -43,8 +43,9 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::off_thread;
+pub use api::url_escape::{path_unescaped, query_unescaped};
 pub use call::HttpCall;
-pub use escape::{escaped, path_escaped, unescaped};
+pub use escape::{escaped, path_escaped};
 use etags::Etags;
 pub use max_age::with_max_age;
 pub(crate) use max_age::{allowed as allowed_age, used as response_used};

@@ -25,6 +25,7 @@ pub(crate) mod tests;
 mod trust;
 mod verifier;
 
+pub use api::url_escape::path_unescaped;
 pub use budget::{ByteBudget, ByteShare, UNCOUNTED_BYTES};
 pub use client::HttpClient;
 pub use endpoint::{Auth, Endpoint, Secret};

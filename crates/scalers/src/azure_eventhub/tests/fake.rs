@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::azure_eventhub::amqp_value::AmqpValue;
-use crate::web::{escaped, unescaped};
+use crate::web::{escaped, query_unescaped};
 
 const HANDLE_OFFSET: u32 = 10;
 
@@ -197,5 +197,5 @@ fn is_signed(token: &str) -> bool {
     let key = hmac::Key::new(hmac::HMAC_SHA256, b"hunter2");
     let tag = hmac::sign(&key, format!("{resource}\n{}", part("se")).as_bytes());
     let signature = base64::prelude::BASE64_STANDARD.encode(tag.as_ref());
-    part("sr") == resource && part("skn") == "k" && unescaped(&part("sig")) == Some(signature)
+    part("sr") == resource && part("skn") == "k" && query_unescaped(&part("sig")) == Some(signature)
 }
