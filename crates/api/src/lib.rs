@@ -27,6 +27,7 @@ pub mod reports;
 pub mod scale;
 pub mod selector;
 pub mod table;
+pub mod text;
 pub mod time;
 pub mod url_escape;
 mod wire;

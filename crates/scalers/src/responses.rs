@@ -3,6 +3,7 @@
 //! The address of a source is chosen by a tenant, and errors are shown in status, events and logs: a quoted body would let a tenant
 //! read whatever the operator can reach. Only the error field of a protocol is quoted.
 
+use api::text::truncated;
 use serde_json::Value;
 
 use crate::ScalerError;
@@ -55,11 +56,7 @@ pub(crate) fn excerpt(text: &str) -> String {
     let head = text.get(..text.floor_char_boundary(8 * MAX_EXCERPT_CHARS)).unwrap_or(text);
     let mut line: String = head.split_whitespace().collect::<Vec<_>>().join(" ");
     line.retain(|c| !c.is_control());
-    match line.char_indices().nth(MAX_EXCERPT_CHARS) {
-        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
-        None if line.is_empty() => "(nothing)".to_owned(),
-        None => line,
-    }
+    if line.is_empty() { "(nothing)".to_owned() } else { truncated(&line, MAX_EXCERPT_CHARS) }
 }
 
 /// Describes the type of a JSON value, for errors.

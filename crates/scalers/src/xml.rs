@@ -11,7 +11,8 @@ pub(crate) fn inner<'a>(xml: &'a str, name: &str) -> Option<(&'a str, &'a str)> 
     rest.split_once(&format!("</{name}>"))
 }
 
-fn unescaped(text: &str) -> String {
+/// Text with its XML entities replaced, trimmed.
+pub(crate) fn unescaped(text: &str) -> String {
     let text = text.trim().replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"");
     text.replace("&apos;", "'").replace("&amp;", "&")
 }

@@ -4,6 +4,7 @@ use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 use super::{SourceFile, Span};
+use crate::text::truncated;
 
 /// Maximum number of shown columns of the source line.
 const MAX_EXCERPT_COLUMNS: usize = 120;
@@ -170,11 +171,7 @@ pub(super) fn printable(text: &str) -> String {
 
 /// The first characters of a user's text.
 pub(super) fn shortened(text: &str) -> String {
-    let mut shown: String = text.chars().take(MAX_QUOTED_CHARS).collect();
-    if shown.len() < text.len() {
-        shown.push('…');
-    }
-    shown
+    truncated(text, MAX_QUOTED_CHARS)
 }
 
 /// Whether it is a control character or changes the text direction.

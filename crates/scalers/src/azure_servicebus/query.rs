@@ -8,6 +8,7 @@ use crate::ScalerError;
 use crate::parameters::Secret;
 use crate::responses::{excerpt, hidden};
 use crate::web::{escaped, path_escaped};
+use crate::xml;
 
 /// Number of entities per page.
 pub(super) const PAGE_SIZE: usize = 100;
@@ -174,8 +175,9 @@ pub(super) fn entities(status: u16, body: &[u8]) -> Result<Vec<Entity>, ScalerEr
     let mut rest = text;
     while let Some((entry, after)) = next(rest, "entry") {
         rest = after;
-        let name =
-            element(entry, "title").map(plain).ok_or_else(|| scaler_error!("an entity has no title"))?;
+        let name = element(entry, "title")
+            .map(xml::unescaped)
+            .ok_or_else(|| scaler_error!("an entity has no title"))?;
         let count = element(entry, "ActiveMessageCount").and_then(|count| count.trim().parse().ok());
         let active = count.ok_or_else(|| scaler_error!("entity {name} has no ActiveMessageCount"))?;
         found.push(Entity { name, active });
@@ -206,11 +208,4 @@ fn next<'a>(xml: &'a str, name: &str) -> Option<(&'a str, &'a str)> {
         let close = format!("</{full}>");
         return after.split_once(&*close);
     }
-}
-
-/// Replaces the XML entities in a text.
-fn plain(xml: &str) -> String {
-    let text =
-        xml.trim().replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"").replace("&apos;", "'");
-    text.replace("&amp;", "&")
 }

@@ -1,5 +1,7 @@
 //! Addresses and error messages of gRPC servers, without IO.
 
+use api::text::truncated;
+
 use crate::ParseError;
 use crate::urls::shown;
 
@@ -66,11 +68,7 @@ fn with_port(host: &str) -> Result<String, ParseError> {
 
 /// A server's error message, shortened to fit into an event.
 pub(super) fn shorten(text: &str) -> String {
-    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    match text.char_indices().nth(MAX_MESSAGE_CHARS) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text,
-    }
+    truncated(text, MAX_MESSAGE_CHARS).replace(char::is_control, " ")
 }
 
 #[cfg(test)]

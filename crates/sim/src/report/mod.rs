@@ -19,6 +19,8 @@ mod words;
 
 use std::fmt;
 
+use api::text::HtmlText;
+
 pub use convert::FinishedRun;
 pub use page::ReportPage;
 pub use witness::ReportRecorder;
@@ -93,27 +95,6 @@ fn meanings<'a>(out: &mut String, words: impl Iterator<Item = (&'a str, &'a str)
         *out += &format!("<div><dt>{word}</dt><dd>{meaning}</dd></div>\n");
     }
     *out += "</dl></details>\n";
-}
-
-/// Escaped text, for elements and quoted attributes.
-struct HtmlText<'a>(&'a str);
-
-impl fmt::Display for HtmlText<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for c in self.0.chars() {
-            match c {
-                '&' => f.write_str("&amp;")?,
-                '<' => f.write_str("&lt;")?,
-                '>' => f.write_str("&gt;")?,
-                '"' => f.write_str("&quot;")?,
-                '\'' => f.write_str("&#39;")?,
-                // HTML cannot represent these characters.
-                _ if c.is_control() && c != '\n' && c != '\t' => f.write_str("\u{FFFD}")?,
-                _ => write!(f, "{c}")?,
-            }
-        }
-        Ok(())
-    }
 }
 
 /// The line style of a run, as in the charts.

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use api::provider::MetricsError;
+use api::text::truncated;
 
 use crate::http;
 
@@ -109,12 +110,7 @@ fn reason(code: u16) -> &'static str {
 
 /// Shortens a message and removes control characters.
 pub(crate) fn shortened(text: &str) -> String {
-    let clean = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-    let mut kept: String = clean.take(MAX_MESSAGE_CHARS).collect();
-    if text.chars().nth(MAX_MESSAGE_CHARS).is_some() {
-        kept.push('…');
-    }
-    kept.trim().to_owned()
+    truncated(text, MAX_MESSAGE_CHARS).replace(char::is_control, " ").trim().to_owned()
 }
 
 impl fmt::Display for UpstreamError {

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 
 use api::decisions::{DifferenceList, DifferenceRecord};
+use api::text::HtmlText;
 use jiff::{SignedDuration, Timestamp};
 
 pub(super) const STYLE: &str = include_str!("page.css");
@@ -83,7 +84,7 @@ fn answer(out: &mut String, list: &DifferenceList, groups: &[Group<'_>], generat
         _ => format!("{now} of {all} differ; {past} more differed for a while."),
     };
     *out += "<h1>Plimsoll beside the controller that acts</h1>\n";
-    *out += &format!("<p class=\"answer\">{}</p>\n", Text(&text));
+    *out += &format!("<p class=\"answer\">{}</p>\n", HtmlText(&text));
     if let Some(since) = list.since {
         let decisions = Count(list.compared, "decision");
         *out += &format!(
@@ -109,8 +110,8 @@ fn differences(out: &mut String, groups: &[Group<'_>]) {
     for group in groups {
         *out += &format!(
             "<tbody>\n<tr><th colspan=\"6\" scope=\"rowgroup\">{} in {}</th></tr>\n",
-            Text(&group.name),
-            Text(group.namespace)
+            HtmlText(&group.name),
+            HtmlText(group.namespace)
         );
         for item in &group.items {
             row(out, item);
@@ -129,10 +130,10 @@ fn row(out: &mut String, item: &DifferenceRecord) {
     *out += &format!("<tr{class}>");
     *out += &format!("<td class=\"time\" data-label=\"since\">{}</td>", time(item.since));
     *out += &format!("<td class=\"time\" data-label=\"last\">{last}</td>");
-    *out += &format!("<td class=\"field\" data-label=\"what\">{}</td>", Text(&item.field));
-    *out += &format!("<td class=\"said\" data-label=\"theirs\">{}</td>", Text(&item.theirs));
-    *out += &format!("<td class=\"said\" data-label=\"ours\">{}</td>", Text(&item.ours));
-    *out += &format!("<td class=\"why\" data-label=\"why\">{}</td></tr>\n", Text(&item.why));
+    *out += &format!("<td class=\"field\" data-label=\"what\">{}</td>", HtmlText(&item.field));
+    *out += &format!("<td class=\"said\" data-label=\"theirs\">{}</td>", HtmlText(&item.theirs));
+    *out += &format!("<td class=\"said\" data-label=\"ours\">{}</td>", HtmlText(&item.ours));
+    *out += &format!("<td class=\"why\" data-label=\"why\">{}</td></tr>\n", HtmlText(&item.why));
 }
 
 fn reproduce(out: &mut String, groups: &[Group<'_>]) {
@@ -195,27 +196,6 @@ fn span(duration: SignedDuration) -> String {
     }
 }
 
-/// Text, escaped for an element or a quoted attribute.
-struct Text<'a>(&'a str);
-
-impl fmt::Display for Text<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for c in self.0.chars() {
-            match c {
-                '&' => f.write_str("&amp;")?,
-                '<' => f.write_str("&lt;")?,
-                '>' => f.write_str("&gt;")?,
-                '"' => f.write_str("&quot;")?,
-                '\'' => f.write_str("&#39;")?,
-                // HTML cannot represent these characters.
-                _ if c.is_control() && c != '\n' && c != '\t' => f.write_str("\u{FFFD}")?,
-                _ => write!(f, "{c}")?,
-            }
-        }
-        Ok(())
-    }
-}
-
 /// A word of a command line. Valid Kubernetes names are written as they are; other words are quoted for the shell.
 struct Word<'a>(&'a str);
 
@@ -225,7 +205,7 @@ impl fmt::Display for Word<'_> {
         if !self.0.is_empty() && self.0.chars().all(plain) {
             f.write_str(self.0)
         } else {
-            write!(f, "{}", Text(&format!("'{}'", self.0.replace('\'', r"'\''"))))
+            write!(f, "{}", HtmlText(&format!("'{}'", self.0.replace('\'', r"'\''"))))
         }
     }
 }
