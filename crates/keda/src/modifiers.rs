@@ -48,7 +48,7 @@ pub enum ModifiersError {
         "error validating target in ScalingModifiers\nerror converting target for scalingModifiers (string->float) to \
          valid target: {0}"
     )]
-    InvalidTarget(#[source] TargetError),
+    InvalidTarget(#[source] FormulaTargetError),
     /// The target type is invalid for external metrics.
     #[error(
         "error validating target in ScalingModifiers\nerror trigger type is Utilization, but it needs to be AverageValue \
@@ -79,7 +79,7 @@ pub enum ModifiersError {
 
 /// Why the target of a formula is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TargetError {
+pub enum FormulaTargetError {
     /// It is no number.
     #[error(transparent)]
     Syntax(#[from] ParseFloatError),
@@ -237,7 +237,7 @@ fn target(text: &str, compat: Compat) -> Result<f64, ModifiersError> {
     // KEDA formats a nil error here.
     let why = if compat.is_strict() { "%!w(<nil>)" } else { "it must be a number above 0" };
     if target <= 0.0 || (!compat.is_strict() && !target.is_finite()) {
-        return Err(ModifiersError::InvalidTarget(TargetError::OutOfRange(why)));
+        return Err(ModifiersError::InvalidTarget(FormulaTargetError::OutOfRange(why)));
     }
     Ok(target)
 }

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use api::provider::Compat;
 use scalers::backends::Backends;
-use scalers::table::sample::Pairs;
+use scalers::table::sample::SamplePairs;
 use scalers::web::HttpSettings;
 use scalers::{Trigger, table};
 
 /// One parameter that holds an address: type, place and name.
-const PARAMETERS: [(&str, bool, &str, Pairs); 6] = [
+const PARAMETERS: [(&str, bool, &str, SamplePairs); 6] = [
     ("rabbitmq", true, "host", &[("queueName", "q"), ("mode", "QueueLength"), ("value", "5")]),
     ("azure-queue", true, "connection", &[("queueName", "q")]),
     ("azure-servicebus", true, "connection", &[("queueName", "q")]),

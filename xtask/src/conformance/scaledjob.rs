@@ -147,7 +147,7 @@ fn bounded(input: &BoundsInput) -> Value {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct PollInput {
+struct JobPollInput {
     now: Timestamp,
     scaled_job: ScaledJob,
     triggers: Option<Vec<JobTrigger>>,
@@ -250,7 +250,7 @@ impl Job {
     }
 }
 
-fn poll(input: &PollInput, show_job: bool, compat: Compat) -> anyhow::Result<Value> {
+fn poll(input: &JobPollInput, show_job: bool, compat: Compat) -> anyhow::Result<Value> {
     let scaled = &input.scaled_job;
     let jobs = input.jobs.iter().flatten().filter(|job| !job.foreign);
     let jobs: Vec<JobView> = jobs.map(Job::view).collect::<Result<_, _>>()?;

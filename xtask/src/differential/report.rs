@@ -9,7 +9,7 @@ use testbed::progress::human;
 
 use super::compare::{Field, MASKED, Mask};
 use super::env::Setting;
-use super::scenario::action::{HpaAction, Step};
+use super::scenario::action::{HpaAction, HpaStep};
 
 /// The result of a run.
 #[derive(Debug, Default, Serialize)]
@@ -56,7 +56,7 @@ pub(crate) struct Progress {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Document<'a> {
+struct ReportDocument<'a> {
     #[serde(flatten)]
     outcome: &'a HpaOutcome,
     seed: u64,
@@ -69,7 +69,7 @@ impl HpaDifference {
         seed: u64,
         setting: &Setting,
         scenario: &str,
-        done: &[Step],
+        done: &[HpaStep],
         fields: Vec<Field>,
     ) -> Self {
         let done: Vec<DoneStep> = done
@@ -127,7 +127,7 @@ impl HpaOutcome {
 
     pub(crate) fn json(&self, seed: u64, since: Instant) -> serde_json::Result<String> {
         let seconds = since.elapsed().as_secs_f64();
-        serde_json::to_string_pretty(&Document { outcome: self, seed, seconds, masked: MASKED })
+        serde_json::to_string_pretty(&ReportDocument { outcome: self, seed, seconds, masked: MASKED })
     }
 }
 

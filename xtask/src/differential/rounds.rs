@@ -116,7 +116,7 @@ impl Rounds<'_> {
         let at = now();
         let outage = self.outage(round);
         let mended = if outage.is_some() { None } else { self.failing.take() };
-        let mut steps: Vec<Step> = Vec::new();
+        let mut steps: Vec<HpaStep> = Vec::new();
         for lane in &mut self.lanes {
             let facts = Facts { replicas: lane.views.first().and_then(|view| view.replicas), now: at };
             steps.push(match (&outage, mended) {

@@ -10,7 +10,7 @@ use anyhow::Context;
 use super::output;
 
 /// A package of Debian, of which files are in the image.
-pub(super) struct Package {
+pub(super) struct DebianPackage {
     pub(super) name: String,
     pub(super) version: String,
 }
@@ -26,7 +26,7 @@ const CERTIFICATES: &str = "ca-certificates";
 const PEER_PROGRAMS: [&str; 3] = ["metrics-server", "adapter", "keda"];
 
 /// Writes the files below `root`; returns the packages they come from.
-pub(super) fn build(root: &Path, binary: &Path) -> anyhow::Result<Vec<Package>> {
+pub(super) fn build(root: &Path, binary: &Path) -> anyhow::Result<Vec<DebianPackage>> {
     let scratch = root.with_extension("packages");
     fs::create_dir_all(&scratch).with_context(|| format!("creating {}", scratch.display()))?;
     let mut packages = Vec::new();
@@ -52,7 +52,7 @@ pub(super) fn build(root: &Path, binary: &Path) -> anyhow::Result<Vec<Package>> 
 }
 
 /// Fetches and unpacks a package without installing it.
-fn unpacked(package: &str, scratch: &Path) -> anyhow::Result<(Package, PathBuf)> {
+fn unpacked(package: &str, scratch: &Path) -> anyhow::Result<(DebianPackage, PathBuf)> {
     let folder = scratch.join(package);
     fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
     let apt = ["--quiet", "-o", "APT::Sandbox::User=root", "download", package];
@@ -65,7 +65,7 @@ fn unpacked(package: &str, scratch: &Path) -> anyhow::Result<(Package, PathBuf)>
     let version = output(Command::new("dpkg-deb").arg("--field").arg(&archive).arg("Version"))?;
     let files = folder.join("files");
     output(Command::new("dpkg-deb").arg("--extract").arg(&archive).arg(&files))?;
-    Ok((Package { name: package.to_owned(), version: version.trim().to_owned() }, files))
+    Ok((DebianPackage { name: package.to_owned(), version: version.trim().to_owned() }, files))
 }
 
 /// Copies the loader and these libraries to the places where the loader looks for them.

@@ -6,10 +6,10 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use super::output;
-use super::rootfs::Package;
+use super::rootfs::DebianPackage;
 
 /// The document for an image with this digest.
-pub(super) fn document(name: &str, digest: &str, packages: &[Package]) -> anyhow::Result<String> {
+pub(super) fn document(name: &str, digest: &str, packages: &[DebianPackage]) -> anyhow::Result<String> {
     let tree =
         ["tree", "--locked", "--package", "plimsoll", "--no-default-features", "--features", "jemalloc"];
     let shown = ["--edges", "normal", "--prefix", "none", "--format", "{p}"];

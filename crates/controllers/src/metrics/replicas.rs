@@ -25,7 +25,7 @@ pub(super) fn follow(
     let mut known = KnownSlices::default();
     reflectors.spawn(
         source.resource().to_owned(),
-        move |health| watch::list_and_watch::<EndpointSlice>(client.clone(), source.clone(), health),
+        move |health| watch::list_and_watch::<EndpointSliceView>(client.clone(), source.clone(), health),
         move |event| {
             if let Some(replicas) = known.take(event) {
                 updated.set(replicas);
@@ -45,7 +45,7 @@ struct KnownSlices {
 
 impl KnownSlices {
     /// All replicas, if they may have changed.
-    fn take(&mut self, change: WatchEvent<EndpointSlice>) -> Option<Vec<Replica>> {
+    fn take(&mut self, change: WatchEvent<EndpointSliceView>) -> Option<Vec<Replica>> {
         match change {
             WatchEvent::Listing => {
                 self.listing = Some(HashMap::new());
@@ -71,7 +71,7 @@ impl KnownSlices {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct EndpointSlice {
+struct EndpointSliceView {
     metadata: SliceMetadata,
     endpoints: Option<Vec<SliceEndpoint>>,
     ports: Option<Vec<SlicePort>>,
@@ -103,13 +103,13 @@ struct SlicePort {
     port: Option<u16>,
 }
 
-impl View for EndpointSlice {
+impl View for EndpointSliceView {
     fn key(&self) -> (&str, &str) {
         (&self.metadata.namespace, &self.metadata.name)
     }
 }
 
-impl EndpointSlice {
+impl EndpointSliceView {
     /// Replicas that are not ready count too: they may scrape already, and silent replicas are detected otherwise.
     fn replicas(&self) -> Vec<Replica> {
         let port = self.ports.iter().flatten().find_map(|port| port.port);
@@ -132,7 +132,7 @@ mod tests {
 
     use super::*;
 
-    fn slice(name: &str, pods: &[(&str, &str)]) -> WatchEvent<EndpointSlice> {
+    fn slice(name: &str, pods: &[(&str, &str)]) -> WatchEvent<EndpointSliceView> {
         let endpoint =
             |(pod, address): &(&str, &str)| json!({"addresses": [address], "targetRef": {"name": pod}});
         let endpoints: Vec<_> = pods.iter().map(endpoint).collect();
@@ -161,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_slice_without_ports_has_no_replicas() {
-        let slice: EndpointSlice =
+        let slice: EndpointSliceView =
             serde_json::from_value(json!({"endpoints": [{"addresses": ["10.0.0.1"]}], "ports": null}))
                 .unwrap();
         assert!(slice.replicas().is_empty());

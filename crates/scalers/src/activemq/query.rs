@@ -5,7 +5,7 @@ use crate::urls::{host, is_request_uri, path, shown};
 
 /// The names in a URL template.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Template {
+pub(super) struct ActivemqTemplate {
     pub(super) endpoint: String,
     pub(super) broker: String,
     pub(super) destination: String,
@@ -20,7 +20,7 @@ pub(super) fn url(endpoint: &str, broker: &str, destination: &str) -> String {
 }
 
 /// Reads the names from a URL template.
-pub(super) fn template(url: &str) -> Result<Template, ScalerError> {
+pub(super) fn template(url: &str) -> Result<ActivemqTemplate, ScalerError> {
     let written = shown(url);
     if !is_request_uri(url) {
         let text = format!("unable to parse ActiveMQ restAPITemplate: {written:?} is not an address");
@@ -43,7 +43,7 @@ pub(super) fn template(url: &str) -> Result<Template, ScalerError> {
     if destination.is_empty() {
         bail!("no destinationName is given");
     }
-    Ok(Template {
+    Ok(ActivemqTemplate {
         endpoint: host(url).to_owned(),
         broker: broker.to_owned(),
         destination: destination.to_owned(),

@@ -1,11 +1,12 @@
-use super::query::{Template, template};
+use super::query::{ActivemqTemplate, template};
 use crate::jolokia::value;
 use crate::test_support::{ServerAction, read, server, texts, trigger};
 
 #[test]
 fn templates() {
     let url = "http://u:p@mq:8161/api/jolokia/read/org.apache.activemq:type=Broker,brokerName=b,destinationType=Queue,destinationName=d/QueueSize";
-    let expected = Template { endpoint: "mq:8161".into(), broker: "b".into(), destination: "d".into() };
+    let expected =
+        ActivemqTemplate { endpoint: "mq:8161".into(), broker: "b".into(), destination: "d".into() };
     assert_eq!(template(url).unwrap(), expected);
     for bad in [
         "",

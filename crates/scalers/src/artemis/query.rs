@@ -5,7 +5,7 @@ use crate::urls::{host, is_request_uri, path, shown};
 
 /// The names in a URL template.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Template {
+pub(super) struct ArtemisTemplate {
     pub(super) endpoint: String,
     pub(super) broker: String,
     pub(super) address: String,
@@ -22,7 +22,7 @@ pub(super) fn url(endpoint: &str, broker: &str, address: &str, queue: &str) -> S
 }
 
 /// Reads the names from a URL template.
-pub(super) fn template(url: &str) -> Result<Template, ScalerError> {
+pub(super) fn template(url: &str) -> Result<ArtemisTemplate, ScalerError> {
     let written = shown(url);
     let unusable = |why: &str| scaler_error!("unable to parse Artemis restApiTemplate: {why}: {written}");
     if !is_request_uri(url) {
@@ -35,7 +35,7 @@ pub(super) fn template(url: &str) -> Result<Template, ScalerError> {
         found.map(|(_, value)| value.to_owned()).filter(|value| !value.trim_matches('"').is_empty())
     };
     let need = |key: &str| named(key).ok_or_else(|| unusable(&format!("{key} is missing")));
-    Ok(Template {
+    Ok(ArtemisTemplate {
         endpoint: host(url).to_owned(),
         broker: need("broker")?,
         address: need("address")?,

@@ -1,9 +1,9 @@
-use super::query::{Template, template, url};
+use super::query::{ArtemisTemplate, template, url};
 use crate::test_support::{ServerAction, read, server, texts, trigger};
 
 #[test]
 fn templates() {
-    let expected = Template {
+    let expected = ArtemisTemplate {
         endpoint: "a:8161".into(),
         broker: "\"b\"".into(),
         address: "\"x\"".into(),

@@ -13,14 +13,14 @@ const DEFAULT_JOBS: i64 = 250;
 
 /// Pools that have a name.
 #[derive(Deserialize)]
-struct Pools {
+struct AgentPools {
     count: i64,
     #[serde(default)]
-    value: Vec<Pool>,
+    value: Vec<AgentPool>,
 }
 
 #[derive(Deserialize)]
-struct Pool {
+struct AgentPool {
     id: i64,
 }
 
@@ -98,7 +98,7 @@ fn decoded<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, ScalerError> {
 
 /// The id of the only pool with a name.
 pub(super) fn id_of_pool(name: &str, response: DevOpsResponse<'_>) -> Result<i64, ScalerError> {
-    let pools: Pools = decoded(succeeded(response)?)?;
+    let pools: AgentPools = decoded(succeeded(response)?)?;
     match (pools.count, pools.value.first()) {
         (1, Some(pool)) => Ok(pool.id),
         (0, _) | (1, None) => Err(scaler_error!("agent pool with name `{name}` not found")),

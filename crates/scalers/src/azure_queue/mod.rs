@@ -71,7 +71,7 @@ impl Parameters {
     }
 }
 
-struct Queue {
+struct AzureQueueSource {
     parameters: Parameters,
     /// The connection; none if the pod identity is used.
     connection: Option<QueueConnection>,
@@ -90,11 +90,11 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     let activation = parameters.activation_queue_length as f64;
     let (within, web) = (trigger.http_timeout, Arc::clone(&backends.web));
     let (identity, identities) = (AzureIdentity::of(&trigger.identity), backends.state());
-    let source = Queue { parameters, connection, identity, identities, within, web };
+    let source = AzureQueueSource { parameters, connection, identity, identities, within, web };
     SingleMetricScaler::build(spec, activation, source)
 }
 
-impl Queue {
+impl AzureQueueSource {
     async fn connection(&self) -> Result<QueueConnection, ScalerError> {
         if let Some(connection) = &self.connection {
             return Ok(connection.clone());
@@ -112,7 +112,7 @@ impl Queue {
     }
 }
 
-impl ValueSource for Queue {
+impl ValueSource for AzureQueueSource {
     fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
             let Parameters { queue_name, strategy, .. } = &self.parameters;

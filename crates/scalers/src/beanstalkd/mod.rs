@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use crate::dial::Dialer;
 use crate::prelude::*;
 use crate::web::escaped;
-use query::{MAX_RESPONSE_BYTES, Progress};
+use query::{DecodeProgress, MAX_RESPONSE_BYTES};
 
 /// KEDA's default timeout, which is too short for many networks.
 const KEDA_DEFAULT_TIMEOUT: Duration = Duration::from_millis(30);
@@ -74,14 +74,14 @@ impl Beanstalkd {
             let read = stream.read(&mut piece).await?;
             bytes.extend_from_slice(piece.get(..read).unwrap_or_default());
             match query::decode(&bytes, self.include_delayed)? {
-                Progress::Jobs(jobs) => return Ok(jobs),
-                Progress::Incomplete if read == 0 => {
+                DecodeProgress::Jobs(jobs) => return Ok(jobs),
+                DecodeProgress::Incomplete if read == 0 => {
                     bail!("the connection broke off");
                 }
-                Progress::Incomplete if bytes.len() > MAX_RESPONSE_BYTES + 64 => {
+                DecodeProgress::Incomplete if bytes.len() > MAX_RESPONSE_BYTES + 64 => {
                     bail!("the answer is too large");
                 }
-                Progress::Incomplete => {}
+                DecodeProgress::Incomplete => {}
             }
         }
     }

@@ -22,7 +22,7 @@ pub(super) fn command(tube: &str) -> Result<String, ScalerError> {
 
 /// The state of a partially received response.
 #[derive(Debug, PartialEq)]
-pub(super) enum Progress {
+pub(super) enum DecodeProgress {
     /// Incomplete: more bytes are expected.
     Incomplete,
     /// Complete, with the number of jobs.
@@ -30,19 +30,19 @@ pub(super) enum Progress {
 }
 
 /// Decodes the bytes received so far. Lengths count bytes, so the response is split before it is decoded as text.
-pub(super) fn decode(bytes: &[u8], delayed: bool) -> Result<Progress, ScalerError> {
+pub(super) fn decode(bytes: &[u8], delayed: bool) -> Result<DecodeProgress, ScalerError> {
     let Some(end) = bytes.windows(2).position(|pair| pair == b"\r\n") else {
         // Every first line is shorter; looking for its end again and again takes time.
         if bytes.len() > MAX_LINE_BYTES {
             bail!("beanstalkd answered {}", hidden(bytes));
         }
-        return Ok(Progress::Incomplete);
+        return Ok(DecodeProgress::Incomplete);
     };
     let (line, rest) = (bytes.get(..end).unwrap_or_default(), bytes.get(end + 2..).unwrap_or_default());
     let unexpected = || scaler_error!("beanstalkd answered {}", error_word(line));
     // Tubes are created on first use and deleted when they are empty, so a missing tube has no jobs.
     if line == b"NOT_FOUND" {
-        return Ok(Progress::Jobs(0));
+        return Ok(DecodeProgress::Jobs(0));
     }
     let length = std::str::from_utf8(line).ok().and_then(|line| line.strip_prefix("OK "));
     let length: usize = length.and_then(|length| length.parse().ok()).ok_or_else(unexpected)?;
@@ -50,8 +50,8 @@ pub(super) fn decode(bytes: &[u8], delayed: bool) -> Result<Progress, ScalerErro
         return Err(unexpected());
     }
     match rest.get(..length) {
-        Some(statistics) => jobs(&String::from_utf8_lossy(statistics), delayed).map(Progress::Jobs),
-        None => Ok(Progress::Incomplete),
+        Some(statistics) => jobs(&String::from_utf8_lossy(statistics), delayed).map(DecodeProgress::Jobs),
+        None => Ok(DecodeProgress::Incomplete),
     }
 }
 

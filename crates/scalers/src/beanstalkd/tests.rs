@@ -1,4 +1,4 @@
-use super::query::{Progress, command, decode};
+use super::query::{DecodeProgress, command, decode};
 use crate::test_support::{read, trigger};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -22,12 +22,16 @@ fn commands() {
 #[test]
 fn answers() {
     let whole = answer(STATISTICS);
-    assert_eq!(decode(whole.as_bytes(), false), Ok(Progress::Jobs(7)));
-    assert_eq!(decode(whole.as_bytes(), true), Ok(Progress::Jobs(11)));
-    assert_eq!(decode(b"NOT_FOUND\r\n", false), Ok(Progress::Jobs(0)));
+    assert_eq!(decode(whole.as_bytes(), false), Ok(DecodeProgress::Jobs(7)));
+    assert_eq!(decode(whole.as_bytes(), true), Ok(DecodeProgress::Jobs(11)));
+    assert_eq!(decode(b"NOT_FOUND\r\n", false), Ok(DecodeProgress::Jobs(0)));
     // A truncated response is incomplete, except for its last two bytes, which carry no data.
     for end in 0..whole.len() - 2 {
-        assert_eq!(decode(whole.as_bytes().get(..end).unwrap(), false), Ok(Progress::Incomplete), "{end}");
+        assert_eq!(
+            decode(whole.as_bytes().get(..end).unwrap(), false),
+            Ok(DecodeProgress::Incomplete),
+            "{end}"
+        );
     }
     for bad in [
         "OK x\r\n",
@@ -49,7 +53,7 @@ fn answers() {
 fn response_with_invalid_utf8_is_split_by_bytes() {
     let statistics = b"---\nname: \xff\xfe\xff\ncurrent-jobs-ready: 5\ncurrent-jobs-reserved: 2\n";
     let response = [format!("OK {}\r\n", statistics.len()).as_bytes(), statistics, b"\r\n"].concat();
-    assert_eq!(decode(&response, false), Ok(Progress::Jobs(7)));
+    assert_eq!(decode(&response, false), Ok(DecodeProgress::Jobs(7)));
 }
 
 /// A server that sends this to every client and closes the connection.

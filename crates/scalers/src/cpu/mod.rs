@@ -43,11 +43,11 @@ crate::parameters! {
 }
 
 /// A resource metric: it only yields a spec for the HPA and has no values of its own.
-struct Resource(MetricSpec);
+struct ResourceScaler(MetricSpec);
 
 fn build(trigger: &Trigger, _: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     match spec(trigger) {
-        Ok(spec) => Ok(Arc::new(Resource(spec))),
+        Ok(spec) => Ok(Arc::new(ResourceScaler(spec))),
         Err(error) => Err(error.inside(format!("error parsing {} metadata", trigger.type_))),
     }
 }
@@ -93,7 +93,7 @@ fn target(metric_type: &str, value: &str) -> Result<MetricTarget, ScalerError> {
     }
 }
 
-impl Scaler for Resource {
+impl Scaler for ResourceScaler {
     fn specs(&self) -> ScalerFuture<'_, Vec<MetricSpec>> {
         Box::pin(async { Ok(vec![self.0.clone()]) })
     }

@@ -4,7 +4,7 @@ mod query;
 #[cfg(test)]
 mod tests;
 
-use query::Progress;
+use query::QueryProgress;
 
 use crate::prelude::*;
 
@@ -87,9 +87,9 @@ impl HttpSource<Parameters> {
         let call = call.header("content-type", "application/json")?.header("authorization", &bearer)?;
         let (status, body) = send(&self.web, call).await?;
         let mut request = match query::progress(status, &body)? {
-            Progress::Done(value) => return Ok(value),
-            Progress::Running(Some(request)) => request,
-            Progress::Running(None) => {
+            QueryProgress::Done(value) => return Ok(value),
+            QueryProgress::Running(Some(request)) => request,
+            QueryProgress::Running(None) => {
                 bail!("the query runs, but there is no token to ask for it");
             }
         };
@@ -101,8 +101,8 @@ impl HttpSource<Parameters> {
             let call = HttpCall::get(url, self.within).header("authorization", &bearer)?.same_as(same_as);
             let (status, body) = send(&self.web, call).await?;
             match query::progress(status, &body)? {
-                Progress::Done(value) => return Ok(value),
-                Progress::Running(next) => request = next.unwrap_or(request),
+                QueryProgress::Done(value) => return Ok(value),
+                QueryProgress::Running(next) => request = next.unwrap_or(request),
             }
         }
         Err(scaler_error!("the query has no result after {query_polling_tries} tries"))

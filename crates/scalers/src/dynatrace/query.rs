@@ -39,7 +39,7 @@ pub(super) fn body(query: &str, seconds: u64) -> String {
 
 /// State of a query.
 #[derive(Debug, PartialEq)]
-pub(super) enum Progress {
+pub(super) enum QueryProgress {
     /// Still running; poll again, with the new token if there is one.
     Running(Option<String>),
     /// Done.
@@ -47,12 +47,12 @@ pub(super) enum Progress {
 }
 
 /// Decodes the state of a query. Its value is `r` of its only record, or the only number in it.
-pub(super) fn progress(status: u16, body: &[u8]) -> Result<Progress, ScalerError> {
+pub(super) fn progress(status: u16, body: &[u8]) -> Result<QueryProgress, ScalerError> {
     let answer = successful(status, body)?;
     match answer.get("state").and_then(Value::as_str) {
-        Some("SUCCEEDED") => record(&answer).map(Progress::Done),
+        Some("SUCCEEDED") => record(&answer).map(QueryProgress::Done),
         Some("RUNNING" | "NOT_STARTED") => {
-            Ok(Progress::Running(answer.get("requestToken").and_then(Value::as_str).map(str::to_owned)))
+            Ok(QueryProgress::Running(answer.get("requestToken").and_then(Value::as_str).map(str::to_owned)))
         }
         Some(state) => Err(scaler_error!("the query is {}", excerpt(state))),
         None => Err(scaler_error!("the answer has {} at state", kind(answer.get("state")))),

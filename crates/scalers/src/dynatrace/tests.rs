@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::query::{Progress, progress, selected, selector_url};
+use super::query::{QueryProgress, progress, selected, selector_url};
 use crate::test_support::{ServerAction, build, read, server, texts, trigger};
 
 #[test]
@@ -32,10 +32,10 @@ fn selectors() {
 fn queries() {
     let of = |body: &str| progress(200, body.as_bytes());
     let done = |records: &str| of(&format!(r#"{{"state":"SUCCEEDED","result":{{"records":{records}}}}}"#));
-    assert_eq!(done(r#"[{"r":5,"x":1}]"#), Ok(Progress::Done(5.0)));
-    assert_eq!(done(r#"[{"r":"5"}]"#), Ok(Progress::Done(5.0)));
-    assert_eq!(done(r#"[{"count":5,"name":"x"}]"#), Ok(Progress::Done(5.0)));
-    assert_eq!(of(r#"{"state":"RUNNING","requestToken":"t"}"#), Ok(Progress::Running(Some("t".into()))));
+    assert_eq!(done(r#"[{"r":5,"x":1}]"#), Ok(QueryProgress::Done(5.0)));
+    assert_eq!(done(r#"[{"r":"5"}]"#), Ok(QueryProgress::Done(5.0)));
+    assert_eq!(done(r#"[{"count":5,"name":"x"}]"#), Ok(QueryProgress::Done(5.0)));
+    assert_eq!(of(r#"{"state":"RUNNING","requestToken":"t"}"#), Ok(QueryProgress::Running(Some("t".into()))));
     for (bad, why) in [
         (done("[]"), "0 records"),
         (done(r#"[{"r":1},{"r":2}]"#), "2 records"),

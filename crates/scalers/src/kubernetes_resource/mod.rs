@@ -59,7 +59,7 @@ impl Parameters {
     }
 }
 
-struct Resource {
+struct KubernetesResourceSource {
     parameters: Parameters,
     namespace: String,
     cluster: Arc<dyn Cluster>,
@@ -73,11 +73,11 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     let spec = external(trigger, &name, milli(*target_value));
     let activation = parameters.activation_target_value;
     let namespace = trigger.owner.namespace.clone();
-    let source = Resource { parameters, namespace, cluster: Arc::clone(&backends.cluster) };
+    let source = KubernetesResourceSource { parameters, namespace, cluster: Arc::clone(&backends.cluster) };
     SingleMetricScaler::build(spec, activation, source)
 }
 
-impl ValueSource for Resource {
+impl ValueSource for KubernetesResourceSource {
     fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
             let Parameters { resource_kind, resource_name, key, .. } = &self.parameters;

@@ -7,7 +7,7 @@ mod tests;
 use api::autoscaling::v2::ExternalMetricSource;
 use http::HeaderMap;
 use jiff::Timestamp;
-use query::Address;
+use query::PrometheusAddress;
 use sources::http::Endpoint;
 
 use crate::parameters::Pairs;
@@ -61,7 +61,7 @@ crate::parameters! {
 struct Prometheus {
     metric: Box<ExternalMetricSource>,
     query: Box<str>,
-    address: Address,
+    address: PrometheusAddress,
     /// TLS settings, credentials and headers, if any; an error if they are invalid.
     access: Result<Option<Box<(Endpoint, HeaderMap)>>, ScalerError>,
     activation_threshold: f64,
@@ -84,7 +84,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     let metric = external(trigger, "prometheus", milli(parameters.threshold));
     Ok(Arc::new(Prometheus {
         metric: Box::new(metric.external.unwrap_or_default()),
-        address: Address::of(&parameters),
+        address: PrometheusAddress::of(&parameters),
         access: access(&parameters, identity),
         activation_threshold: parameters.activation_threshold,
         ignore_null_values: parameters.ignore_null_values,

@@ -13,14 +13,14 @@ use crate::tree;
 use crate::web::escaped;
 
 /// The URL of a query.
-pub struct Address {
+pub struct PrometheusAddress {
     /// The URL without the time.
     whenever: Box<str>,
     /// Position of the time in the URL.
     time: usize,
 }
 
-impl Address {
+impl PrometheusAddress {
     /// Builds the URL from parameters.
     pub fn of(parameters: &Parameters) -> Self {
         let Parameters { server_address, query, namespace, query_parameters, .. } = parameters;

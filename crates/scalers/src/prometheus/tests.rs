@@ -80,10 +80,10 @@ fn url_of_query_api() {
     let parameters = Parameters::read(&given("http://p:9090/prefix/", &more)).unwrap();
     let now = "2025-06-03T12:00:00.75Z".parse().unwrap();
     assert_eq!(
-        query::Address::of(&parameters).at(now),
+        query::PrometheusAddress::of(&parameters).at(now),
         "http://p:9090/prefix/api/v1/query?query=sum%28x%7Ba%3D%22b%22%7D%29&time=2025-06-03T12:00:00Z&namespace=n&c=d&k=a+b"
     );
-    assert!(!query::Address::of(&parameters).whenever().contains("time="));
+    assert!(!query::PrometheusAddress::of(&parameters).whenever().contains("time="));
 }
 
 #[tokio::test]

@@ -30,8 +30,8 @@ use crate::web::escaped;
 #[cfg(feature = "rabbitmq-amqp")]
 #[doc(hidden)]
 pub use amqp::count_frames;
-use query::{Address, Mode, Operation, Queue};
-use rules::{Measured, Protocol};
+use query::{Mode, Operation, Queue, RabbitmqAddress};
+use rules::{Measured, RabbitmqProtocol};
 
 /// The scaler type `rabbitmq`.
 pub const TYPE: ScalerType = ScalerType {
@@ -129,7 +129,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     let Measured { mode, value } = parameters.measured().map_err(bad)?;
     let address = query::address(parameters.host.reveal()).map_err(|reason| scaler_error!("host: {reason}"));
     let source = match parameters.protocol().map_err(bad)? {
-        Protocol::Http => Source::Http(Box::new(Http {
+        RabbitmqProtocol::Http => Source::Http(Box::new(Http {
             client: parameters.client(),
             within: if parameters.timeout.is_zero() { trigger.http_timeout } else { parameters.timeout },
             web: Arc::clone(&backends.web),
@@ -137,7 +137,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
             address,
             parameters: parameters.clone(),
         })),
-        Protocol::Amqp => Source::amqp(address, &parameters, backends),
+        RabbitmqProtocol::Amqp => Source::amqp(address, &parameters, backends),
     };
     Ok(Arc::new(Rabbitmq {
         spec: metric::external(
@@ -178,7 +178,7 @@ enum Source {
 /// The management API.
 struct Http {
     parameters: Parameters,
-    address: Result<Address, ScalerError>,
+    address: Result<RabbitmqAddress, ScalerError>,
     client: Option<oauth::OAuthClient>,
     web: Arc<SharedHttpClient>,
     within: Duration,
@@ -206,7 +206,11 @@ impl Scaler for Rabbitmq {
 
 impl Source {
     #[cfg(feature = "rabbitmq-amqp")]
-    fn amqp(address: Result<Address, ScalerError>, parameters: &Parameters, backends: &Backends) -> Self {
+    fn amqp(
+        address: Result<RabbitmqAddress, ScalerError>,
+        parameters: &Parameters,
+        backends: &Backends,
+    ) -> Self {
         let server = address.and_then(|address| {
             let (host, port) = address.host_and_port().map_err(ScalerError::new)?;
             let tls = match &*address.scheme {
@@ -248,7 +252,7 @@ impl Source {
     }
 
     #[cfg(not(feature = "rabbitmq-amqp"))]
-    fn amqp(_: Result<Address, ScalerError>, _: &Parameters, _: &Backends) -> Self {
+    fn amqp(_: Result<RabbitmqAddress, ScalerError>, _: &Parameters, _: &Backends) -> Self {
         Self::Amqp
     }
 
@@ -301,7 +305,7 @@ impl Http {
         Ok(operation.merge(&queues))
     }
 
-    fn login(&self, address: &Address) -> Auth {
+    fn login(&self, address: &RabbitmqAddress) -> Auth {
         if !self.parameters.username.is_empty() {
             let password = self.parameters.password.clone();
             return Auth::Basic { user: self.parameters.username.clone(), password };

@@ -122,7 +122,7 @@ impl Operation {
 
 /// A parsed address. It has no Debug, because it may contain a password.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub(super) struct Address {
+pub(super) struct RabbitmqAddress {
     /// In lower case.
     pub(super) scheme: String,
     /// User and password, without escapes.
@@ -134,7 +134,7 @@ pub(super) struct Address {
 }
 
 /// Parses an address. Errors do not quote it, because it may contain a password.
-pub(super) fn address(text: &str) -> Result<Address, ParseError> {
+pub(super) fn address(text: &str) -> Result<RabbitmqAddress, ParseError> {
     let scheme = scheme(text)?;
     let rest = text.get(scheme.len()..).unwrap_or_default().strip_prefix("://");
     let rest = rest.ok_or("it must begin with amqp://, amqps://, http:// or https://")?;
@@ -151,10 +151,15 @@ pub(super) fn address(text: &str) -> Result<Address, ParseError> {
     if host.is_empty() {
         return Err("there is no host in it".into());
     }
-    Ok(Address { scheme: scheme.to_ascii_lowercase(), user, host: host.to_owned(), path: path.to_owned() })
+    Ok(RabbitmqAddress {
+        scheme: scheme.to_ascii_lowercase(),
+        user,
+        host: host.to_owned(),
+        path: path.to_owned(),
+    })
 }
 
-impl Address {
+impl RabbitmqAddress {
     /// Host without brackets, and port.
     pub(super) fn host_and_port(&self) -> Result<(String, u16), ParseError> {
         let (host, port) = match self.host.strip_prefix('[') {
@@ -222,14 +227,19 @@ pub(super) fn scheme(text: &str) -> Result<&str, ParseError> {
 }
 
 /// The management URL of a queue, or of all queues that match a regular expression.
-pub(super) fn url(address: &Address, virtual_host: &str, queue: &str, pattern: Option<i64>) -> String {
+pub(super) fn url(
+    address: &RabbitmqAddress,
+    virtual_host: &str,
+    queue: &str,
+    pattern: Option<i64>,
+) -> String {
     let (base, last) = address.path.rsplit_once('/').unwrap_or(("", ""));
     let virtual_host = match (virtual_host, last) {
         ("" | "/", "") | ("/", _) => "%2F".to_owned(),
         ("", last) => last.to_owned(),
         (given, _) => path_escaped(given),
     };
-    let Address { scheme, host, .. } = address;
+    let RabbitmqAddress { scheme, host, .. } = address;
     let base_url = format!("{scheme}://{host}{base}/api/queues/{virtual_host}");
     match pattern {
         None => format!("{base_url}/{}", path_escaped(queue)),

@@ -10,7 +10,7 @@ use crate::{ParseError, Trigger, oauth};
 
 /// The protocol to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Protocol {
+pub(super) enum RabbitmqProtocol {
     /// AMQP 0-9-1.
     Amqp,
     /// The management API.
@@ -30,7 +30,7 @@ impl Parameters {
             self.check_modes(trigger)?;
         }
         let fail = |text: &str| Err(text.into());
-        let amqp = self.protocol()? == Protocol::Amqp;
+        let amqp = self.protocol()? == RabbitmqProtocol::Amqp;
         if !matches!(&*self.tls, "enable" | "disable") {
             return Err(format!("incorrect value for TLS given: {}", self.tls).into());
         }
@@ -100,16 +100,16 @@ impl Parameters {
     }
 
     /// The protocol, as configured or from the scheme of the address.
-    pub(super) fn protocol(&self) -> Result<Protocol, ParseError> {
+    pub(super) fn protocol(&self) -> Result<RabbitmqProtocol, ParseError> {
         match &*self.protocol {
-            "amqp" => Ok(Protocol::Amqp),
-            "http" => Ok(Protocol::Http),
+            "amqp" => Ok(RabbitmqProtocol::Amqp),
+            "http" => Ok(RabbitmqProtocol::Http),
             "auto" => {
                 let scheme = query::scheme(self.host.reveal())
                     .map_err(|reason| format!("can't parse host to find protocol: {reason}"))?;
                 match &*scheme.to_ascii_lowercase() {
-                    "amqp" | "amqps" => Ok(Protocol::Amqp),
-                    "http" | "https" => Ok(Protocol::Http),
+                    "amqp" | "amqps" => Ok(RabbitmqProtocol::Amqp),
+                    "http" | "https" => Ok(RabbitmqProtocol::Http),
                     other => Err(format!("unknown host URL scheme: `{other}`").into()),
                 }
             }
@@ -143,7 +143,7 @@ impl Parameters {
                 self.mode
             ).into());
         };
-        if self.protocol()? == Protocol::Amqp {
+        if self.protocol()? == RabbitmqProtocol::Amqp {
             if mode != Mode::QueueLength {
                 let name = &self.mode;
                 return Err(

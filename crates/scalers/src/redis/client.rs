@@ -10,7 +10,7 @@ use super::connect::{
 };
 use super::query::{self, RedisCount};
 use super::resp::RedisReply;
-use super::{Connection as Parameters, Topology};
+use super::{ConnectionParameters, Topology};
 use crate::ScalerError;
 use crate::dial::Dialer;
 use crate::pool::{self, PoolError, PoolFuture};
@@ -40,7 +40,12 @@ pub(super) enum Connection {
 
 impl RedisServer {
     /// `authorities` (PEM) are trusted in addition to those of the trigger.
-    pub(super) fn new(kind: Topology, parameters: Parameters, authorities: &[u8], dialer: Dialer) -> Self {
+    pub(super) fn new(
+        kind: Topology,
+        parameters: ConnectionParameters,
+        authorities: &[u8],
+        dialer: Dialer,
+    ) -> Self {
         let mut addresses =
             query::addresses(&parameters.addresses, &parameters.hosts, &parameters.ports).unwrap_or_default();
         let tls = parameters.tls().map(|tls| tls.trusting(authorities));

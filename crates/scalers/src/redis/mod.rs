@@ -89,7 +89,7 @@ enum Topology {
 
 crate::parameters! {
     /// Addresses, credentials and TLS settings.
-    pub struct Connection {
+    pub struct ConnectionParameters {
         /// Addresses as `host:port`, separated by commas. All addresses of a Cluster or of Sentinels are used, otherwise
         /// only the first.
         addresses: Vec<String> = "address" | "addresses" in [Metadata, Authentication, Environment];
@@ -124,7 +124,7 @@ crate::parameters! {
         /// Index of the database; a Cluster has only one.
         database: isize = "databaseIndex" in [Metadata];
     }
-    check Connection::check
+    check ConnectionParameters::check
 }
 
 crate::parameters! {
@@ -137,7 +137,7 @@ crate::parameters! {
         /// The trigger is active above this number of entries.
         activation: i64 = "activationListLength" in [Metadata], default "0";
         /// Where it is.
-        connection: Connection;
+        connection: ConnectionParameters;
     }
 }
 
@@ -158,7 +158,7 @@ crate::parameters! {
         /// The trigger is active above this number of entries, for every kind of count.
         activation: i64 = "activationLagCount" in [Metadata], default "0";
         /// Where it is.
-        connection: Connection;
+        connection: ConnectionParameters;
     }
     check StreamParameters::check
 }
@@ -171,7 +171,7 @@ struct CountTarget {
     activation: i64,
 }
 
-impl Connection {
+impl ConnectionParameters {
     fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
         self.key = opened(&self.key, &self.key_password);
         self.uses_tls()?;
@@ -212,7 +212,7 @@ impl Connection {
 impl ListParameters {
     const WAKES: WakeMode = WakeMode::Never;
 
-    fn count_target(self, _: &Trigger) -> (Connection, CountTarget) {
+    fn count_target(self, _: &Trigger) -> (ConnectionParameters, CountTarget) {
         let asked = CountTarget {
             name: format!("redis-{}", self.list),
             question: RedisCount::Entries { key: self.list },
@@ -230,7 +230,7 @@ impl StreamParameters {
         if self.stream.is_empty() { Err("missing redis stream name".into()) } else { Ok(()) }
     }
 
-    fn count_target(self, _: &Trigger) -> (Connection, CountTarget) {
+    fn count_target(self, _: &Trigger) -> (ConnectionParameters, CountTarget) {
         let name = format!("redis-streams-{}", self.stream);
         let Self { stream, group, .. } = self;
         let (question, target) = match (group.is_empty(), self.lag) {
@@ -247,7 +247,7 @@ fn build(
     trigger: &Trigger,
     backends: &Backends,
     kind: Topology,
-    connection: Connection,
+    connection: ConnectionParameters,
     asked: CountTarget,
 ) -> Result<Arc<dyn Scaler>, ScalerError> {
     metric::target_type(trigger)?;
@@ -263,7 +263,7 @@ fn build(
     _: &Trigger,
     _: &Backends,
     _: Topology,
-    _: Connection,
+    _: ConnectionParameters,
     _: CountTarget,
 ) -> Result<Arc<dyn Scaler>, ScalerError> {
     Err(scaler_error!("this build has no client for Redis: build with the feature redis"))

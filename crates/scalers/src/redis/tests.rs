@@ -90,7 +90,8 @@ fn stream_parameters_select_the_count() {
 #[test]
 fn tls_in_two_places_is_an_error() {
     let tls = |enable: &str, tls: &str| {
-        Connection { enable_tls: enable.into(), tls: tls.into(), ..Connection::default() }.uses_tls()
+        ConnectionParameters { enable_tls: enable.into(), tls: tls.into(), ..ConnectionParameters::default() }
+            .uses_tls()
     };
     assert_eq!((tls("", ""), tls("true", ""), tls("", "enable")), (Ok(false), Ok(true), Ok(true)));
     assert_eq!((tls("f", "disable"), tls("false", "enable")), (Ok(false), Ok(true)));

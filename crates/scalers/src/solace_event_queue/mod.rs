@@ -4,7 +4,7 @@ mod query;
 #[cfg(test)]
 mod tests;
 
-use query::Queue;
+use query::SolaceQueue;
 
 use crate::prelude::*;
 
@@ -68,7 +68,7 @@ impl Parameters {
     }
 
     /// Whether any of the three values is above its activation.
-    fn is_active(&self, queue: Queue) -> bool {
+    fn is_active(&self, queue: SolaceQueue) -> bool {
         let spool = self.activation_spool as f64 * BYTES_PER_MEGABYTE as f64;
         queue.messages > self.activation_messages as f64
             || queue.spool > spool
@@ -77,7 +77,7 @@ impl Parameters {
 }
 
 /// One of the three metrics.
-type Pick = fn(&Queue) -> f64;
+type Pick = fn(&SolaceQueue) -> f64;
 
 struct Solace {
     metrics: Vec<(MetricSpec, Pick)>,

@@ -6,7 +6,7 @@ use crate::web::path_escaped;
 
 /// Decoded SEMP response for a queue.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Queue {
+pub(super) struct SolaceQueue {
     /// Messages in it.
     pub(super) messages: f64,
     /// Spool usage in bytes.
@@ -22,12 +22,12 @@ pub(super) fn url(base: &str, vpn: &str, queue: &str) -> String {
 }
 
 /// Decoded SEMP response for a queue.
-pub(super) fn queue(status: u16, body: &[u8]) -> Result<Queue, ScalerError> {
+pub(super) fn queue(status: u16, body: &[u8]) -> Result<SolaceQueue, ScalerError> {
     if status != 200 {
         bail!("Solace SEMP API returned {status}: {}", error_field(body, "/meta/error/description"));
     }
     let answer = json(body)?;
-    Ok(Queue {
+    Ok(SolaceQueue {
         messages: number(&answer, "/collections/msgs/count")?,
         spool: number(&answer, "/data/msgSpoolUsage")?,
         rate: number(&answer, "/data/averageRxMsgRate")?,

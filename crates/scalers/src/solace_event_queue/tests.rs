@@ -1,4 +1,4 @@
-use super::query::{Queue, queue, url};
+use super::query::{SolaceQueue, queue, url};
 use crate::test_support::{ServerAction, build, server, texts, trigger};
 
 const GOOD: &str =
@@ -13,7 +13,7 @@ fn address() {
 
 #[test]
 fn answers() {
-    assert_eq!(queue(200, GOOD.as_bytes()), Ok(Queue { messages: 5.0, spool: 2_097_152.0, rate: 3.0 }));
+    assert_eq!(queue(200, GOOD.as_bytes()), Ok(SolaceQueue { messages: 5.0, spool: 2_097_152.0, rate: 3.0 }));
     for (status, bad, why) in [
         (
             200,

@@ -13,10 +13,10 @@ use hyper::body::{Frame, Incoming};
 use tokio::sync::oneshot;
 
 /// What can go wrong with a body.
-pub(super) type Fault = Box<dyn std::error::Error + Send + Sync>;
+pub(super) type BodyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A body in either direction.
-pub(super) type Body = UnsyncBoxBody<Bytes, Fault>;
+pub(super) type Body = UnsyncBoxBody<Bytes, BodyError>;
 
 /// What was sent must be on its way before a connection breaks, or the client sees no answer at all.
 const FLUSH_DELAY: Duration = Duration::from_millis(20);
@@ -67,7 +67,7 @@ pub(super) fn first(body: Body, bytes: usize, end: End) -> Body {
 /// A body of which `keep` gets a copy when it has arrived whole.
 pub(super) fn remembered<B>(body: B, keep: impl FnOnce(Bytes) + Send + 'static) -> Body
 where
-    B: hyper::body::Body<Data = Bytes, Error: Into<Fault>> + Send + Unpin + 'static,
+    B: hyper::body::Body<Data = Bytes, Error: Into<BodyError>> + Send + Unpin + 'static,
 {
     let start = (body, Some((BytesMut::new(), keep)));
     let frames = stream::unfold(start, |(mut body, mut copy)| async move {

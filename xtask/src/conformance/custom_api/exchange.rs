@@ -8,14 +8,17 @@ use http::Request;
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 
-use super::Servers;
+use super::ServersByName;
 use crate::conformance::{Difference, Outcome};
 
 /// Fields of what is expected that are not headers.
 const NOT_HEADERS: [&str; 6] = ["status", "contentType", "body", "text", "bodyBase64", "pathIndex"];
 
 /// Sends every record's request to the servers that imitate and to those that do not.
-pub(crate) fn replay(records: &[Value], servers: impl Fn(Compat) -> Servers) -> anyhow::Result<Vec<Outcome>> {
+pub(crate) fn replay(
+    records: &[Value],
+    servers: impl Fn(Compat) -> ServersByName,
+) -> anyhow::Result<Vec<Outcome>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let (strict, better) = (servers(Compat::Strict), servers(Compat::Better));
     let replayed = |record| {
@@ -27,7 +30,7 @@ pub(crate) fn replay(records: &[Value], servers: impl Fn(Compat) -> Servers) -> 
     Ok(records.iter().map(replayed).collect())
 }
 
-async fn exchange(servers: &Servers, record: &Value) -> anyhow::Result<Vec<Difference>> {
+async fn exchange(servers: &ServersByName, record: &Value) -> anyhow::Result<Vec<Difference>> {
     let name = record["server"].as_str().unwrap_or_default();
     let server = servers.get(name).with_context(|| format!("unknown server {name:?}"))?;
     let asked = &record["request"];

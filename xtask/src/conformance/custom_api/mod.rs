@@ -42,4 +42,4 @@ fn server(fixture: &Arc<CustomApiFixture>, name: &str, compat: Compat) -> InProc
 }
 
 /// Servers by the name records give them.
-pub(crate) type Servers = BTreeMap<String, InProcessServer>;
+pub(crate) type ServersByName = BTreeMap<String, InProcessServer>;

@@ -5,7 +5,7 @@ use jiff::SignedDuration;
 use crate::differential::action::{self, ApiRequest};
 
 /// One step.
-pub(crate) type Step = action::Step<HpaAction>;
+pub(crate) type HpaStep = action::Step<HpaAction>;
 
 /// One action.
 #[derive(Clone, Debug)]

@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use localkube::metrics::{MetricsGroup, Outage};
 use serde_json::{Value, json};
 
-use action::{HpaAction, Step};
+use action::{HpaAction, HpaStep};
 use behavior::Behavior;
 use chance::Chance;
 use metric::Metric;
@@ -56,7 +56,7 @@ pub(crate) struct Scenario {
     steps_left: usize,
     made: bool,
     /// What was done so far.
-    pub(crate) done: Vec<Step>,
+    pub(crate) done: Vec<HpaStep>,
 }
 
 /// What is broken at the moment.
@@ -141,7 +141,7 @@ impl Scenario {
     }
 
     /// The next step.
-    pub(crate) fn step(&mut self, facts: Facts) -> Step {
+    pub(crate) fn step(&mut self, facts: Facts) -> HpaStep {
         self.steps_left = self.steps_left.saturating_sub(1);
         let step = if self.made { self.change(facts) } else { self.begin(facts) };
         self.done.push(step.clone());
@@ -149,15 +149,15 @@ impl Scenario {
     }
 
     /// A step in which a whole metrics API fails.
-    pub(crate) fn outage(&mut self, group: MetricsGroup, outage: &Outage) -> Step {
-        let step = Step::new(format!("{} fails for everybody: {outage:?}", group.name()));
+    pub(crate) fn outage(&mut self, group: MetricsGroup, outage: &Outage) -> HpaStep {
+        let step = HpaStep::new(format!("{} fails for everybody: {outage:?}", group.name()));
         self.done.push(step.clone());
         step
     }
 
     /// The step after it.
-    pub(crate) fn mended(&mut self, group: MetricsGroup) -> Step {
-        let step = Step::new(format!("{} answers again", group.name()));
+    pub(crate) fn mended(&mut self, group: MetricsGroup) -> HpaStep {
+        let step = HpaStep::new(format!("{} answers again", group.name()));
         self.done.push(step.clone());
         step
     }
@@ -189,7 +189,7 @@ impl Scenario {
     }
 
     /// Target, pods, values and autoscaler.
-    fn begin(&mut self, facts: Facts) -> Step {
+    fn begin(&mut self, facts: Facts) -> HpaStep {
         self.made = true;
         let replicas = self.chance.between(1, 5);
         let mut actions: Vec<HpaAction> = self.kind.create(&self.name, replicas);
@@ -201,7 +201,7 @@ impl Scenario {
         actions.extend(self.say_all());
         actions.push(self.create_autoscaler());
         let title = format!("a {} of {replicas} with {pods} pods and its autoscaler", self.kind.kind());
-        Step::new(title).with(actions)
+        HpaStep::new(title).with(actions)
     }
 
     fn usual_shape(&mut self) -> PodShape {

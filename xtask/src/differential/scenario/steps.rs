@@ -5,14 +5,14 @@
 
 use serde_json::{Value, json};
 
-use super::action::{HpaAction, Step};
+use super::action::{HpaAction, HpaStep};
 use super::behavior::Behavior;
 use super::metric::Metric;
 use super::pod::{Condition, Level, PodShape};
 use super::{Broken, Facts, MAX_PODS, Scenario};
 use crate::differential::action::{ApiRequest, RequestAction as _};
 
-type Make = fn(&mut Scenario, Facts) -> Step;
+type Make = fn(&mut Scenario, Facts) -> HpaStep;
 
 /// All changes with their weights.
 const CHANGES: [(usize, Make); 21] = [
@@ -40,27 +40,28 @@ const CHANGES: [(usize, Make); 21] = [
 ];
 
 impl Scenario {
-    pub(super) fn change(&mut self, facts: Facts) -> Step {
+    pub(super) fn change(&mut self, facts: Facts) -> HpaStep {
         if self.rival {
             // Any other change could let both autoscalers act at once, in random order.
             if self.chance.once_in(3) {
                 return self.new_values(facts);
             }
             self.rival = false;
-            return Step::new("the second autoscaler goes").with([self.delete_autoscaler(1)]);
+            return HpaStep::new("the second autoscaler goes").with([self.delete_autoscaler(1)]);
         }
         match self.broken.take() {
             Some(Broken::NoTarget) => {
                 let replicas = self.chance.between(1, 5);
-                return Step::new(format!("the target comes back with {replicas}"))
+                return HpaStep::new(format!("the target comes back with {replicas}"))
                     .with(self.kind.create(&self.name, replicas));
             }
             Some(Broken::NoAutoscaler) => {
-                return Step::new("the autoscaler comes back").with([self.create_autoscaler()]);
+                return HpaStep::new("the autoscaler comes back").with([self.create_autoscaler()]);
             }
             Some(Broken::Reference) => {
                 let reference = json!({"scaleTargetRef": self.kind.reference(&self.name)});
-                return Step::new("the reference is right again").with([self.patch_autoscaler(&reference)]);
+                return HpaStep::new("the reference is right again")
+                    .with([self.patch_autoscaler(&reference)]);
             }
             None => {}
         }
@@ -73,45 +74,45 @@ impl Scenario {
         make(self, facts)
     }
 
-    fn new_values(&mut self, _: Facts) -> Step {
+    fn new_values(&mut self, _: Facts) -> HpaStep {
         self.level = Level::any(&mut self.chance);
         let Self { pods, chance, name, level, .. } = self;
         let usage: Vec<HpaAction> = pods.iter().map(|pod| pod.usage(name, *level, chance)).collect();
         let said = self.say_all();
-        Step::new("new values").with(usage).with(said)
+        HpaStep::new("new values").with(usage).with(said)
     }
 
-    fn all_zero(&mut self, _: Facts) -> Step {
+    fn all_zero(&mut self, _: Facts) -> HpaStep {
         self.level = Level::zero();
         let Self { pods, chance, name, level, metrics, .. } = self;
         let usage: Vec<HpaAction> = pods.iter().map(|pod| pod.usage(name, *level, chance)).collect();
         let said: Vec<HpaAction> = metrics.iter().flat_map(|metric| metric.say_zero(name, pods)).collect();
-        Step::new("all values are zero").with(usage).with(said)
+        HpaStep::new("all values are zero").with(usage).with(said)
     }
 
-    fn annotated(&mut self, _: Facts) -> Step {
+    fn annotated(&mut self, _: Facts) -> HpaStep {
         let path = format!("/apis/autoscaling/v2/namespaces/{{ns}}/horizontalpodautoscalers/{}", self.name);
         let note = json!({"metadata": {"annotations": {"note": format!("{}", self.steps_left), "team": Value::Null}}});
-        Step::new("the autoscaler is annotated").with([HpaAction::patch(path, note)])
+        HpaStep::new("the autoscaler is annotated").with([HpaAction::patch(path, note)])
     }
 
-    fn some_samples_gone(&mut self, _: Facts) -> Step {
+    fn some_samples_gone(&mut self, _: Facts) -> HpaStep {
         let Self { pods, chance, .. } = self;
         let gone = pods
             .iter()
             .filter(|_| chance.once_in(2))
             .map(|pod| HpaAction::Usage { pod: pod.name.clone(), usage: None });
-        Step::new("samples of some pods are gone").with(gone.collect::<Vec<_>>())
+        HpaStep::new("samples of some pods are gone").with(gone.collect::<Vec<_>>())
     }
 
-    fn metric_gone(&mut self, _: Facts) -> Step {
+    fn metric_gone(&mut self, _: Facts) -> HpaStep {
         let place = self.chance.below(self.metrics.len());
         let actions = self.metrics.get(place).map(|metric| metric.forget(&self.name, &self.pods));
-        Step::new(format!("nobody knows metric {place}")).with(actions.into_iter().flatten())
+        HpaStep::new(format!("nobody knows metric {place}")).with(actions.into_iter().flatten())
     }
 
     /// Pods and status become what was asked for.
-    fn catch_up(&mut self, facts: Facts) -> Step {
+    fn catch_up(&mut self, facts: Facts) -> HpaStep {
         let Some(replicas) = facts.replicas else { return self.new_values(facts) };
         let wanted = usize::try_from(replicas).unwrap_or_default().min(MAX_PODS);
         let mut actions: Vec<HpaAction> = vec![self.kind.tell(&self.name, replicas)];
@@ -124,10 +125,10 @@ impl Scenario {
             let condition = self.usual_condition();
             actions.extend(self.add_pod(PodShape::Plain, condition, facts.now));
         }
-        Step::new(format!("the workload has {replicas}")).with(actions)
+        HpaStep::new(format!("the workload has {replicas}")).with(actions)
     }
 
-    fn pods_change(&mut self, facts: Facts) -> Step {
+    fn pods_change(&mut self, facts: Facts) -> HpaStep {
         let condition =
             if self.chance.once_in(4) { Condition::Ready } else { Condition::any(&mut self.chance) };
         let most = self.chance.once_in(3);
@@ -140,32 +141,32 @@ impl Scenario {
                 actions.push(pod.usage(name, *level, chance));
             }
         }
-        Step::new(format!("some pods are {condition:?}")).with(actions)
+        HpaStep::new(format!("some pods are {condition:?}")).with(actions)
     }
 
-    fn odd_pod(&mut self, facts: Facts) -> Step {
+    fn odd_pod(&mut self, facts: Facts) -> HpaStep {
         let (shape, condition) = (PodShape::any(&mut self.chance), self.usual_condition());
         let actions = self.add_pod(shape, condition, facts.now);
-        Step::new(format!("another pod: {shape:?}, {condition:?}")).with(actions)
+        HpaStep::new(format!("another pod: {shape:?}, {condition:?}")).with(actions)
     }
 
-    fn pod_gone(&mut self, facts: Facts) -> Step {
+    fn pod_gone(&mut self, facts: Facts) -> HpaStep {
         let Some(pod) = self.pods.pop() else { return self.odd_pod(facts) };
         // Its sample stays for a while, as in a real cluster.
-        Step::new(format!("pod {} is gone", pod.name)).with([pod.remove()])
+        HpaStep::new(format!("pod {} is gone", pod.name)).with([pod.remove()])
     }
 
-    fn scaled_by_hand(&mut self, _: Facts) -> Step {
+    fn scaled_by_hand(&mut self, _: Facts) -> HpaStep {
         let replicas = self.chance.of([0, 0, 1, 2, 3, 5, 8, 20]);
-        Step::new(format!("scaled to {replicas} by hand")).with([self.kind.scale(&self.name, replicas)])
+        HpaStep::new(format!("scaled to {replicas} by hand")).with([self.kind.scale(&self.name, replicas)])
     }
 
-    fn roll_out(&mut self, facts: Facts) -> Step {
+    fn roll_out(&mut self, facts: Facts) -> HpaStep {
         let replicas = facts.replicas.unwrap_or(1) + self.chance.of([1, 2, 3]);
-        Step::new(format!("the status says {replicas}")).with([self.kind.tell(&self.name, replicas)])
+        HpaStep::new(format!("the status says {replicas}")).with([self.kind.tell(&self.name, replicas)])
     }
 
-    fn target_gone(&mut self, _: Facts) -> Step {
+    fn target_gone(&mut self, _: Facts) -> HpaStep {
         self.broken = Some(Broken::NoTarget);
         let orphan = json!({"propagationPolicy": "Orphan"});
         let delete = HpaAction::ApiRequest(ApiRequest {
@@ -173,24 +174,24 @@ impl Scenario {
             path: self.kind.path(&self.name),
             body: orphan,
         });
-        Step::new("the target is deleted").with([delete])
+        HpaStep::new("the target is deleted").with([delete])
     }
 
-    fn other_bounds(&mut self, _: Facts) -> Step {
+    fn other_bounds(&mut self, _: Facts) -> HpaStep {
         self.draw_bounds();
         let edit = self.patch_autoscaler(&json!({"minReplicas": self.min, "maxReplicas": self.max}));
-        Step::new(format!("between {:?} and {}", self.min, self.max)).with([edit])
+        HpaStep::new(format!("between {:?} and {}", self.min, self.max)).with([edit])
     }
 
-    fn other_goals(&mut self, _: Facts) -> Step {
+    fn other_goals(&mut self, _: Facts) -> HpaStep {
         let Self { metrics, chance, .. } = self;
         *metrics = metrics.iter().map(|metric| metric.retargeted(chance)).collect();
         let edit = self.patch_autoscaler(&json!({"metrics": self.metrics_json()}));
-        Step::new("other targets").with([edit])
+        HpaStep::new("other targets").with([edit])
     }
 
     /// The values of new metrics are set before the autoscaler refers to them, so only one write matters.
-    fn other_metrics(&mut self, _: Facts) -> Step {
+    fn other_metrics(&mut self, _: Facts) -> HpaStep {
         let before = self.min;
         self.draw_metrics();
         self.min = before;
@@ -199,10 +200,10 @@ impl Scenario {
         }
         let said = self.say_all();
         let edit = self.patch_autoscaler(&json!({"metrics": self.metrics_json(), "minReplicas": self.min}));
-        Step::new("other metrics").with(said).with([edit])
+        HpaStep::new("other metrics").with(said).with([edit])
     }
 
-    fn other_behavior(&mut self, _: Facts) -> Step {
+    fn other_behavior(&mut self, _: Facts) -> HpaStep {
         let behavior = (!self.chance.once_in(5)).then(|| Behavior::any(&mut self.chance));
         // A merge patch keeps absent fields, so all fields are set.
         let edit = behavior.as_ref().map_or(Value::Null, |behavior| {
@@ -216,10 +217,10 @@ impl Scenario {
             json!({"scaleUp": said("scaleUp"), "scaleDown": said("scaleDown")})
         });
         self.behavior = behavior;
-        Step::new("other behavior").with([self.patch_autoscaler(&json!({"behavior": edit}))])
+        HpaStep::new("other behavior").with([self.patch_autoscaler(&json!({"behavior": edit}))])
     }
 
-    fn other_reference(&mut self, _: Facts) -> Step {
+    fn other_reference(&mut self, _: Facts) -> HpaStep {
         self.broken = Some(Broken::Reference);
         let (title, reference) = match self.chance.below(5) {
             0 => (
@@ -244,7 +245,7 @@ impl Scenario {
             ),
         };
         let edit = self.patch_autoscaler(&json!({"scaleTargetRef": reference}));
-        Step::new(format!("the reference names {title}")).with([edit])
+        HpaStep::new(format!("the reference names {title}")).with([edit])
     }
 
     fn delete_autoscaler(&self, place: usize) -> HpaAction {
@@ -253,18 +254,18 @@ impl Scenario {
         HpaAction::delete(format!("/apis/autoscaling/v2/namespaces/{{ns}}/horizontalpodautoscalers/{name}"))
     }
 
-    fn autoscaler_anew(&mut self, _: Facts) -> Step {
-        Step::new("the autoscaler is deleted and made anew")
+    fn autoscaler_anew(&mut self, _: Facts) -> HpaStep {
+        HpaStep::new("the autoscaler is deleted and made anew")
             .with([self.delete_autoscaler(0), self.create_autoscaler()])
     }
 
-    fn autoscaler_gone(&mut self, _: Facts) -> Step {
+    fn autoscaler_gone(&mut self, _: Facts) -> HpaStep {
         self.broken = Some(Broken::NoAutoscaler);
-        Step::new("the autoscaler is deleted").with([self.delete_autoscaler(0)])
+        HpaStep::new("the autoscaler is deleted").with([self.delete_autoscaler(0)])
     }
 
     /// A second autoscaler of the same target.
-    fn rival(&mut self, facts: Facts) -> Step {
+    fn rival(&mut self, facts: Facts) -> HpaStep {
         // Without pods their selectors do not overlap, and both act.
         if self.pods.is_empty() || facts.replicas.is_none() {
             return self.new_values(facts);
@@ -272,11 +273,11 @@ impl Scenario {
         self.rival = true;
         let names = self.autoscalers();
         let name = names.last().unwrap_or(&self.name);
-        Step::new("a second autoscaler of the same target")
+        HpaStep::new("a second autoscaler of the same target")
             .with([HpaAction::post(self.hpa_path(), self.autoscaler(name))])
     }
 }
 
-fn nothing(_: &mut Scenario, _: Facts) -> Step {
-    Step::new("nothing")
+fn nothing(_: &mut Scenario, _: Facts) -> HpaStep {
+    HpaStep::new("nothing")
 }

@@ -29,7 +29,7 @@ mod service;
 
 use crate::failure::{Failure, Outcome};
 use crate::program::{Replaced, replaced};
-use flags::Flags;
+use flags::MetricsFlags;
 pub(crate) use options::MetricsOptions;
 #[cfg(feature = "desk")]
 pub(crate) use run::start;
@@ -60,7 +60,7 @@ pub(crate) struct MetricsArgs {
     #[command(subcommand)]
     command: Option<MetricsCommand>,
     #[command(flatten)]
-    flags: Flags,
+    flags: MetricsFlags,
 }
 
 #[derive(clap::Subcommand)]
@@ -76,7 +76,7 @@ enum MetricsCommand {
 #[derive(clap::Args)]
 struct ServeArgs {
     #[command(flatten)]
-    flags: Flags,
+    flags: MetricsFlags,
 }
 
 pub(crate) fn run(args: &MetricsArgs) -> Outcome {
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &MetricsArgs) -> Outcome {
     }
 }
 
-fn serve(flags: &Flags) -> Outcome {
+fn serve(flags: &MetricsFlags) -> Outcome {
     if flags.bool("version")? {
         return crate::output::text_out(&format!("plimsoll {}\n", env!("CARGO_PKG_VERSION")));
     }

@@ -16,7 +16,7 @@ use jiff::SignedDuration;
 use serve::{ClientTrust, FrontProxyOptions, ReviewTtls};
 use sources::federation::ServiceReference;
 
-use super::flags::{FLAGS, Flags};
+use super::flags::{FLAGS, MetricsFlags};
 use super::operator_upstream;
 use crate::certificates::Shared;
 use crate::failure::Failure;
@@ -133,7 +133,7 @@ pub(crate) struct MetricsServing {
 
 impl MetricsOptions {
     /// Reads flags; only the first error is reported.
-    pub(crate) fn of(flags: &Flags) -> Result<Self, Failure> {
+    pub(crate) fn of(flags: &MetricsFlags) -> Result<Self, Failure> {
         let kubelets = Kubelets::of(flags)?;
         let config = flags.file("config")?;
         let resource = match flags.text("resource-metrics")? {
@@ -171,7 +171,7 @@ impl MetricsOptions {
     /// Options for `plimsoll up`: frequent scrapes, any free port.
     #[cfg(feature = "desk")]
     pub(crate) fn on_the_desk(resolution: Duration) -> Result<Self, Failure> {
-        let mut options = Self::of(&Flags::default())?;
+        let mut options = Self::of(&MetricsFlags::default())?;
         options.kubelets.resolution = resolution;
         options.kubelets.timeout = resolution;
         options.kubelets.address_types = vec!["InternalIP".to_owned()];
@@ -197,7 +197,7 @@ impl MetricsOptions {
 }
 
 impl Kubelets {
-    fn of(flags: &Flags) -> Result<Self, Failure> {
+    fn of(flags: &MetricsFlags) -> Result<Self, Failure> {
         let authority = flags.file("kubelet-certificate-authority")?;
         let (certificate, key) =
             (flags.file("kubelet-client-certificate")?, flags.file("kubelet-client-key")?);
@@ -265,7 +265,7 @@ impl Kubelets {
 }
 
 impl Prometheus {
-    fn of(flags: &Flags) -> Result<Self, Failure> {
+    fn of(flags: &MetricsFlags) -> Result<Self, Failure> {
         let (in_cluster, kubeconfig) =
             (flags.bool("prometheus-auth-incluster")?, flags.file("prometheus-auth-config")?);
         if in_cluster && kubeconfig.is_some() {
@@ -314,7 +314,7 @@ impl Prometheus {
 }
 
 impl MetricsServing {
-    fn of(flags: &Flags) -> Result<Self, Failure> {
+    fn of(flags: &MetricsFlags) -> Result<Self, Failure> {
         Ok(Self {
             address: serving::address(flags.text("bind-address")?)?,
             port: port(flags, "secure-port")?,
@@ -334,19 +334,19 @@ impl MetricsServing {
 }
 
 /// Certificate files take precedence over a Secret.
-fn rotation(flags: &Flags) -> Result<Shared, Failure> {
+fn rotation(flags: &MetricsFlags) -> Result<Shared, Failure> {
     if !flags.bool("enable-cert-rotation")? || flags.given("tls-cert-file") {
         return Ok(Shared::Nothing);
     }
     Ok(Shared::Secret { namespace: own_namespace(), name: flags.text("cert-secret-name")?.to_owned() })
 }
 
-fn probes(flags: &Flags) -> Result<Option<ListenAddress>, Failure> {
+fn probes(flags: &MetricsFlags) -> Result<Option<ListenAddress>, Failure> {
     let address = serving::place(serving::HEALTH_PROBE_FLAG, flags.text(serving::HEALTH_PROBE_FLAG)?)?;
     Ok(address.map(|address| ListenAddress { address, wanted: true }))
 }
 
-fn trusted(flags: &Flags) -> Result<ClientTrust, Failure> {
+fn trusted(flags: &MetricsFlags) -> Result<ClientTrust, Failure> {
     let proxies = match flags.file("requestheader-client-ca-file")? {
         Some(authority) => Some(FrontProxyOptions {
             names: flags.list("requestheader-allowed-names")?,
@@ -362,7 +362,7 @@ fn trusted(flags: &Flags) -> Result<ClientTrust, Failure> {
     Ok(ClientTrust { lookup, clients: flags.file("client-ca-file")?, proxies })
 }
 
-fn reviews(flags: &Flags) -> Result<ReviewTtls, Failure> {
+fn reviews(flags: &MetricsFlags) -> Result<ReviewTtls, Failure> {
     Ok(ReviewTtls {
         allowed: period(flags, "authorization-webhook-cache-authorized-ttl")?,
         denied: period(flags, "authorization-webhook-cache-unauthorized-ttl")?,
@@ -371,7 +371,7 @@ fn reviews(flags: &Flags) -> Result<ReviewTtls, Failure> {
 }
 
 /// `NAMESPACE/SERVICE`.
-fn shares(flags: &Flags) -> Result<Option<Shares>, Failure> {
+fn shares(flags: &MetricsFlags) -> Result<Option<Shares>, Failure> {
     let text = flags.text("shares")?;
     if text.is_empty() {
         return Ok(None);
@@ -399,7 +399,7 @@ fn shares(flags: &Flags) -> Result<Option<Shares>, Failure> {
     }))
 }
 
-fn logs(flags: &Flags) -> Result<LogArgs, Failure> {
+fn logs(flags: &MetricsFlags) -> Result<LogArgs, Failure> {
     let log_level = match (flags.text("log-level")?, flags.number("v")?) {
         ("", ..=3) => "info",
         ("", 4 | 5) => "debug",
@@ -410,12 +410,12 @@ fn logs(flags: &Flags) -> Result<LogArgs, Failure> {
     Ok(LogArgs { log_format, log_level: log_level.to_owned() })
 }
 
-fn port(flags: &Flags, name: &str) -> Result<u16, Failure> {
+fn port(flags: &MetricsFlags, name: &str) -> Result<u16, Failure> {
     let number = flags.number(name)?;
     u16::try_from(number).map_err(|_| Failure::input(format!("--{name}={number}: write a port, 0 to 65535")))
 }
 
-fn period(flags: &Flags, name: &str) -> Result<Duration, Failure> {
+fn period(flags: &MetricsFlags, name: &str) -> Result<Duration, Failure> {
     let given = flags.duration(name)?;
     Duration::try_from(given).map_err(|_| Failure::input(format!("--{name} must not be negative")))
 }

@@ -14,7 +14,7 @@ impl Table for OperatorTable {
 }
 
 /// The given flags.
-pub(crate) type Flags = crate::flags::Flags<OperatorTable>;
+pub(crate) type OperatorFlags = crate::flags::Flags<OperatorTable>;
 
 const NO_LIMIT: &str = "concurrency adapts to what the API server can handle";
 const NO_GO: &str = "there is no Go runtime to profile";

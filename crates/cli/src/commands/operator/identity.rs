@@ -8,12 +8,12 @@ use controllers::operator::operator_identity::audiences::{
 use controllers::operator::operator_identity::outbound::{self, OutboundFilter};
 use controllers::operator::operator_identity::{IdentityRules, IdentityUsers};
 
-use super::flags::Flags;
+use super::flags::OperatorFlags;
 use crate::failure::Failure;
 
 /// Who may use credentials of the operator, and towards whom.
 pub(super) fn identity(
-    flags: &Flags,
+    flags: &OperatorFlags,
     variable: &impl Fn(&str) -> Option<String>,
 ) -> Result<IdentityRules, Failure> {
     let given = |name: &str| variable(name).filter(|text| !text.trim().is_empty());

@@ -25,7 +25,7 @@ mod service;
 mod tests;
 
 use crate::failure::Outcome;
-use flags::Flags;
+use flags::OperatorFlags;
 pub(crate) use options::OperatorOptions;
 pub(crate) use run::IDLE_VARIABLES;
 #[cfg(feature = "desk")]
@@ -51,7 +51,7 @@ Examples:
 Flags that are only taken for compatibility are in docs/operator.md. Manifests are in deploy/operator/.")]
 pub(crate) struct OperatorArgs {
     #[command(flatten)]
-    flags: Flags,
+    flags: OperatorFlags,
 }
 
 pub(crate) fn run(args: &OperatorArgs) -> Outcome {

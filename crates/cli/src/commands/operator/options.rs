@@ -13,7 +13,7 @@ use cluster::lease::LeaseSettings as Lease;
 use controllers::hpa::records::HistoryLimits;
 use controllers::operator::{OperatorSettings, ScalingMode};
 
-use super::flags::Flags;
+use super::flags::OperatorFlags;
 use super::identity::identity;
 use super::outbound;
 use super::raw_metrics::RawMetricsMode;
@@ -84,7 +84,10 @@ pub(crate) struct OperatorServing {
 }
 
 impl OperatorOptions {
-    pub(crate) fn of(flags: &Flags, variable: impl Fn(&str) -> Option<String>) -> Result<Self, Failure> {
+    pub(crate) fn of(
+        flags: &OperatorFlags,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, Failure> {
         let namespace =
             variable("POD_NAMESPACE").filter(|name| !name.is_empty()).unwrap_or_else(own_namespace);
         let mut web = scalers::web::HttpSettings::from_environment(&variable);
@@ -126,7 +129,7 @@ impl OperatorOptions {
     /// Options for `plimsoll up`: on loopback only, on any port.
     #[cfg(feature = "desk")]
     pub(crate) fn on_the_desk() -> Result<Self, Failure> {
-        let mut options = Self::of(&Flags::default(), |_| None)?;
+        let mut options = Self::of(&OperatorFlags::default(), |_| None)?;
         options.serving.address = std::net::Ipv4Addr::LOCALHOST.into();
         options.serving.port = 0;
         // Sources of a cluster on a desk run on this machine.
@@ -139,7 +142,7 @@ impl OperatorOptions {
     }
 }
 
-fn history(flags: &Flags) -> Result<HistoryLimits, Failure> {
+fn history(flags: &OperatorFlags) -> Result<HistoryLimits, Failure> {
     let age = flags.duration("history")?;
     if age.is_negative() {
         return Err(Failure::input("--history cannot be negative"));
@@ -148,7 +151,7 @@ fn history(flags: &Flags) -> Result<HistoryLimits, Failure> {
 }
 
 fn settings(
-    flags: &Flags,
+    flags: &OperatorFlags,
     variable: &impl Fn(&str) -> Option<String>,
     namespace: &str,
     http_timeout: Duration,
@@ -211,7 +214,7 @@ fn token_expiry(given: Option<&str>) -> Result<Duration, Failure> {
 }
 
 fn lease(
-    flags: &Flags,
+    flags: &OperatorFlags,
     variable: &impl Fn(&str) -> Option<String>,
     namespace: &str,
 ) -> Result<Option<Lease>, Failure> {
@@ -254,7 +257,7 @@ impl OperatorServing {
     }
 
     fn of(
-        flags: &Flags,
+        flags: &OperatorFlags,
         variable: &impl Fn(&str) -> Option<String>,
         namespace: &str,
     ) -> Result<Self, Failure> {
@@ -295,7 +298,7 @@ impl OperatorServing {
 }
 
 /// Certificate files take precedence over a Secret, and a Secret over a mounted folder.
-fn shared(flags: &Flags, namespace: &str, is_given: bool) -> Result<Shared, Failure> {
+fn shared(flags: &OperatorFlags, namespace: &str, is_given: bool) -> Result<Shared, Failure> {
     if is_given {
         return Ok(Shared::Nothing);
     }
@@ -308,13 +311,13 @@ fn shared(flags: &Flags, namespace: &str, is_given: bool) -> Result<Shared, Fail
     Ok(if is_filled { Shared::Folder(folder) } else { Shared::Nothing })
 }
 
-fn open(flags: &Flags, name: &str) -> Result<Option<ListenAddress>, Failure> {
+fn open(flags: &OperatorFlags, name: &str) -> Result<Option<ListenAddress>, Failure> {
     let wanted = flags.given(name);
     Ok(serving::place(name, flags.text(name)?)?.map(|address| ListenAddress { address, wanted }))
 }
 
 /// The CAs in the named folders; the default folder need not exist.
-fn authorities(flags: &Flags) -> Result<Vec<u8>, Failure> {
+fn authorities(flags: &OperatorFlags) -> Result<Vec<u8>, Failure> {
     let named = flags.repeated("ca-dir")?;
     let folders = if named.is_empty() { vec![DEFAULT_CA_FOLDER.to_owned()] } else { named.clone() };
     let mut all = Vec::new();
@@ -336,7 +339,7 @@ fn authorities(flags: &Flags) -> Result<Vec<u8>, Failure> {
     Ok(all)
 }
 
-fn logs(flags: &Flags) -> Result<LogArgs, Failure> {
+fn logs(flags: &OperatorFlags) -> Result<LogArgs, Failure> {
     let log_format = match (flags.given("log-format"), flags.text("log-format")?, flags.text("zap-encoder")?)
     {
         (true, "json", _) | (false, _, "json") => LogFormat::Json,
@@ -358,7 +361,7 @@ fn logs(flags: &Flags) -> Result<LogArgs, Failure> {
     Ok(LogArgs { log_format, log_level })
 }
 
-fn period(flags: &Flags, name: &str) -> Result<Duration, Failure> {
+fn period(flags: &OperatorFlags, name: &str) -> Result<Duration, Failure> {
     let given = flags.duration(name)?;
     Duration::try_from(given).map_err(|_| Failure::input(format!("--{name} must not be negative")))
 }

@@ -7,14 +7,14 @@ use std::time::Duration;
 use scalers::backends::Cluster;
 use scalers::dial::{Cidr, Dialer, OutboundPolicy};
 
-use super::flags::Flags;
+use super::flags::OperatorFlags;
 use crate::failure::Failure;
 
 /// How often the addresses of the API server are looked up again.
 const LOOKUP_INTERVAL: Duration = Duration::from_mins(5);
 
 /// The dialer of all scalers, as the flags say.
-pub(super) fn dialer(flags: &Flags) -> Result<Dialer, Failure> {
+pub(super) fn dialer(flags: &OperatorFlags) -> Result<Dialer, Failure> {
     let given = flags.repeated("allow-source-cidr")?;
     let mut allowed = Vec::new();
     for range in given.iter().flat_map(|list| list.split(',')).filter(|range| !range.trim().is_empty()) {

@@ -9,7 +9,7 @@ use controllers::operator::ScalingMode;
 use controllers::operator::operator_identity::audiences::TokenMode;
 use controllers::operator::operator_identity::{IdentityRules, IdentityUsers};
 
-use super::flags::{FLAGS, Flags};
+use super::flags::{FLAGS, OperatorFlags};
 use super::options::OperatorOptions;
 use super::raw_metrics::RawMetricsMode;
 use crate::certificates::Shared;
@@ -18,7 +18,7 @@ use crate::flags::Does;
 #[derive(Parser)]
 struct OperatorCommandLine {
     #[command(flatten)]
-    flags: Flags,
+    flags: OperatorFlags,
 }
 
 fn parse(words: &[&str], variables: &[(&str, &str)]) -> Result<OperatorOptions, String> {

@@ -71,7 +71,7 @@ pub(super) struct RunFlag {
 
 /// A flag of the command line.
 #[derive(Clone, Debug)]
-struct GivenFlag {
+struct RoleFlag {
     name: String,
     role_name: String,
     roles: Vec<Role>,
@@ -80,7 +80,7 @@ struct GivenFlag {
 
 /// The flags of the command line.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct RoleFlags(Vec<GivenFlag>);
+pub(crate) struct RoleFlags(Vec<RoleFlag>);
 
 impl Role {
     pub(super) const ALL: [Self; 3] = [Self::Controller, Self::Metrics, Self::Operator];
@@ -107,8 +107,8 @@ impl Role {
         let command = Command::new(self.name());
         match self {
             Self::Controller => ControllerArgs::augment_args(command),
-            Self::Metrics => metrics::flags::Flags::augment_args(command),
-            Self::Operator => operator::flags::Flags::augment_args(command),
+            Self::Metrics => metrics::flags::MetricsFlags::augment_args(command),
+            Self::Operator => operator::flags::OperatorFlags::augment_args(command),
         }
     }
 }
@@ -184,7 +184,7 @@ impl RoleFlags {
     pub(super) fn check(&self, roles: &[Role]) -> Result<(), Failure> {
         let unused = self.0.iter().find(|flag| !flag.roles.iter().any(|role| roles.contains(role)));
         match unused {
-            Some(GivenFlag { name, roles, .. }) => {
+            Some(RoleFlag { name, roles, .. }) => {
                 let names: Vec<&str> = roles.iter().map(|role| role.name()).collect();
                 let names = names.join(" or ");
                 Err(Failure::input(format!(
@@ -243,7 +243,7 @@ impl FromArgMatches for RoleFlags {
                 return None;
             }
             let values = matches.get_raw(id)?.map(OsStr::to_owned).collect();
-            Some(GivenFlag { name, role_name, roles, values })
+            Some(RoleFlag { name, role_name, roles, values })
         });
         Ok(Self(given.collect()))
     }

@@ -53,14 +53,15 @@ impl RunOptions {
             options.settings()?;
             controller::traces(&options)?;
         }
-        let metrics =
-            has(Role::Metrics).then(|| flags.of_role::<metrics::flags::Flags>(Role::Metrics)).transpose()?;
+        let metrics = has(Role::Metrics)
+            .then(|| flags.of_role::<metrics::flags::MetricsFlags>(Role::Metrics))
+            .transpose()?;
         let metrics = metrics.map(|flags| MetricsOptions::of(&flags)).transpose()?;
         if has(Role::Operator) && metrics.as_ref().is_some_and(|options| options.operator.is_some()) {
             return Err(Failure::input("--operator is not needed: the operator runs in this process"));
         }
         let operator = has(Role::Operator)
-            .then(|| flags.of_role::<operator::flags::Flags>(Role::Operator))
+            .then(|| flags.of_role::<operator::flags::OperatorFlags>(Role::Operator))
             .transpose()?;
         let operator = operator.map(|flags| OperatorOptions::of(&flags, variable)).transpose()?;
         let target = ConnectTarget { kubeconfig: flags.file("kubeconfig"), context: flags.text("context") };

@@ -17,4 +17,4 @@ impl Table for Metrics {
 }
 
 /// The given flags.
-pub(crate) type Flags = crate::flags::Flags<Metrics>;
+pub(crate) type MetricsFlags = crate::flags::Flags<Metrics>;

@@ -10,10 +10,10 @@ use crate::flags::{Does, Kind, normal};
 #[derive(Parser)]
 struct FlagsCommandLine {
     #[command(flatten)]
-    flags: Flags,
+    flags: MetricsFlags,
 }
 
-fn parse(words: &[&str]) -> Result<Flags, String> {
+fn parse(words: &[&str]) -> Result<MetricsFlags, String> {
     let words = std::iter::once("metrics").chain(words.iter().copied()).map(normal);
     let matches = FlagsCommandLine::command().disable_version_flag(true).try_get_matches_from(words);
     let line = matches.and_then(|matches| FlagsCommandLine::from_arg_matches(&matches));

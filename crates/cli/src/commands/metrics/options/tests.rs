@@ -7,7 +7,7 @@ use super::*;
 #[derive(Parser)]
 struct MetricsCommandLine {
     #[command(flatten)]
-    flags: Flags,
+    flags: MetricsFlags,
 }
 
 fn options(words: &[&str]) -> Result<MetricsOptions, String> {
