@@ -28,7 +28,7 @@ impl Random {
 /// Longest input.
 const LONGEST: usize = 1 << 16;
 
-/// Words that have been trouble somewhere.
+/// Words that parsers have failed on before.
 const WORDS: &[&str] = &[
     "0",
     "1",

@@ -122,8 +122,8 @@ pub(crate) async fn rotated(
     tasks: &mut JoinSet<()>,
 ) -> Option<Keyring> {
     let Rotation { shared, names, api_services } = rotation;
-    let (keyring, keeper) = certificates::open(&shared, &names, client, clock).await?;
-    tasks.spawn(keeper.run(leadership.clone()));
+    let (keyring, renewer) = certificates::open(&shared, &names, client, clock).await?;
+    tasks.spawn(renewer.run(leadership.clone()));
     let api_services = api_services.iter().map(|&name| name.to_owned()).collect();
     let objects = CaBundleObjects { webhook: None, api_services, names };
     let authority = ServingCa::Shared(keyring.clone());

@@ -157,7 +157,7 @@ fn memory(table: &mut Table) {
                     format!("{n:.0} B")
                 });
             }
-            Err(error) => table.trouble(what, &error.to_string()),
+            Err(error) => table.not_measured(what, &error.to_string()),
         }
     }
 }

@@ -91,7 +91,7 @@ fn instructions(table: &mut Table) {
     let counts: Result<Vec<f64>, String> = SIZES.iter().map(|&pods| count("ready", pods)).collect();
     let counts = match counts {
         Ok(counts) => counts,
-        Err(why) => return table.trouble("instructions", &why),
+        Err(why) => return table.not_measured("instructions", &why),
     };
     if let [_, _, thousand, _] = counts[..] {
         table.row("instructions, 1,000 ready pods", thousand, INSTRUCTIONS_OF_1000, table::count);
@@ -110,7 +110,7 @@ fn instructions(table: &mut Table) {
     for (_, name) in LOADS.iter().skip(1) {
         match count(name, 1000) {
             Ok(found) => table::note(&format!("instructions, 1,000 pods, {name}"), found, table::count),
-            Err(why) => table.trouble(name, &why),
+            Err(why) => table.not_measured(name, &why),
         }
     }
 }

@@ -14,8 +14,8 @@ use crate::clock::Clock;
 /// The answer is yes only while the election says so *and* less than the lease duration, minus a margin, has passed
 /// since the start of the last renewal that succeeded. Others count the lease from a later moment, when they saw the
 /// effect of that renewal; so whoever asks before each write never writes after somebody else may have taken over, even
-/// if the process was stopped, starved or asleep and the election could not notice. Both clocks must agree: that which
-/// never jumps stands still while a machine is suspended, that of the world does not.
+/// if the process was stopped, starved or asleep and the election could not notice. Both clocks must agree: the monotonic
+/// clock stands still while a machine is suspended, the wall clock does not.
 #[derive(Clone, Debug)]
 pub struct Leadership(ElectionMode);
 
@@ -89,7 +89,7 @@ impl Leadership {
         }
     }
 
-    /// Waits until we no longer lead. A jump of the world's clock makes `leads` false until the next renewal, but does
+    /// Waits until we no longer lead. A jump of the wall clock makes `leads` false until the next renewal, but does
     /// not end this.
     pub async fn lost(&self) {
         let ElectionMode::Elected { view, .. } = &self.0 else { return std::future::pending().await };

@@ -118,14 +118,14 @@ impl Cluster for FakeCluster {
 }
 
 /// Shared state that does not cache responses.
-pub(crate) fn backends(ground: FakeCluster) -> Backends {
-    backends_with(ground, Dialer::allowing_loopback())
+pub(crate) fn backends(fake_cluster: FakeCluster) -> Backends {
+    backends_with(fake_cluster, Dialer::allowing_loopback())
 }
 
 /// The same with another dialer.
-pub(crate) fn backends_with(ground: FakeCluster, dialer: Dialer) -> Backends {
+pub(crate) fn backends_with(fake_cluster: FakeCluster, dialer: Dialer) -> Backends {
     let settings = HttpSettings { fresh: Duration::ZERO, dialer, ..HttpSettings::default() };
-    Backends::new(Arc::new(ground), settings, Compat::default())
+    Backends::new(Arc::new(fake_cluster), settings, Compat::default())
 }
 
 /// Builds the scaler of a trigger.

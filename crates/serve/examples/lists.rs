@@ -26,9 +26,9 @@ const PODS: &str = "/apis/metrics.k8s.io/v1beta1/pods";
 
 /// Ten pods share their labels, as those of a Deployment.
 #[derive(Clone)]
-struct Made(Arc<World>);
+struct Made(Arc<PodSet>);
 
-struct World {
+struct PodSet {
     names: Vec<(Arc<str>, Arc<str>)>,
     labels: Vec<Arc<Labels>>,
     cpu: Arc<str>,
@@ -47,7 +47,7 @@ impl Made {
             let pairs = [("app", app.as_str()), ("pod-template-hash", "7d4b9c6f5d")];
             Arc::new(pairs.into_iter().collect())
         });
-        Self(Arc::new(World {
+        Self(Arc::new(PodSet {
             names: names.collect(),
             labels: labels.collect(),
             cpu: "cpu".into(),

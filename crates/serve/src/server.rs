@@ -146,8 +146,8 @@ async fn authenticator(
     clock: Clock,
     keeping: &mut JoinSet<()>,
 ) -> Authenticator {
-    let keeper = identity::ClientTrustReader::new();
-    keeper.read(client, &mut source).await;
-    keeping.spawn(keeper.clone().run(client.clone(), source));
-    Authenticator::new(client.clone(), keeper, reviews.tokens, clock)
+    let trust_reader = identity::ClientTrustReader::new();
+    trust_reader.read(client, &mut source).await;
+    keeping.spawn(trust_reader.clone().run(client.clone(), source));
+    Authenticator::new(client.clone(), trust_reader, reviews.tokens, clock)
 }

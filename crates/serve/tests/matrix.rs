@@ -20,7 +20,7 @@ use serve::{App, Exposition, Server, ServerOptions};
 /// Those of whom the API server says that they may do nothing.
 const DENIED: &[&str] = &["mallory", "system:serviceaccount:default:poor"];
 
-struct World {
+struct MatrixEnv {
     _cluster: Running,
     client: Client,
     server: Server,
@@ -29,7 +29,7 @@ struct World {
     asked: Arc<AtomicU32>,
 }
 
-async fn world() -> World {
+async fn env() -> MatrixEnv {
     let cluster = Cluster::start(localkube::Options::default()).await.unwrap();
     let asked = Arc::new(AtomicU32::new(0));
     let client = reviewed(&cluster, DENIED, &asked);
@@ -44,10 +44,10 @@ async fn world() -> World {
     let server = Server::start(ServerOptions { address, ..ServerOptions::default() }, client.clone(), app)
         .await
         .unwrap();
-    World { _cluster: cluster, client, server, clients, proxies, asked }
+    MatrixEnv { _cluster: cluster, client, server, clients, proxies, asked }
 }
 
-impl World {
+impl MatrixEnv {
     /// The code and the body of an answer; what is no JSON is a text.
     async fn get(&self, who: Option<&Identity>, path: &str, headers: &[(&str, &str)]) -> (u16, Value) {
         let (code, text) = Visitor::new(&self.server, who).get(path, headers).await;
@@ -84,99 +84,99 @@ const FORGED: [(&str, &str); 2] = [("x-remote-user", "root"), ("x-remote-group",
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_in_particular_is_forbidden() {
-    let world = world().await;
-    assert_eq!(world.get(None, NODES, &[]).await, forbidden("system:anonymous", ""));
+    let env = env().await;
+    assert_eq!(env.get(None, NODES, &[]).await, forbidden("system:anonymous", ""));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_certificate_of_an_unknown_authority_is_not_authenticated() {
-    let world = world().await;
+    let env = env().await;
     let stranger = Authority::new("clients").unwrap().client("bob", None).unwrap();
-    assert_eq!(world.get(Some(&stranger), NODES, &[]).await, unauthorized());
+    assert_eq!(env.get(Some(&stranger), NODES, &[]).await, unauthorized());
     let stranger = Authority::new("proxies").unwrap().client("front-proxy-client", None).unwrap();
-    assert_eq!(world.get(Some(&stranger), NODES, &FORGED).await, unauthorized());
+    assert_eq!(env.get(Some(&stranger), NODES, &FORGED).await, unauthorized());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_proxy_of_another_name_is_not_authenticated() {
-    let world = world().await;
-    let other = world.proxies.client("other", None).unwrap();
-    assert_eq!(world.get(Some(&other), NODES, &[("x-remote-user", "carol")]).await, unauthorized());
+    let env = env().await;
+    let other = env.proxies.client("other", None).unwrap();
+    assert_eq!(env.get(Some(&other), NODES, &[("x-remote-user", "carol")]).await, unauthorized());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_forged_header_without_the_certificate_means_nothing() {
-    let world = world().await;
-    assert_eq!(world.get(None, NODES, &FORGED).await, forbidden("system:anonymous", ""));
+    let env = env().await;
+    assert_eq!(env.get(None, NODES, &FORGED).await, forbidden("system:anonymous", ""));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_front_proxy_that_names_nobody_is_not_authenticated() {
-    let world = world().await;
-    assert_eq!(world.get(Some(&world.proxy()), NODES, &[]).await, unauthorized());
-    assert_eq!(world.get(Some(&world.proxy()), NODES, &[("x-remote-user", "")]).await, unauthorized());
+    let env = env().await;
+    assert_eq!(env.get(Some(&env.proxy()), NODES, &[]).await, unauthorized());
+    assert_eq!(env.get(Some(&env.proxy()), NODES, &[("x-remote-user", "")]).await, unauthorized());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_front_proxy_speaks_for_those_it_names() {
-    let world = world().await;
-    assert!(is_list(&world.get(Some(&world.proxy()), NODES, &[("x-remote-user", "carol")]).await));
+    let env = env().await;
+    assert!(is_list(&env.get(Some(&env.proxy()), NODES, &[("x-remote-user", "carol")]).await));
     let mallory = [("x-remote-user", "mallory")];
-    assert_eq!(world.get(Some(&world.proxy()), NODES, &mallory).await, forbidden("mallory", ": no rule"));
+    assert_eq!(env.get(Some(&env.proxy()), NODES, &mallory).await, forbidden("mallory", ": no rule"));
     // Whoever belongs to the masters is not asked about.
-    let before = world.asked.load(Ordering::Relaxed);
-    assert!(is_list(&world.get(Some(&world.proxy()), NODES, &FORGED).await));
-    assert_eq!(world.asked.load(Ordering::Relaxed), before);
+    let before = env.asked.load(Ordering::Relaxed);
+    assert!(is_list(&env.get(Some(&env.proxy()), NODES, &FORGED).await));
+    assert_eq!(env.asked.load(Ordering::Relaxed), before);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_users_certificate_speaks_for_him_alone() {
-    let world = world().await;
-    let mallory = world.clients.client("mallory", None).unwrap();
-    assert_eq!(world.get(Some(&mallory), NODES, &FORGED).await, forbidden("mallory", ": no rule"));
-    let alice = world.clients.client("alice", Some("team")).unwrap();
-    assert!(is_list(&world.get(Some(&alice), NODES, &[("x-remote-user", "mallory")]).await));
+    let env = env().await;
+    let mallory = env.clients.client("mallory", None).unwrap();
+    assert_eq!(env.get(Some(&mallory), NODES, &FORGED).await, forbidden("mallory", ": no rule"));
+    let alice = env.clients.client("alice", Some("team")).unwrap();
+    assert!(is_list(&env.get(Some(&alice), NODES, &[("x-remote-user", "mallory")]).await));
     // The proxy's name, signed by the users' authority, is a user's name.
-    let like = world.clients.client("front-proxy-client", None).unwrap();
-    assert!(is_list(&world.get(Some(&like), NODES, &[("x-remote-user", "mallory")]).await));
+    let like = env.clients.client("front-proxy-client", None).unwrap();
+    assert!(is_list(&env.get(Some(&like), NODES, &[("x-remote-user", "mallory")]).await));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_invalid_token_is_not_authenticated() {
-    let world = world().await;
+    let env = env().await;
     for token in ["Bearer nonsense", "bearer a.b.c"] {
-        assert_eq!(world.get(None, NODES, &[("authorization", token)]).await, unauthorized(), "{token}");
+        assert_eq!(env.get(None, NODES, &[("authorization", token)]).await, unauthorized(), "{token}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_without_rights_is_forbidden_and_one_with_rights_is_served() {
-    let world = world().await;
-    let poor = token(&world.client, "poor").await;
+    let env = env().await;
+    let poor = token(&env.client, "poor").await;
     assert_eq!(
-        world.get(None, NODES, &[("authorization", &poor)]).await,
+        env.get(None, NODES, &[("authorization", &poor)]).await,
         forbidden("system:serviceaccount:default:poor", ": no rule")
     );
-    let rich = token(&world.client, "rich").await;
-    assert!(is_list(&world.get(None, NODES, &[("authorization", &rich)]).await));
+    let rich = token(&env.client, "rich").await;
+    assert!(is_list(&env.get(None, NODES, &[("authorization", &rich)]).await));
     for (path, kind) in [
         ("/apis/custom.metrics.k8s.io/v1beta2/namespaces/default/pods/*/qps", "MetricValueList"),
         ("/apis/external.metrics.k8s.io/v1beta1/namespaces/default/queue", "ExternalMetricValueList"),
     ] {
-        let (code, body) = world.get(None, path, &[("authorization", &rich)]).await;
+        let (code, body) = env.get(None, path, &[("authorization", &rich)]).await;
         assert_eq!((code, &body["kind"]), (200, &json!(kind)), "{path}");
-        assert_eq!(world.get(None, path, &[("authorization", &poor)]).await.0, 403);
+        assert_eq!(env.get(None, path, &[("authorization", &poor)]).await.0, 403);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_may_not_be_seen_is_not_told_apart_from_what_is_not_there() {
-    let world = world().await;
+    let env = env().await;
     for path in ["/apis/metrics.k8s.io/v1beta1/nothing", "/apis/nothing/v1/nothing", "/nothing"] {
-        assert_eq!(world.get(None, path, &[]).await.0, 403, "{path}");
+        assert_eq!(env.get(None, path, &[]).await.0, 403, "{path}");
     }
     let custom = "/apis/custom.metrics.k8s.io/v1beta1/namespaces/d/pods/*/qps";
-    let (code, body) = world.get(None, custom, &[]).await;
+    let (code, body) = env.get(None, custom, &[]).await;
     let message = "pods.custom.metrics.k8s.io \"*\" is forbidden: User \"system:anonymous\" cannot get resource \
         \"pods/qps\" in API group \"custom.metrics.k8s.io\" in the namespace \"d\"";
     assert_eq!((code, &body["message"]), (403, &json!(message)));
@@ -185,29 +185,29 @@ async fn what_may_not_be_seen_is_not_told_apart_from_what_is_not_there() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn health_needs_no_name_but_no_wrong_one_either() {
-    let world = world().await;
+    let env = env().await;
     for path in ["/healthz", "/livez", "/readyz"] {
-        assert_eq!(world.get(None, path, &[]).await, (200, json!("ok")), "{path}");
+        assert_eq!(env.get(None, path, &[]).await, (200, json!("ok")), "{path}");
         let bad = [("authorization", "Bearer nonsense")];
-        assert_eq!(world.get(None, path, &bad).await, unauthorized(), "{path}");
+        assert_eq!(env.get(None, path, &bad).await, unauthorized(), "{path}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn metrics_of_the_server_itself_need_rights() {
-    let world = world().await;
+    let env = env().await;
     let body = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
         "message": "forbidden: User \"system:anonymous\" cannot get path \"/metrics\"", "reason": "Forbidden",
         "details": {}, "code": 403});
-    assert_eq!(world.get(None, "/metrics", &[]).await, (403, body));
-    let rich = token(&world.client, "rich").await;
-    assert_eq!(world.get(None, "/metrics", &[("authorization", &rich)]).await, (200, json!("up 1\n")));
+    assert_eq!(env.get(None, "/metrics", &[]).await, (403, body));
+    let rich = token(&env.client, "rich").await;
+    assert_eq!(env.get(None, "/metrics", &[("authorization", &rich)]).await, (200, json!("up 1\n")));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn errors_come_in_the_form_asked_for() {
-    let world = world().await;
-    let visitor = Visitor::new(&world.server, None);
+    let env = env().await;
+    let visitor = Visitor::new(&env.server, None);
     let headers = [("accept", "application/vnd.kubernetes.protobuf"), ("audit-id", "abc")];
     let answer = visitor.send("GET", NODES, &headers, Vec::new()).await.unwrap();
     assert_eq!((answer.status().as_u16(), &answer.headers()["audit-id"]), (403, &"abc".parse().unwrap()));
@@ -218,18 +218,18 @@ async fn errors_come_in_the_form_asked_for() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn autoscalers_with_selectors_of_their_own_share_one_answer() {
-    let world = world().await;
-    let alice = world.clients.client("alice", None).unwrap();
+    let env = env().await;
+    let alice = env.clients.client("alice", None).unwrap();
     let pods = "/apis/metrics.k8s.io/v1beta1/namespaces/default/pods";
     for index in 0..5 {
         let path = format!("{pods}?labelSelector=app%3Dweb-{index}");
-        assert_eq!(world.get(Some(&alice), &path, &[]).await.0, 200);
+        assert_eq!(env.get(Some(&alice), &path, &[]).await.0, 200);
     }
-    assert_eq!(world.asked.load(Ordering::Relaxed), 1);
+    assert_eq!(env.asked.load(Ordering::Relaxed), 1);
     // Who may not see all is asked about once more, with what he wants to see.
-    let mallory = world.clients.client("mallory", None).unwrap();
+    let mallory = env.clients.client("mallory", None).unwrap();
     let path = format!("{pods}?labelSelector=app%3Dweb&fieldSelector=metadata.name%3Dx");
-    let (code, body) = world.get(Some(&mallory), &path, &[]).await;
+    let (code, body) = env.get(Some(&mallory), &path, &[]).await;
     assert_eq!((code, &body["details"]["name"]), (403, &json!("x")));
-    assert_eq!(world.asked.load(Ordering::Relaxed), 3);
+    assert_eq!(env.asked.load(Ordering::Relaxed), 3);
 }

@@ -54,7 +54,7 @@ fn main() -> ExitCode {
                 table::count,
             );
         }
-        Err(why) => table.trouble("instructions", &why),
+        Err(why) => table.not_measured("instructions", &why),
     }
     table.verdict()
 }

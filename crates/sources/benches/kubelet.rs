@@ -92,7 +92,7 @@ fn memory(table: &mut Table) {
             });
             table::note("  per pod", bytes / 150_000.0, |bytes| format!("{bytes:.0} B"));
         }
-        Err(error) => table.trouble("memory", &error.to_string()),
+        Err(error) => table.not_measured("memory", &error.to_string()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The door: YAML and JSON into documents, and documents into YAML.
+//! YAML and JSON into documents, and documents into YAML.
 
 use api::yaml::{Diagnostic, Document, SourceFile, parse, to_yaml};
 

@@ -1,4 +1,4 @@
-//! Tests of the door.
+//! Tests of the YAML reader.
 
 mod decoding;
 mod properties;

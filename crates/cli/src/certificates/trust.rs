@@ -71,18 +71,18 @@ pub(crate) async fn keep(
     owner: Option<OwnerLease>,
     authority: ServingCa,
 ) {
-    let mut keeper = CaKeeper::new(client, leadership, objects, owner);
+    let mut injector = CaInjector::new(client, leadership, objects, owner);
     loop {
         // A new leader writes at once: until then the API server does not trust a new installation.
-        keeper.leadership.acquired().await;
+        injector.leadership.acquired().await;
         let Some(pem) = authority.pem() else { return };
-        let period = if keeper.turn(&pem).await { CHECK_PERIOD } else { RETRY_PERIOD };
+        let period = if injector.turn(&pem).await { CHECK_PERIOD } else { RETRY_PERIOD };
         let _ = tokio::time::timeout(period, authority.changed(&pem)).await;
     }
 }
 
 /// Writes our CA, unless another process owns an object.
-struct CaKeeper {
+struct CaInjector {
     client: Client,
     leadership: Leadership,
     objects: CaBundleObjects,
@@ -104,7 +104,7 @@ enum CaWrite {
     Refused(String),
 }
 
-impl CaKeeper {
+impl CaInjector {
     fn new(
         client: Client,
         leadership: Leadership,

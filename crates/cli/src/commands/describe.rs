@@ -89,7 +89,7 @@ async fn on_cluster(args: &DescribeArgs, names: &[AutoscalerName]) -> Outcome {
     for named in names {
         let mut object = match site.object(&site.namespace, named).await {
             Ok(object) => object,
-            Err(trouble) => return Err(site.lost(&site.namespace, named, &trouble).await),
+            Err(error) => return Err(site.lost(&site.namespace, named, &error).await),
         };
         if let Some(at) = at.filter(|_| !object.kind.has_triggers()) {
             let pass = pass_at(&site, named, at, now).await?;

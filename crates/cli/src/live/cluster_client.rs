@@ -146,8 +146,8 @@ impl ClusterClient {
     }
 
     /// The failure of a command.
-    pub(crate) fn failure(&self, doing: &str, trouble: &RequestError) -> Failure {
-        Failure::Outside(match trouble {
+    pub(crate) fn failure(&self, doing: &str, error: &RequestError) -> Failure {
+        Failure::Outside(match error {
             RequestError::Unreachable(why) => why.clone(),
             RequestError::Refused { code: 403, message } => format!(
                 "failed to {doing}: {message}\n  remedy: ask for that right; `kubectl auth can-i --list` shows what you \

@@ -130,7 +130,7 @@ impl ClusterClient {
         let path = below(&path(by, Scope::Namespace(namespace), "decisions"), [&*named.record()]);
         let lines = match self.lines(&with_query(&path, [("watch", "true")])).await {
             Ok(lines) => lines,
-            Err(trouble) => return Err(self.missing(by, &trouble).await),
+            Err(error) => return Err(self.missing(by, &error).await),
         };
         let records = lines.lines().map(|line| match line {
             Ok(line) => record(&line),
@@ -142,18 +142,18 @@ impl ClusterClient {
     async fn ask<T: DeserializeOwned>(&self, by: &str, path: &str) -> Result<T, MissingDecision> {
         match self.get(path).await {
             Ok(answer) => Ok(answer),
-            Err(trouble) => Err(self.missing(by, &trouble).await),
+            Err(error) => Err(self.missing(by, &error).await),
         }
     }
 
     /// The meaning of an error; `by` is the group and version of the request.
-    async fn missing(&self, by: &str, trouble: &RequestError) -> MissingDecision {
+    async fn missing(&self, by: &str, error: &RequestError) -> MissingDecision {
         let group = by.split('/').next().unwrap_or_default();
         let who = if by == API_VERSION { "controller" } else { "operator" };
         let unavailable = |cause: String, remedy: &str| {
             MissingDecision::Unavailable(Unavailable { cause, remedy: remedy.to_owned() })
         };
-        match trouble.code() {
+        match error.code() {
             // Either the group is not served, or its server does not know the object.
             Some(404) if self.get::<Value>(&format!("/apis/{by}")).await.is_ok() => MissingDecision::NoRecord,
             Some(404) => unavailable(
@@ -161,21 +161,21 @@ impl ClusterClient {
                 &format!("run `plimsoll {who}` on it, with its APIService"),
             ),
             Some(401 | 403) => unavailable(
-                trouble.to_string(),
+                error.to_string(),
                 &format!("ask for the right to get and list decisions{} of {group}", of_shadow(by)),
             ),
             Some(502..=504) => {
-                let why = self.api_service(by).await.unwrap_or_else(|| trouble.to_string());
+                let why = self.api_service(by).await.unwrap_or_else(|| error.to_string());
                 unavailable(
                     format!("the {who} behind {by} does not answer: {why}"),
                     "check that its pods run and that its Service leads to them",
                 )
             }
-            None if matches!(trouble, RequestError::Nonsense(_)) => unavailable(
-                format!("the {who} speaks another language: {trouble}"),
+            None if matches!(error, RequestError::Nonsense(_)) => unavailable(
+                format!("the {who} speaks another language: {error}"),
                 &format!("use a `plimsoll` of the {who}'s version"),
             ),
-            _ => unavailable(trouble.to_string(), &format!("try again; the {who}'s log may say more")),
+            _ => unavailable(error.to_string(), &format!("try again; the {who}'s log may say more")),
         }
     }
 

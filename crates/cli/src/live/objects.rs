@@ -188,7 +188,7 @@ impl ClusterClient {
                 Err(RequestError::Refused { code: 403 | 404, .. })
                     if kind != AutoscalerKind::Hpa && which.kinds.len() > 1 => {}
                 Err(RequestError::Refused { code: 404, .. }) if kind != AutoscalerKind::Hpa => {}
-                Err(trouble) => return Err(trouble),
+                Err(error) => return Err(error),
             }
         }
         found.sort_by(|a, b| {
@@ -246,7 +246,7 @@ impl ClusterClient {
     ) -> Result<Vec<AutoscalerName>, Failure> {
         let scope = Scope::Namespace(namespace);
         let which = Which { kinds: &AutoscalerKind::ALL, scope, labels: None, cached: false };
-        let all = self.objects(which).await.map_err(|trouble| self.failure("list autoscalers", &trouble))?;
+        let all = self.objects(which).await.map_err(|error| self.failure("list autoscalers", &error))?;
         let names = scaling(&all, workload);
         if names.is_empty() {
             let WorkloadName { kind, name } = workload;
@@ -262,10 +262,10 @@ impl ClusterClient {
         &self,
         namespace: &str,
         named: &AutoscalerName,
-        trouble: &RequestError,
+        error: &RequestError,
     ) -> Failure {
-        if trouble.code() != Some(404) {
-            return self.failure(&format!("get {named}"), trouble);
+        if error.code() != Some(404) {
+            return self.failure(&format!("get {named}"), error);
         }
         let which = |kinds, scope| Which { kinds, scope, labels: None, cached: true };
         let here =

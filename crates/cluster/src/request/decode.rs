@@ -102,7 +102,7 @@ fn read<'a, T: Deserialize<'a>>(answer: &'a Answer, expected: &Expected) -> Resu
 
 fn meta(body: &[u8], universal: bool) -> Result<TypeMeta, String> {
     let parsed: Result<Option<TypeMeta>, _> = serde_json::from_slice(body);
-    let trouble = match parsed {
+    let problem = match parsed {
         Ok(meta) => {
             let nothing = TypeMeta { kind: None, api_version: None, status: None, message: None };
             return Ok(meta.unwrap_or(nothing));
@@ -121,7 +121,7 @@ fn meta(body: &[u8], universal: bool) -> Result<TypeMeta, String> {
         }
         Err(error) => unexpected(body, &error),
     };
-    Err(format!("couldn't get version/kind; json parse error: {trouble}"))
+    Err(format!("couldn't get version/kind; json parse error: {problem}"))
 }
 
 /// Go's text for an unexpected character; both parsers agree on its position.

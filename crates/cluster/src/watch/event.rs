@@ -25,7 +25,7 @@ pub(super) fn read<T: View>(
     source: &WatchSource,
     scratch: &mut Vec<u8>,
 ) -> Result<Event<T>, WatchFailure> {
-    let (kind, object) = open(line).map_err(|trouble| WatchFailure::garbage(&trouble.last()))?;
+    let (kind, object) = open(line).map_err(|error| WatchFailure::garbage(&error.last()))?;
     if kind == "ERROR" {
         let status = Cursor::new(object).value::<WatchStatus>().unwrap_or_default();
         return Err(WatchFailure::error_event(status));

@@ -25,7 +25,7 @@ impl Table {
     }
 
     /// A failed measurement, which counts as a missed limit.
-    pub(crate) fn trouble(&mut self, what: &str, why: &str) {
+    pub(crate) fn not_measured(&mut self, what: &str, why: &str) {
         self.missed += 1;
         println!("{what:<58} not measured: {why}");
     }

@@ -64,9 +64,9 @@ fn errors_do_not_quote_values() {
     }
 }
 
-struct Shelf;
+struct FakeConfigMaps;
 
-impl Cluster for Shelf {
+impl Cluster for FakeConfigMaps {
     fn pods<'a>(&'a self, _: &'a str, _: &'a Selector) -> ClusterFuture<'a, Vec<PodView>> {
         Box::pin(async { Ok(Vec::new()) })
     }
@@ -95,7 +95,8 @@ impl Cluster for Shelf {
 
 #[tokio::test]
 async fn reads_from_cluster() {
-    let backends = Backends::new(Arc::new(Shelf), HttpSettings::allowing_loopback(), Compat::default());
+    let backends =
+        Backends::new(Arc::new(FakeConfigMaps), HttpSettings::allowing_loopback(), Compat::default());
     let read = async |name: &str, key: &str| {
         let pairs =
             [("resourceKind", "ConfigMap"), ("resourceName", name), ("key", key), ("targetValue", "5")];

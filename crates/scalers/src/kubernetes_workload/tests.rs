@@ -10,8 +10,8 @@ fn pod(node: &str, phase: &str) -> PodView {
 async fn counted(metadata: &[(&str, &str)], pods: Vec<PodView>) -> (String, bool) {
     let metadata: Vec<_> =
         [("podSelector", "app=shop"), ("value", "2")].iter().chain(metadata).copied().collect();
-    let ground = FakeCluster { pods, ..FakeCluster::default() };
-    let scaler = table::build(&trigger("kubernetes-workload", &metadata), &backends(ground)).unwrap();
+    let cluster = FakeCluster { pods, ..FakeCluster::default() };
+    let scaler = table::build(&trigger("kubernetes-workload", &metadata), &backends(cluster)).unwrap();
     let read = scaler.read("m").await.unwrap();
     (read.values.first().unwrap().value.to_string(), read.active)
 }
@@ -32,9 +32,9 @@ async fn nodes_count_once() {
 
 #[tokio::test]
 async fn failed_read_is_an_error_and_not_zero() {
-    let ground = FakeCluster { fails: true, ..FakeCluster::default() };
+    let cluster = FakeCluster { fails: true, ..FakeCluster::default() };
     let trigger = trigger("kubernetes-workload", &[("podSelector", "app=shop"), ("value", "1")]);
-    let error = table::build(&trigger, &backends(ground)).unwrap().read("m").await.unwrap_err();
+    let error = table::build(&trigger, &backends(cluster)).unwrap().read("m").await.unwrap_err();
     assert!(error.message.ends_with("no pods today"), "{error}");
 }
 

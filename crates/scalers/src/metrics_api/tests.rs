@@ -197,8 +197,8 @@ async fn all_endpoints_of_a_service_are_read() {
     let port = url.rsplit_once(':').unwrap().1.parse().ok();
     let endpoints = vec![("127.0.0.1".to_owned(), port), ("127.0.0.1".to_owned(), Some(1))];
     let given = given("http://web.shop/metrics", &[("aggregateFromKubeServiceEndpoints", "true")]);
-    let read = |ground: FakeCluster| {
-        let scaler = table::build(&given, &backends(ground)).unwrap();
+    let read = |cluster: FakeCluster| {
+        let scaler = table::build(&given, &backends(cluster)).unwrap();
         async move { scaler.read("m").await }
     };
     let found = read(FakeCluster { endpoints, ..FakeCluster::default() }).await.unwrap();

@@ -37,15 +37,15 @@ use token::TokenError;
 
 /// Authenticates requests.
 pub(crate) struct Authenticator {
-    keeper: ClientTrustReader,
+    trust_reader: ClientTrustReader,
     tokens: token::Tokens,
     clock: Clock,
 }
 
 impl Authenticator {
     /// Results of TokenReviews are cached for `life`.
-    pub(crate) fn new(client: Client, keeper: ClientTrustReader, life: Duration, clock: Clock) -> Self {
-        Self { keeper, tokens: token::Tokens::new(client, life), clock }
+    pub(crate) fn new(client: Client, trust_reader: ClientTrustReader, life: Duration, clock: Clock) -> Self {
+        Self { trust_reader, tokens: token::Tokens::new(client, life), clock }
     }
 
     /// The user of a request. Invalid credentials are refused; without credentials the user is anonymous.
@@ -55,7 +55,7 @@ impl Authenticator {
         address: Option<PeerAddress>,
         headers: &HeaderMap,
     ) -> Result<User, Status> {
-        let trust = self.keeper.current();
+        let trust = self.trust_reader.current();
         let by_certificate = by_certificate(&trust, &self.clock, peer, headers);
         if let Ok(Some(user)) = by_certificate {
             return Ok(user.authenticated());
@@ -63,7 +63,7 @@ impl Authenticator {
         let mut refused = by_certificate.is_err();
         if refused {
             // The cluster may have published a new CA.
-            self.keeper.request_read();
+            self.trust_reader.request_read();
         }
         if let Some(token) = token::bearer(headers) {
             match self.tokens.owner(token, address).await {
@@ -81,12 +81,12 @@ impl Authenticator {
 
     /// Whether the client is a front proxy.
     pub(crate) fn is_front_proxy(&self, peer: Option<&Peer>) -> bool {
-        peer.is_some_and(|peer| is_proxy(&self.keeper.current(), &self.clock, peer))
+        peer.is_some_and(|peer| is_proxy(&self.trust_reader.current(), &self.clock, peer))
     }
 
     /// Removes all credentials and user headers, so that no route trusts them or passes them on.
     pub(crate) fn strip(&self, headers: &mut HeaderMap) {
-        headers::strip(self.keeper.current().proxy.as_ref(), headers);
+        headers::strip(self.trust_reader.current().proxy.as_ref(), headers);
     }
 }
 

@@ -10,7 +10,7 @@ use rustls::pki_types::pem::PemObject as _;
 use super::*;
 
 /// Two authorities and what a cluster says about them.
-struct World {
+struct TestTrust {
     clients: Authority,
     proxies: Authority,
     trust: Trust,
@@ -33,10 +33,10 @@ fn read(data: &BTreeMap<String, String>) -> Result<Trust, trust::TrustError> {
     Trust::read(data, &Arc::new(rustls::crypto::aws_lc_rs::default_provider()), 1)
 }
 
-fn world() -> World {
+fn test_trust() -> TestTrust {
     let (clients, proxies) = (Authority::new("clients").unwrap(), Authority::new("proxies").unwrap());
     let trust = read(&data(&clients, &proxies)).unwrap();
-    World { clients, proxies, trust }
+    TestTrust { clients, proxies, trust }
 }
 
 fn peer(identity: &Identity) -> Peer {
@@ -61,7 +61,7 @@ fn name(found: Result<Option<User>, Refused>) -> String {
 
 #[test]
 fn a_header_is_believed_only_from_the_front_proxy() {
-    let World { clients, proxies, trust } = world();
+    let TestTrust { clients, proxies, trust } = test_trust();
     let carol = headers(&[("x-remote-user", "carol")]);
     let none = HeaderMap::new();
     let who = |identity: &Identity, headers| {
@@ -92,7 +92,7 @@ fn a_header_is_believed_only_from_the_front_proxy() {
 
 #[test]
 fn all_that_is_said_is_heard() {
-    let World { clients, proxies, trust } = world();
+    let TestTrust { clients, proxies, trust } = test_trust();
     let said = headers(&[
         ("x-remote-user", ""),
         ("x-remote-user", "carol"),
@@ -124,7 +124,7 @@ fn all_that_is_said_is_heard() {
 
 #[test]
 fn nothing_that_says_who_asks_is_passed_on() {
-    let World { trust, .. } = world();
+    let TestTrust { trust, .. } = test_trust();
     let mut said = headers(&[
         ("authorization", "Bearer x"),
         ("x-remote-user", "u"),
@@ -137,7 +137,7 @@ fn nothing_that_says_who_asks_is_passed_on() {
 
 #[test]
 fn new_authorities_count_for_old_connections() {
-    let World { clients, proxies, trust } = world();
+    let TestTrust { clients, proxies, trust } = test_trust();
     let alice = peer(&clients.client("alice", None).unwrap());
     assert!(alice.standing(&trust, &Clock::default()).client);
     let other = Authority::new("others").unwrap();
@@ -148,7 +148,7 @@ fn new_authorities_count_for_old_connections() {
 
 #[test]
 fn a_broken_configuration_is_an_error_and_an_empty_one_trusts_nobody() {
-    let World { clients, proxies, .. } = world();
+    let TestTrust { clients, proxies, .. } = test_trust();
     let with = |key: &str, value: &str| {
         let mut data = data(&clients, &proxies);
         data.insert(key.to_owned(), value.to_owned());
@@ -194,28 +194,28 @@ async fn the_configuration_is_read_again_when_it_could_not_be() {
     let name = "extension-apiserver-authentication";
     let mut map = maps.get(name).await.unwrap();
     maps.delete(name, &DeleteParams::default()).await.unwrap();
-    let keeper = ClientTrustReader::new();
+    let reader = ClientTrustReader::new();
     let mut source =
         TrustSource::new(Arc::new(rustls::crypto::aws_lc_rs::default_provider()), ClientTrust::default());
-    assert!(!keeper.read(&client, &mut source).await);
-    assert!(keeper.current().proxy.is_none());
+    assert!(!reader.read(&client, &mut source).await);
+    assert!(reader.current().proxy.is_none());
     map.metadata.resource_version = None;
     map.metadata.uid = None;
     let mut map = maps.create(&PostParams::default(), &map).await.unwrap();
-    assert!(keeper.read(&client, &mut source).await && keeper.read(&client, &mut source).await);
-    assert!(keeper.current().proxy.is_some() && keeper.current().clients.is_some());
-    assert_eq!(keeper.current().generation, 1);
+    assert!(reader.read(&client, &mut source).await && reader.read(&client, &mut source).await);
+    assert!(reader.current().proxy.is_some() && reader.current().clients.is_some());
+    assert_eq!(reader.current().generation, 1);
     // A broken one changes nothing.
     map.data.as_mut().unwrap().insert("client-ca-file".into(), "nonsense".into());
     maps.replace(name, &PostParams::default(), &map).await.unwrap();
-    assert!(!keeper.read(&client, &mut source).await);
-    assert_eq!(keeper.current().generation, 1);
-    assert!(keeper.current().clients.is_some());
+    assert!(!reader.read(&client, &mut source).await);
+    assert_eq!(reader.current().generation, 1);
+    assert!(reader.current().clients.is_some());
 }
 
 #[tokio::test]
 async fn files_count_instead_of_what_the_cluster_says() {
-    let World { clients, proxies, .. } = world();
+    let TestTrust { clients, proxies, .. } = test_trust();
     let folder = std::env::temp_dir().join(format!("serve-trusted-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let write = |name: &str, authority: &Authority| {
@@ -230,8 +230,8 @@ async fn files_count_instead_of_what_the_cluster_says() {
     let client = Client::new(nobody, "default");
     let provider = || Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let look = async |given: &ClientTrust| {
-        let (keeper, mut source) = (ClientTrustReader::new(), TrustSource::new(provider(), given.clone()));
-        (keeper.read(&client, &mut source).await, keeper.current())
+        let (reader, mut source) = (ClientTrustReader::new(), TrustSource::new(provider(), given.clone()));
+        (reader.read(&client, &mut source).await, reader.current())
     };
     let alice = peer(&clients.client("alice", None).unwrap());
     // Each time as if newly come: what was found out about a visitor holds for one generation of trust.

@@ -81,7 +81,7 @@ enum CertificateOrigin {
 
 impl fmt::Debug for CertificateReloader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keeper").finish_non_exhaustive()
+        f.debug_struct("CertificateReloader").finish_non_exhaustive()
     }
 }
 

@@ -7,7 +7,7 @@ use super::page::{
     Figures, Load, Metric, PageAutoscaler, PageChange, PageProblem, PageTrack, PageUnit, PageWorkload,
     ReportPage, Reproduce, Run, Series,
 };
-use super::witness::{ReportRecorder, limit};
+use super::recorder::{ReportRecorder, limit};
 use super::words;
 use crate::recording::{self, HoldReason, MetricTrack, Table};
 use crate::scenario::{AutoscalerPlan, Scenario, WorkloadPlan};
@@ -25,7 +25,7 @@ pub struct FinishedRun<'a> {
     /// Totals of the run.
     pub summary: &'a Summary,
     /// The recording.
-    pub witness: &'a ReportRecorder,
+    pub recorder: &'a ReportRecorder,
 }
 
 impl ReportPage {
@@ -79,7 +79,7 @@ fn question(workload: &PageWorkload) -> Option<String> {
 
 /// A note about the precision of the values of a run.
 fn note(run: &FinishedRun<'_>) -> Option<String> {
-    let ReportRecorder { recording, tracks, .. } = run.witness;
+    let ReportRecorder { recording, tracks, .. } = run.recorder;
     let stride = recording.autoscalers.iter().map(|track| track.table.stride).max().unwrap_or(1);
     let mut text = String::new();
     if stride > 1 {
@@ -106,7 +106,7 @@ fn track(run: &FinishedRun<'_>, plan: &WorkloadPlan) -> PageTrack {
         (&other.kind, &other.namespace, &other.name) == (&plan.kind, &plan.namespace, &plan.name)
     };
     let Some(index) = run.scenario.workloads.iter().position(same) else { return PageTrack::default() };
-    let table = run.witness.recording.workloads.get(index);
+    let table = run.recorder.recording.workloads.get(index);
     let autoscalers = run.scenario.autoscalers.iter().enumerate().filter(|(_, plan)| plan.workload == index);
     PageTrack {
         figures: figures(run, index),
@@ -173,7 +173,7 @@ fn rows(table: &Table, values: &[f64]) -> Series {
 }
 
 fn autoscaler(run: &FinishedRun<'_>, index: usize, plan: &AutoscalerPlan) -> Option<PageAutoscaler> {
-    let ReportRecorder { recording, whys, tracks, .. } = run.witness;
+    let ReportRecorder { recording, whys, tracks, .. } = run.recorder;
     let (track, seen) = (recording.autoscalers.get(index)?, tracks.get(index)?);
     let own = recording.changes.iter().zip(whys).filter(|(change, _)| change.autoscaler == index);
     let changes: Vec<PageChange> = own.map(|(c, why)| change(c, why)).collect();

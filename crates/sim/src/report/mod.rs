@@ -8,13 +8,13 @@ mod digest;
 mod lane;
 pub mod page;
 mod question;
+mod recorder;
 mod reproduce;
 mod sentence;
 #[cfg(test)]
 mod tests;
 mod thin;
 mod values;
-mod witness;
 mod words;
 
 use std::fmt;
@@ -23,7 +23,7 @@ use api::text::HtmlText;
 
 pub use convert::FinishedRun;
 pub use page::ReportPage;
-pub use witness::ReportRecorder;
+pub use recorder::ReportRecorder;
 
 const SCRIPT: &str = include_str!("page.js");
 const STYLE: &str = include_str!("page.css");

@@ -257,21 +257,21 @@ mod simulated {
     fn run(yaml: &str) -> (Scenario, Summary, ReportRecorder) {
         let files = |_: &Path| Err(std::io::Error::other("there are no files"));
         let scenario = Scenario::load(&[SourceFile::new("example.yaml", yaml)], &files).unwrap();
-        let mut witness = ReportRecorder::new(&scenario);
-        let summary = Simulation::new(&scenario).run(&mut witness);
-        (scenario, summary, witness)
+        let mut recorder = ReportRecorder::new(&scenario);
+        let summary = Simulation::new(&scenario).run(&mut recorder);
+        (scenario, summary, recorder)
     }
 
     fn page(yamls: &[&str]) -> ReportPage {
         let runs: Vec<_> = yamls.iter().map(|yaml| run(yaml)).collect();
         let finished: Vec<FinishedRun<'_>> = runs
             .iter()
-            .map(|(scenario, summary, witness)| FinishedRun {
+            .map(|(scenario, summary, recorder)| FinishedRun {
                 name: "run",
                 about: "",
                 scenario,
                 summary,
-                witness,
+                recorder,
             })
             .collect();
         ReportPage::of(&finished, Reproduce::default())

@@ -42,13 +42,8 @@ pub struct Keda {
     adapter: Option<KedaAdapter>,
     operator: Program,
     proxy: Option<Proxy>,
-    ports: KedaPorts,
-}
-
-#[derive(Clone, Copy)]
-struct KedaPorts {
-    figures: u16,
-    service: u16,
+    /// Where the operator answers its adapter.
+    service_port: u16,
 }
 
 /// The name under which the operator is called by its adapter.
@@ -94,8 +89,8 @@ impl Keda {
             proxy = Some(started);
         }
         let kubeconfig = room.write("kubeconfig", &kubeconfig)?;
-        let [figures, probes, service] = ports::several()?;
-        let arguments = arguments(&kubeconfig, room.folder(), [figures, probes, service], options);
+        let [metrics_port, probes, service] = ports::several()?;
+        let arguments = arguments(&kubeconfig, room.folder(), [metrics_port, probes, service], options);
         let environment = environment(options);
         let environment: Vec<(&str, &str)> =
             environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
@@ -108,7 +103,7 @@ impl Keda {
                 tokio::net::TcpStream::connect(("127.0.0.1", service)).await.is_ok()
             })
             .await?;
-        let mut keda = Self { adapter: None, operator, proxy, ports: KedaPorts { figures, service } };
+        let mut keda = Self { adapter: None, operator, proxy, service_port: service };
         if options.adapter {
             let settings = AdapterOptions {
                 namespace: options.namespace.clone(),
@@ -129,12 +124,7 @@ impl Keda {
 
     /// `host:port` where the operator answers its adapter.
     pub fn metrics_service(&self) -> String {
-        format!("127.0.0.1:{}", self.ports.service)
-    }
-
-    /// Where Prometheus finds the operator's figures.
-    pub fn figures(&self) -> String {
-        format!("http://127.0.0.1:{}/metrics", self.ports.figures)
+        format!("127.0.0.1:{}", self.service_port)
     }
 
     /// The proxy the operator goes through, which counts its requests and can make faults.
@@ -204,13 +194,13 @@ fn environment(options: &KedaOptions) -> Vec<(&'static str, String)> {
 fn arguments(
     kubeconfig: &Path,
     certificates: &Path,
-    [figures, probes, service]: [u16; 3],
+    [metrics_port, probes, service]: [u16; 3],
     options: &KedaOptions,
 ) -> Vec<String> {
     let mut arguments = vec![
         format!("--kubeconfig={}", kubeconfig.display()),
         format!("--cert-dir={}", certificates.display()),
-        format!("--metrics-bind-address=127.0.0.1:{figures}"),
+        format!("--metrics-bind-address=127.0.0.1:{metrics_port}"),
         format!("--health-probe-bind-address=127.0.0.1:{probes}"),
         format!("--metrics-service-bind-address=127.0.0.1:{service}"),
         // The testbed provides certificates; tests register APIServices and webhooks themselves.

@@ -1,4 +1,4 @@
-//! Stands before Prometheus and answers as a bad one would.
+//! A proxy before Prometheus that injects faults into responses.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -16,9 +16,9 @@ use crate::kubelets::held;
 use crate::plain;
 use crate::side::SideServer;
 
-/// What is wrong with answers.
+/// What is wrong with responses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Trouble {
+pub enum ResponseFault {
     /// Nothing.
     #[default]
     None,
@@ -38,7 +38,7 @@ pub enum Trouble {
     Half,
 }
 
-/// A front that answers until it is dropped.
+/// A proxy that answers until it is dropped.
 pub struct Front {
     server: SideServer,
     shared: Arc<Mutex<FrontState>>,
@@ -47,7 +47,7 @@ pub struct Front {
 #[derive(Default)]
 struct FrontState {
     behind: String,
-    trouble: Trouble,
+    fault: ResponseFault,
     /// What was asked, decoded: path and query or body.
     asked: Vec<(String, String)>,
     headers: HeaderMap,
@@ -71,8 +71,8 @@ impl Front {
     }
 
     /// What is wrong from now on.
-    pub fn set(&self, trouble: Trouble) {
-        held(&self.shared).trouble = trouble;
+    pub fn set(&self, fault: ResponseFault) {
+        held(&self.shared).fault = fault;
     }
 
     /// What was asked since the last look: the path, and the query or body.
@@ -89,21 +89,21 @@ impl Front {
 async fn answer(request: Request<Incoming>, shared: &Mutex<FrontState>) -> Response<Full<Bytes>> {
     let (parts, body) = request.into_parts();
     let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
-    let (behind, trouble) = {
+    let (behind, fault) = {
         let mut shared = held(shared);
         let query = parts.uri.query().unwrap_or_default();
         let said =
             if body.is_empty() { query.to_owned() } else { String::from_utf8_lossy(&body).into_owned() };
         shared.asked.push((parts.uri.path().to_owned(), said));
         shared.headers.clone_from(&parts.headers);
-        (shared.behind.clone(), shared.trouble.clone())
+        (shared.behind.clone(), shared.fault.clone())
     };
-    match trouble {
-        Trouble::Html => {
+    match fault {
+        ResponseFault::Html => {
             return page(200, "text/html", b"<html><body><h1>502 Bad Gateway</h1></body></html>".as_slice());
         }
-        Trouble::Code(code) => return page(code, "text/plain", b"no".as_slice()),
-        Trouble::Slow(wait) => tokio::time::sleep(wait).await,
+        ResponseFault::Code(code) => return page(code, "text/plain", b"no".as_slice()),
+        ResponseFault::Slow(wait) => tokio::time::sleep(wait).await,
         _ => {}
     }
     let place = parts.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
@@ -115,30 +115,30 @@ async fn answer(request: Request<Incoming>, shared: &Mutex<FrontState>) -> Respo
     match answered.await {
         Ok(answer) => {
             let code = answer.status().as_u16();
-            page(code, "application/json", worse(answer.into_body(), &trouble))
+            page(code, "application/json", worse(answer.into_body(), &fault))
         }
         Err(error) => page(502, "text/plain", Bytes::from(error.to_string())),
     }
 }
 
-/// An answer with its trouble.
-fn worse(body: Bytes, trouble: &Trouble) -> Bytes {
-    if *trouble == Trouble::Half {
+/// The body with its fault.
+fn worse(body: Bytes, fault: &ResponseFault) -> Bytes {
+    if *fault == ResponseFault::Half {
         return body.slice(..body.len() / 2);
     }
     let Ok(mut answer) = serde_json::from_slice::<Value>(&body) else { return body };
     let result = answer.pointer_mut("/data/result").and_then(Value::as_array_mut);
-    match (trouble, result) {
-        (Trouble::Values(text), Some(result)) => {
+    match (fault, result) {
+        (ResponseFault::Values(text), Some(result)) => {
             for value in result.iter_mut().filter_map(|sample| sample.pointer_mut("/value/1")) {
                 *value = json!(text);
             }
         }
-        (Trouble::Twice, Some(result)) => {
+        (ResponseFault::Twice, Some(result)) => {
             let again = result.clone();
             result.extend(again);
         }
-        (Trouble::Warnings, _) => {
+        (ResponseFault::Warnings, _) => {
             if let Some(answer) = answer.as_object_mut() {
                 answer.insert("warnings".into(), json!(["a part of the store did not answer"]));
             }
@@ -164,18 +164,17 @@ mod tests {
     #[test]
     fn responses_are_changed_by_each_fault() {
         let good = json!({"status": "success", "data": {"resultType": "vector", "result": [{"metric": {}, "value": [1, "2"]}]}});
-        let bad =
-            |trouble| serde_json::from_slice::<Value>(&worse(Bytes::from(good.to_string()), &trouble)).ok();
-        assert_eq!(bad(Trouble::None), Some(good.clone()));
+        let bad = |fault| serde_json::from_slice::<Value>(&worse(Bytes::from(good.to_string()), &fault)).ok();
+        assert_eq!(bad(ResponseFault::None), Some(good.clone()));
         assert_eq!(
-            bad(Trouble::Values("NaN")).unwrap().pointer("/data/result/0/value/1"),
+            bad(ResponseFault::Values("NaN")).unwrap().pointer("/data/result/0/value/1"),
             Some(&json!("NaN"))
         );
         assert_eq!(
-            bad(Trouble::Twice).unwrap().pointer("/data/result").unwrap().as_array().unwrap().len(),
+            bad(ResponseFault::Twice).unwrap().pointer("/data/result").unwrap().as_array().unwrap().len(),
             2
         );
-        assert!(bad(Trouble::Warnings).unwrap().get("warnings").is_some());
-        assert_eq!(bad(Trouble::Half), None);
+        assert!(bad(ResponseFault::Warnings).unwrap().get("warnings").is_some());
+        assert_eq!(bad(ResponseFault::Half), None);
     }
 }

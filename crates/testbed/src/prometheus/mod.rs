@@ -15,7 +15,7 @@ use crate::plain;
 use crate::ports;
 use crate::program::{Program, Restartable, Room};
 
-pub use front::{Front, Trouble};
+pub use front::{Front, ResponseFault};
 
 /// A running Prometheus; it ends when this is dropped.
 pub struct Server {

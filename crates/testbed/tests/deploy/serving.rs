@@ -51,12 +51,12 @@ pub(crate) async fn start(
         certificate: Certificate::SelfMade(names),
         ..serve::ServerOptions::default()
     };
-    let figures = handle.clone();
+    let metrics_handle = handle.clone();
     let content_type = controllers::hpa::exported_metrics::CONTENT_TYPE.to_owned();
     let app = App {
         metrics: Some(Arc::new(move || Exposition {
             content_type: content_type.clone(),
-            text: figures.exposition(),
+            text: metrics_handle.exposition(),
         })),
         decisions: Some(Arc::new(Records(handle.clone()))),
         ..App::default()

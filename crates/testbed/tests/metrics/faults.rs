@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use testbed::harness::Failure;
 use testbed::kubelets::{Behaviour, Measures, PodLoad, objects};
 use testbed::program::Room;
-use testbed::prometheus::Trouble;
+use testbed::prometheus::ResponseFault;
 
 use crate::env::subject::{prometheus_flags, serving_flags, started};
 use crate::env::{
@@ -45,31 +45,31 @@ fn autoscalers_hold_without_prometheus() -> Result<(), Failure> {
         let holds = |found| (5..=7).contains(&found);
         ns.until_replicas_are("web", "the same size", holds).await;
         let path = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/{ns}/pods/*/http_requests?labelSelector=app%3Dweb";
-        let mut troubles = vec![
-            Trouble::Html,
-            Trouble::Code(503),
-            Trouble::Half,
-            Trouble::Values("+Inf"),
-            Trouble::Values("rubbish"),
+        let mut faults = vec![
+            ResponseFault::Html,
+            ResponseFault::Code(503),
+            ResponseFault::Half,
+            ResponseFault::Values("+Inf"),
+            ResponseFault::Values("rubbish"),
         ];
         if !peers() {
             // prometheus-adapter makes zero of it.
-            troubles.push(Trouble::Values("NaN"));
+            faults.push(ResponseFault::Values("NaN"));
         }
-        for trouble in troubles {
-            ns.env.front.set(trouble.clone());
+        for fault in faults {
+            ns.env.front.set(fault.clone());
             ns.until_answer(path, |_, said| values(said).is_empty()).await;
             ns.until_condition("web", "ScalingActive", "False FailedGetPodsMetric").await;
             ns.until_replicas_are("web", "the same size", holds).await;
-            ns.env.front.set(Trouble::None);
+            ns.env.front.set(ResponseFault::None);
             ns.until_answer(path, |_, said| values(said).len() == 2).await;
         }
         // Warnings and doubles are no reason to hide what is known.
-        for trouble in [Trouble::Warnings, Trouble::Twice] {
-            ns.env.front.set(trouble);
+        for fault in [ResponseFault::Warnings, ResponseFault::Twice] {
+            ns.env.front.set(fault);
             ns.until_answer(path, |_, said| values(said).len() == 2).await;
         }
-        ns.env.front.set(Trouble::None);
+        ns.env.front.set(ResponseFault::None);
         ns.env.prometheus.lock().await.stop();
         ns.until_answer(path, |code, _| code >= 500).await;
         ns.until_condition("web", "ScalingActive", "False FailedGetPodsMetric").await;

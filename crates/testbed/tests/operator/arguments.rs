@@ -9,7 +9,7 @@ use testbed::program::{Program, Room};
 use crate::env::{
     Says, TestNamespace, apply, check_log, deployment, folder, free_port, on_both, program, until, with_token,
 };
-use crate::figures::plain;
+use crate::exported_metrics::plain;
 use crate::shared::environments::on_one;
 use crate::shared::token;
 
@@ -277,10 +277,10 @@ fn flags_variables_and_roles_of_keda_are_accepted() -> Result<(), Failure> {
         let kubeconfig = with_token(&ns.env.cluster.kubeconfig, &ns.account_of_keda().await);
         // Other tests on this cluster use these names.
         let apart = format!("--validating-webhook-name={}", ns.namespace);
-        let figures = format!("--metrics-bind-address=127.0.0.1:{}", free_port());
+        let metrics_address = format!("--metrics-bind-address=127.0.0.1:{}", free_port());
         let authorities = Room::new().unwrap();
         let folder = format!("--ca-dir={}", authorities.folder().display());
-        let own = [apart.as_str(), &figures, &folder, "--enable-apiservice-patching=false"];
+        let own = [apart.as_str(), &metrics_address, &folder, "--enable-apiservice-patching=false"];
         let flags = [&FLAGS[..], &own].concat();
         let places = [("WATCH_NAMESPACE", ns.namespace.as_str()), ("KEDA_CLUSTER_OBJECT_NAMESPACE", "keda")];
         let variables = [&places[..], &HEARD, &UNHEARD].concat();

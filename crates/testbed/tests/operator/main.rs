@@ -5,7 +5,7 @@
 //! | `arguments` | it starts as KEDA's own Deployment starts KEDA, and works under its roles |
 //! | `adapter` | KEDA's own metrics adapter queries it |
 //! | `replicas` | two replicas: one certificate, renewed while they run; both serve, one leads |
-//! | `figures` | health and exported metrics without TLS, and every metric of KEDA |
+//! | `exported_metrics` | health and exported metrics without TLS, and every metric of KEDA |
 //! | `life` | a ScaledObject from its creation to its deletion, with an HPA that Kubernetes' own controller acts on |
 //! | `pauses` | all forms of pauses |
 //! | `sources` | fallback while a source fails, and its recovery; a real Prometheus |
@@ -14,7 +14,7 @@
 //! | `jobs` | ScaledJobs |
 //! | `admission` | invalid objects are refused |
 //! | `diagnosis` | broken set-ups: the first line of `why` names the cause |
-//! | `trouble` | deleted secrets, sources that hang, a process that is killed |
+//! | `failures` | deleted secrets, sources that hang, a process that is killed |
 //! | `faults` | faults of the API server, leaders that are killed, delayed writes, a clock that is set |
 //! | `vault` | a secret of HashiCorp Vault, by both logins |
 //! | `supervision` | watches, reconciles and polls that die are reported and restarted; the others go on |
@@ -40,8 +40,9 @@ mod diagnosis;
 mod direct;
 mod edits;
 mod env;
+mod exported_metrics;
+mod failures;
 mod faults;
-mod figures;
 mod jobs;
 mod life;
 mod migrate;
@@ -55,5 +56,4 @@ mod sources;
 mod stopped;
 mod supervision;
 mod switch;
-mod trouble;
 mod vault;

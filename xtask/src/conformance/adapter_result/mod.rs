@@ -66,7 +66,7 @@ fn ask<'a>(
 ) -> BoxFuture<'a, anyhow::Result<RecordedResponse>> {
     Box::pin(async move {
         let played = Arc::new(PlayedPrometheus::new(fixture.series.clone(), record["prometheus"].clone()));
-        let world = Arc::new(RecordedCluster::new(
+        let recorded_cluster = Arc::new(RecordedCluster::new(
             &fixture.objects,
             Arc::clone(&fixture.mapper),
             record["listStatus"].as_u64().is_some(),
@@ -76,7 +76,8 @@ fn ask<'a>(
         let settings =
             provider::ProviderSettings { compat, ..provider::ProviderSettings::new(Clock::new(move || now)) };
         let prometheus = PrometheusClient::new(Arc::clone(&played) as Arc<_>, PrometheusSettings::default());
-        let provider = PrometheusProvider::idle(settings, prometheus, fixture.config.clone(), world)?;
+        let provider =
+            PrometheusProvider::idle(settings, prometheus, fixture.config.clone(), recorded_cluster)?;
         provider.discover().await;
 
         let settings = MetricsApiSettings { clock, ..MetricsApiSettings::from(compat) };

@@ -1,6 +1,6 @@
 //! The steps of a scenario after the first.
 //!
-//! A step changes either the autoscaler, in one write, or the world around it: a pass that has begun before it has read
+//! A step changes either the autoscaler, in one write, or the objects around it: a reconcile that has begun before it has read
 //! the autoscaler, and nothing else.
 
 use serde_json::{Value, json};

@@ -91,7 +91,7 @@ fn value() -> impl Strategy<Value = Json> {
     })
 }
 
-/// Goes through every door with a text; nothing may panic.
+/// Calls every public function with a text; nothing may panic.
 fn enter(text: &str) {
     match parse(&SourceFile::new("x", text)) {
         Err(problem) => assert!(problem.render(true).contains("error")),

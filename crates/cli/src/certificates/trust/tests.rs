@@ -93,19 +93,19 @@ async fn lease(client: &Client, holder: &str) {
 }
 
 /// An operator in a namespace.
-fn keeper(client: &Client, namespace: &str, leadership: Leadership) -> CaKeeper {
+fn injector(client: &Client, namespace: &str, leadership: Leadership) -> CaInjector {
     let objects = CaBundleObjects {
         webhook: Some(WEBHOOK.to_owned()),
         api_services: api_services().to_vec(),
         names: vec!["localhost".to_owned(), format!("{SERVICE}.{namespace}.svc")],
     };
     let owner = OwnerLease { namespace: namespace.to_owned(), name: LEASE.to_owned() };
-    CaKeeper::new(client.clone(), leadership, objects, Some(owner))
+    CaInjector::new(client.clone(), leadership, objects, Some(owner))
 }
 
 /// An operator without an election.
-fn alone(client: &Client, namespace: &str) -> CaKeeper {
-    keeper(client, namespace, Leadership::without_election())
+fn alone(client: &Client, namespace: &str) -> CaInjector {
+    injector(client, namespace, Leadership::without_election())
 }
 
 /// The leader of a namespace in which nobody holds the lease.
@@ -159,8 +159,8 @@ async fn only_our_own_api_services_get_our_ca() {
         api_services: names.to_vec(),
         names: vec!["localhost".to_owned(), "it.default.svc".to_owned()],
     };
-    let mut keeper = CaKeeper::new(client.clone(), Leadership::without_election(), objects, None);
-    assert!(keeper.turn("our CA").await);
+    let mut injector = CaInjector::new(client.clone(), Leadership::without_election(), objects, None);
+    assert!(injector.turn("our CA").await);
     let bundle = async |name: &str| {
         let found = read(&client, &below(API_SERVICES, [name])).await.unwrap();
         found.and_then(|found| Some(found.pointer("/spec/caBundle")?.as_str()?.to_owned()))
@@ -185,7 +185,7 @@ async fn ca_of_an_operator_that_renews_its_lease_is_kept() {
     }
     // In another namespace an election is won at once.
     let (_election, leadership) = elected(&client, ELSEWHERE).await;
-    assert!(!keeper(&client, ELSEWHERE, leadership).turn(&second).await);
+    assert!(!injector(&client, ELSEWHERE, leadership).turn(&second).await);
     assert_eq!(bundles(&client).await, [&*first; 3]);
 }
 
@@ -196,7 +196,7 @@ async fn leader_writes_its_ca_and_others_keep_it() {
     let (second, third) = (ca("second"), ca("third"));
     objects(&client, &ca("first"), 443).await;
     let (_election, leadership) = elected(&client, NAMESPACE).await;
-    assert!(keeper(&client, NAMESPACE, leadership).turn(&second).await);
+    assert!(injector(&client, NAMESPACE, leadership).turn(&second).await);
     assert_eq!(bundles(&client).await, [&*second; 3]);
     assert!(!alone(&client, NAMESPACE).turn(&third).await);
     assert_eq!(bundles(&client).await, [&*second; 3]);

@@ -155,8 +155,7 @@ async fn objects(
     let scope = site.scope(args.all_namespaces);
     if wanted.names.is_empty() || args.all_namespaces {
         let which = Which { kinds: &wanted.kinds, scope, labels: args.selector.as_deref(), cached };
-        let found =
-            site.objects(which).await.map_err(|trouble| site.failure("list autoscalers", &trouble))?;
+        let found = site.objects(which).await.map_err(|error| site.failure("list autoscalers", &error))?;
         let is_meant = |object: &Object| wanted.names.is_empty() || wanted.names.contains(&object.named());
         if let Some(lost) = wanted.names.iter().find(|named| !found.iter().any(|o| o.named() == **named)) {
             return Err(Failure::Outside(format!("there is no {lost} in any namespace")));
@@ -167,7 +166,7 @@ async fn objects(
     for named in &wanted.names {
         match site.object(&site.namespace, named).await {
             Ok(object) => found.push(object),
-            Err(trouble) => return Err(site.lost(&site.namespace, named, &trouble).await),
+            Err(error) => return Err(site.lost(&site.namespace, named, &error).await),
         }
     }
     Ok(found)

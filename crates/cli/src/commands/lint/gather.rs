@@ -109,7 +109,7 @@ fn idle_usage(document: &Document) -> Vec<(String, String, String, Quantity)> {
 /// Reads the autoscalers of a cluster and their targets. What the user may not read is not known.
 pub(super) async fn from_cluster(site: &ClusterClient, scope: Scope<'_>) -> Result<Gathered, Failure> {
     let which = Which { kinds: &AutoscalerKind::ALL, scope, labels: None, cached: true };
-    let objects = site.objects(which).await.map_err(|trouble| site.failure("list autoscalers", &trouble))?;
+    let objects = site.objects(which).await.map_err(|error| site.failure("list autoscalers", &error))?;
     let autoscalers: Vec<LintAutoscaler> = objects.iter().filter_map(of_object).collect();
     let mut targets = Vec::new();
     for (kind, plural) in WORKLOADS {

@@ -64,7 +64,7 @@ struct Reader<'a> {
 pub(super) async fn at(site: &ClusterClient) -> Result<ClusterState, Failure> {
     let mut reader = Reader { site, unread: Vec::new() };
     let all: Value =
-        site.get(API_SERVICES).await.map_err(|trouble| site.failure("list APIServices", &trouble))?;
+        site.get(API_SERVICES).await.map_err(|error| site.failure("list APIServices", &error))?;
     let items = all.get("items").and_then(Value::as_array).cloned().unwrap_or_default();
     let of_metrics = |item: &Value| GROUPS.contains(&text(item, "/spec/group"));
     let mut state = ClusterState {
@@ -122,9 +122,9 @@ impl Reader<'_> {
     async fn get(&mut self, what: &str, path: &str) -> Option<Value> {
         match self.site.get(path).await {
             Ok(found) => Some(found),
-            Err(trouble) if trouble.code() == Some(404) => None,
-            Err(trouble) => {
-                self.unread.push(format!("{what}: {trouble}"));
+            Err(error) if error.code() == Some(404) => None,
+            Err(error) => {
+                self.unread.push(format!("{what}: {error}"));
                 None
             }
         }
@@ -138,9 +138,9 @@ impl Reader<'_> {
             let asked = query.into_iter().filter(|(_, value)| !value.is_empty());
             let page: Value = match self.site.get(&with_query(path, asked)).await {
                 Ok(page) => page,
-                Err(trouble) if trouble.code() == Some(404) => return Some(objects),
-                Err(trouble) => {
-                    self.unread.push(format!("{what}: {trouble}"));
+                Err(error) if error.code() == Some(404) => return Some(objects),
+                Err(error) => {
+                    self.unread.push(format!("{what}: {error}"));
                     return None;
                 }
             };

@@ -117,9 +117,9 @@ async fn start(
     let (client, clock, wanted) = (&connection.client, Clock::system(), &options.serving);
     let mut keeping = JoinSet::new();
     let opened = certificates::open(&wanted.shared, &wanted.names, client, &clock).await;
-    let keyring = opened.map(|(keyring, keeper)| {
+    let keyring = opened.map(|(keyring, renewer)| {
         // Every replica serves, so every replica may renew: the API server accepts one of concurrent writes.
-        keeping.spawn(keeper.run(Leadership::without_election()));
+        keeping.spawn(renewer.run(Leadership::without_election()));
         keyring
     });
     let has_metrics_role = options.metrics.is_some();

@@ -36,12 +36,18 @@ pub(crate) fn run(args: &SimulateArgs) -> Outcome {
         if scenario.autoscalers.is_empty() {
             return Err(Failure::input(format!("{}: there is no autoscaler to compare", variant.name)));
         }
-        let (witness, summary) = play(args, &scenario)?;
-        runs.push((name, scenario, witness, summary));
+        let (recorder, summary) = play(args, &scenario)?;
+        runs.push((name, scenario, recorder, summary));
     }
     let finished: Vec<FinishedRun<'_>> = runs
         .iter()
-        .map(|(name, scenario, witness, summary)| FinishedRun { name, about: "", scenario, summary, witness })
+        .map(|(name, scenario, recorder, summary)| FinishedRun {
+            name,
+            about: "",
+            scenario,
+            summary,
+            recorder,
+        })
         .collect();
     let mut sources = given.clone();
     sources.extend(variants.iter().cloned());

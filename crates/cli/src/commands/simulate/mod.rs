@@ -86,16 +86,22 @@ pub(crate) fn run(args: &SimulateArgs) -> Outcome {
     }
     let sources = files::read_all(&args.files)?;
     let scenario = scenario::load(&sources, args.variation(&[]))?;
-    let (witness, summary) = play(args, &scenario)?;
+    let (recorder, summary) = play(args, &scenario)?;
     let name = args.files.first().map(|file| stem(file)).unwrap_or_default();
     report(
         args,
-        &[FinishedRun { name: &name, about: "", scenario: &scenario, summary: &summary, witness: &witness }],
+        &[FinishedRun {
+            name: &name,
+            about: "",
+            scenario: &scenario,
+            summary: &summary,
+            recorder: &recorder,
+        }],
         &sources,
     )?;
     match args.output {
         Format::Json | Format::Yaml => {
-            let recording = witness.recording();
+            let recording = recorder.recording();
             output::value(args.output, &Played { name: &scenario.name, summary: &summary, recording })?;
         }
         Format::Table | Format::Wide => output::text_out(&closing(args, &scenario, &summary))?,

@@ -17,7 +17,7 @@ use crate::scenario::row;
 /// Watches a run: records it, prints it, and keeps to the speed the user chose.
 pub(crate) struct Watch<'a> {
     scenario: &'a Scenario,
-    witness: ReportRecorder,
+    recorder: ReportRecorder,
     table: Option<SimulationColumns>,
     progress: Progress,
     pace: Option<Pace>,
@@ -44,7 +44,7 @@ impl<'a> Watch<'a> {
         let printed_to_terminal = table.is_some() && std::io::stdout().is_terminal();
         let mut watch = Self {
             scenario,
-            witness: ReportRecorder::new(scenario),
+            recorder: ReportRecorder::new(scenario),
             table: table.map(|format| SimulationColumns { wide: format == Format::Wide, widths: Vec::new() }),
             progress: Progress::new(scenario.duration, !printed_to_terminal),
             pace: speed.map(|factor| Pace { factor, began: Instant::now() }),
@@ -61,7 +61,7 @@ impl<'a> Watch<'a> {
         self.progress.finish();
         match self.failed {
             Some(failure) => Err(failure),
-            None => Ok(self.witness),
+            None => Ok(self.recorder),
         }
     }
 
@@ -124,7 +124,7 @@ fn changes(decision: &Decision) -> bool {
 
 impl Observer for Watch<'_> {
     fn step(&mut self, due: &DueDecision, seen: &Observation, decision: &Decision) {
-        self.witness.step(due, seen, decision);
+        self.recorder.step(due, seen, decision);
         self.progress.at(due.elapsed);
         self.keep_pace(due.elapsed);
         let Some(plan) = self.scenario.autoscalers.get(due.autoscaler).filter(|_| self.table.is_some())
@@ -154,7 +154,7 @@ impl Observer for Watch<'_> {
     }
 
     fn sample(&mut self, at: Timestamp, workload: usize, sample: &WorkloadSample) {
-        self.witness.sample(at, workload, sample);
+        self.recorder.sample(at, workload, sample);
         if self.load.len() <= workload {
             self.load.resize(workload + 1, *sample);
         }
@@ -168,7 +168,7 @@ impl Observer for Watch<'_> {
     }
 
     fn end(&mut self, elapsed: Millis) {
-        self.witness.end(elapsed);
+        self.recorder.end(elapsed);
         self.keep_pace(elapsed);
     }
 }

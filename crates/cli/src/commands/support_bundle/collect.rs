@@ -40,7 +40,7 @@ pub(super) async fn all(
     let server: Value = site
         .get("/version")
         .await
-        .map_err(|trouble| site.failure("ask for the version of the cluster", &trouble))?;
+        .map_err(|error| site.failure("ask for the version of the cluster", &error))?;
     let (mut files, mut errors) = (Vec::new(), Vec::new());
     let mut keep = |name: &str, found: Result<Value, RequestError>| match found {
         Ok(mut value) => {
@@ -48,8 +48,8 @@ pub(super) async fn all(
             files.push(BundleFile { name: format!("{name}.json"), text: format!("{value:#}\n") });
         }
         // What is not installed is not missing.
-        Err(trouble) if trouble.code() == Some(404) => {}
-        Err(trouble) => errors.push(format!("{name}: {}", redact::text(&trouble.to_string()))),
+        Err(error) if error.code() == Some(404) => {}
+        Err(error) => errors.push(format!("{name}: {}", redact::text(&error.to_string()))),
     };
     let version =
         json!({"plimsoll": env!("CARGO_PKG_VERSION"), "kubernetes": server, "time": now.to_string()});

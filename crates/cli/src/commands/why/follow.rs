@@ -87,14 +87,14 @@ async fn follow(
                         pause = FIRST_PAUSE;
                         show(args, named, &mut news, &record)?;
                     }
-                    Some(Err(trouble)) => break Some(trouble.to_string()),
+                    Some(Err(error)) => break Some(error.to_string()),
                     // Servers end watches now and then.
                     None => break None,
                 }
             },
             Err(MissingDecision::NoRecord) => {
-                if let Err(trouble) = site.object(&site.namespace, named).await
-                    && trouble.code() == Some(404)
+                if let Err(error) = site.object(&site.namespace, named).await
+                    && error.code() == Some(404)
                 {
                     return Err(Failure::Outside(format!("{named} was deleted")));
                 }

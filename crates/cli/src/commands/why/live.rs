@@ -90,8 +90,8 @@ pub(crate) async fn pass_at(
 
 /// Why there is no decision. A wrong name is the most likely reason, so it is checked first.
 async fn without(site: &ClusterClient, named: &AutoscalerName, missing: &MissingDecision) -> Failure {
-    if let Err(trouble) = site.object(&site.namespace, named).await {
-        return site.lost(&site.namespace, named, &trouble).await;
+    if let Err(error) = site.object(&site.namespace, named).await {
+        return site.lost(&site.namespace, named, &error).await;
     }
     Failure::Outside(match missing {
         MissingDecision::NoRecord => {
@@ -141,7 +141,7 @@ pub(super) async fn explain_one(
     };
     let object = match site.object(&site.namespace, named).await {
         Ok(object) => object,
-        Err(trouble) => return Err(site.lost(&site.namespace, named, &trouble).await),
+        Err(error) => return Err(site.lost(&site.namespace, named, &error).await),
     };
     // Events may be forbidden; the rest is still worth showing.
     let events = site.events(&site.namespace, named).await.unwrap_or_default();

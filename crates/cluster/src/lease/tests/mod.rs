@@ -6,4 +6,4 @@ mod drive;
 mod elector;
 mod record;
 mod settings;
-mod world;
+mod simulation;

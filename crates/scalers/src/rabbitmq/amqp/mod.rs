@@ -66,32 +66,32 @@ pub(super) struct AmqpConnection {
 }
 
 /// Why a request failed.
-enum Trouble {
+enum AmqpError {
     /// The server closed the channel or connection and gave a reason.
     Closed { connection: bool, code: u16, reason: String },
     /// Any other failure.
     Broken(ScalerError),
 }
 
-impl From<std::io::Error> for Trouble {
+impl From<std::io::Error> for AmqpError {
     fn from(error: std::io::Error) -> Self {
         Self::Broken(io_error(&error))
     }
 }
 
-impl From<DialError> for Trouble {
+impl From<DialError> for AmqpError {
     fn from(error: DialError) -> Self {
         Self::Broken(error.into())
     }
 }
 
-impl From<InvalidFrame> for Trouble {
+impl From<InvalidFrame> for AmqpError {
     fn from(InvalidFrame: InvalidFrame) -> Self {
         Self::Broken(scaler_error!("the server does not speak AMQP 0-9-1"))
     }
 }
 
-impl Trouble {
+impl AmqpError {
     fn into_error(self) -> ScalerError {
         match self {
             Self::Closed { code, reason, .. } => {
@@ -108,9 +108,9 @@ impl Trouble {
 }
 
 impl AmqpConnection {
-    async fn say(&mut self, what: &ClientMethod<'_>) -> Result<(), Trouble> {
+    async fn say(&mut self, what: &ClientMethod<'_>) -> Result<(), AmqpError> {
         let Some(frame) = what.frame() else {
-            return Err(Trouble::Broken(scaler_error!(
+            return Err(AmqpError::Broken(scaler_error!(
                 "a name is longer than 255 bytes, which AMQP does not allow"
             )));
         };
@@ -119,7 +119,7 @@ impl AmqpConnection {
     }
 
     /// The next relevant method.
-    async fn hear(&mut self) -> Result<ServerMethod, Trouble> {
+    async fn hear(&mut self) -> Result<ServerMethod, AmqpError> {
         for _ in 0..MAX_UNRELATED_METHODS {
             let mut header = [0; FRAME_HEADER_BYTES];
             self.stream.read_exact(&mut header).await?;
@@ -129,7 +129,7 @@ impl AmqpConnection {
             match wire::method(kind, &rest)? {
                 ServerMethod::Other => {}
                 ServerMethod::Close { connection, code, reason } => {
-                    return Err(Trouble::Closed { connection, code, reason });
+                    return Err(AmqpError::Closed { connection, code, reason });
                 }
                 method => return Ok(method),
             }
@@ -137,7 +137,7 @@ impl AmqpConnection {
         Err(InvalidFrame.into())
     }
 
-    async fn log_in(&mut self, server: &AmqpServer) -> Result<(), Trouble> {
+    async fn log_in(&mut self, server: &AmqpServer) -> Result<(), AmqpError> {
         self.stream.write_all(wire::PROTOCOL_HEADER).await?;
         let ServerMethod::Start { mechanisms } = self.hear().await? else { return Err(InvalidFrame.into()) };
         let (mechanism, response) = match &server.login {
@@ -147,7 +147,7 @@ impl AmqpConnection {
             Login::Certificate => ("EXTERNAL", Secret::default()),
         };
         if !mechanisms.split_whitespace().any(|offered| offered == mechanism) {
-            return Err(Trouble::Broken(scaler_error!(
+            return Err(AmqpError::Broken(scaler_error!(
                 "the server does not offer {mechanism}, only {}",
                 excerpt(&mechanisms)
             )));
@@ -165,7 +165,7 @@ impl AmqpConnection {
         }
     }
 
-    async fn messages(&mut self, queue: &str) -> Result<u32, Trouble> {
+    async fn messages(&mut self, queue: &str) -> Result<u32, AmqpError> {
         if !self.channel {
             self.say(&ClientMethod::ChannelOpen).await?;
             let ServerMethod::ChannelOpened = self.hear().await? else { return Err(InvalidFrame.into()) };
@@ -180,14 +180,14 @@ impl AmqpConnection {
 }
 
 impl AmqpServer {
-    async fn open(&self) -> Result<AmqpConnection, Trouble> {
+    async fn open(&self) -> Result<AmqpConnection, AmqpError> {
         let stream = self.dialer.connect(&self.host, self.port).await?;
         let stream: Box<dyn Stream> = match &self.tls {
             None => Box::new(stream),
             Some(tls) => {
-                let config = tls.config(&[]).map_err(Trouble::Broken)?;
+                let config = tls.config(&[]).map_err(AmqpError::Broken)?;
                 let name = ServerName::try_from(self.host.clone()).map_err(|_| {
-                    Trouble::Broken(scaler_error!("{} cannot be the name of a server", self.host))
+                    AmqpError::Broken(scaler_error!("{} cannot be the name of a server", self.host))
                 })?;
                 Box::new(TlsConnector::from(Arc::clone(&config)).connect(name, stream).await?)
             }
@@ -234,7 +234,7 @@ impl pool::PooledServer for AmqpServer {
     fn connect(&self) -> PoolFuture<'_, AmqpConnection, ScalerError> {
         Box::pin(async move {
             let made = self.open().await;
-            made.map_err(|trouble| trouble.into_error().inside(self.name()))
+            made.map_err(|amqp_error| amqp_error.into_error().inside(self.name()))
         })
     }
 
@@ -244,17 +244,17 @@ impl pool::PooledServer for AmqpServer {
         queue: &'a String,
     ) -> PoolFuture<'a, u32, PoolError> {
         Box::pin(async move {
-            let trouble = match connection.messages(queue).await {
+            let amqp_error = match connection.messages(queue).await {
                 Ok(messages) => return Ok(messages),
-                Err(trouble) => trouble,
+                Err(amqp_error) => amqp_error,
             };
             // A missing queue closes only the channel, not the connection.
             let mut lost = true;
-            if let Trouble::Closed { connection: false, .. } = trouble {
+            if let AmqpError::Closed { connection: false, .. } = amqp_error {
                 connection.channel = false;
                 lost = connection.say(&ClientMethod::ChannelClosed).await.is_err();
             }
-            let error = trouble.into_error().inside(self.name());
+            let error = amqp_error.into_error().inside(self.name());
             Err(if lost { PoolError::Lost(error) } else { PoolError::Refused(error) })
         })
     }

@@ -12,8 +12,8 @@ fn at(day: i64) -> Timestamp {
     Timestamp::from_second(1_800_000_000 + day * 86_400).unwrap()
 }
 
-fn shown(keeper: &CertificateReloader) -> Vec<u8> {
-    keeper.shown.0.read().unwrap().cert[0].to_vec()
+fn shown(reloader: &CertificateReloader) -> Vec<u8> {
+    reloader.shown.0.read().unwrap().cert[0].to_vec()
 }
 
 fn names(names: &[&str]) -> Vec<String> {
@@ -46,22 +46,22 @@ impl Drop for Temporary {
 #[test]
 fn one_that_is_made_here_is_renewed_in_time_by_the_same_authority() {
     let from = Certificate::SelfMade(names(&["controller.plimsoll.svc", "10.0.0.1"]));
-    let mut keeper = CertificateReloader::new(&from, provider(), at(0)).unwrap();
-    let (first, authority) = (shown(&keeper), keeper.authority().unwrap().to_owned());
+    let mut reloader = CertificateReloader::new(&from, provider(), at(0)).unwrap();
+    let (first, authority) = (shown(&reloader), reloader.authority().unwrap().to_owned());
     let (_, read) = X509Certificate::from_der(&first).unwrap();
     assert_eq!(read.subject_alternative_name().unwrap().unwrap().value.general_names.len(), 2);
     let valid = read.validity();
     assert!(valid.not_before.timestamp() <= at(-1).as_second());
     assert!(valid.not_after.timestamp() > at(363).as_second());
-    keeper.reload(at(240));
-    assert_eq!(shown(&keeper), first);
-    keeper.reload(at(244));
-    assert_ne!(shown(&keeper), first);
-    assert_eq!(keeper.authority(), Some(authority.as_str()));
+    reloader.reload(at(240));
+    assert_eq!(shown(&reloader), first);
+    reloader.reload(at(244));
+    assert_ne!(shown(&reloader), first);
+    assert_eq!(reloader.authority(), Some(authority.as_str()));
     // A clock that was set back far must not leave one that is not good yet.
-    let second = shown(&keeper);
-    keeper.reload(at(0));
-    assert_ne!(shown(&keeper), second);
+    let second = shown(&reloader);
+    reloader.reload(at(0));
+    assert_ne!(shown(&reloader), second);
 }
 
 #[test]
@@ -74,22 +74,22 @@ fn files_are_read_again_and_a_broken_pair_changes_nothing() {
         key: folder.write("tls.key", &one.key),
         authority: Some(folder.write("ca.crt", b"ca")),
     };
-    let mut keeper = CertificateReloader::new(&from, provider(), at(0)).unwrap();
-    assert_eq!(keeper.authority(), Some("ca"));
-    let first = shown(&keeper);
+    let mut reloader = CertificateReloader::new(&from, provider(), at(0)).unwrap();
+    assert_eq!(reloader.authority(), Some("ca"));
+    let first = shown(&reloader);
     // Half of the new pair, nonsense, nothing.
     folder.write("tls.crt", &two.certificate);
-    keeper.reload(at(1));
-    assert_eq!(shown(&keeper), first);
+    reloader.reload(at(1));
+    assert_eq!(shown(&reloader), first);
     folder.write("tls.key", b"nonsense");
-    keeper.reload(at(1));
-    assert_eq!(shown(&keeper), first);
+    reloader.reload(at(1));
+    assert_eq!(shown(&reloader), first);
     std::fs::remove_file(folder.0.join("tls.key")).unwrap();
-    keeper.reload(at(1));
-    assert_eq!(shown(&keeper), first);
+    reloader.reload(at(1));
+    assert_eq!(shown(&reloader), first);
     folder.write("tls.key", &two.key);
-    keeper.reload(at(1));
-    assert_ne!(shown(&keeper), first);
+    reloader.reload(at(1));
+    assert_ne!(shown(&reloader), first);
 }
 
 #[test]
@@ -115,8 +115,8 @@ fn one_that_is_kept_is_found_again_and_renewed_in_time() {
     let path = folder.0.join("certs");
     let from = Certificate::Folder { path: path.clone(), names: names(&["localhost"]) };
     let open = |day| CertificateReloader::new(&from, provider(), at(day)).unwrap();
-    let mut keeper = open(0);
-    let (first, authority) = (shown(&keeper), keeper.authority().unwrap().to_owned());
+    let mut reloader = open(0);
+    let (first, authority) = (shown(&reloader), reloader.authority().unwrap().to_owned());
     assert!(authority.starts_with("-----BEGIN CERTIFICATE-----"));
     assert_eq!(authority.matches("BEGIN").count(), 1);
     #[cfg(unix)]
@@ -129,10 +129,10 @@ fn one_that_is_kept_is_found_again_and_renewed_in_time() {
     let again = open(1);
     assert_eq!((shown(&again), again.authority()), (first.clone(), Some(authority.as_str())));
     // In time it is renewed by the same authority, and the new one is kept.
-    keeper.reload(at(240));
-    assert_eq!(shown(&keeper), first);
-    keeper.reload(at(244));
-    let second = shown(&keeper);
+    reloader.reload(at(240));
+    assert_eq!(shown(&reloader), first);
+    reloader.reload(at(244));
+    let second = shown(&reloader);
     assert_ne!(second, first);
     assert_eq!((shown(&open(245)), open(245).authority()), (second.clone(), Some(authority.as_str())));
     // One that is found too late, or cannot be read, is replaced.

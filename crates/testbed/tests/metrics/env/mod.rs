@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use testbed::Access;
 use testbed::harness::{self, Cluster, Failure, Workloads};
 use testbed::kubelets::{Kubelets, Measures, PodLoad, objects};
-use testbed::prometheus::{Front, Server, Trouble};
+use testbed::prometheus::{Front, ResponseFault, Server};
 use testbed::sample::SampleApp;
 use tokio::sync::Mutex;
 
@@ -89,7 +89,7 @@ pub(crate) fn alone_on_both<T: Future<Output = ()>>(
         let env = ns.env;
         let ended = AssertUnwindSafe(test(ns)).catch_unwind().await;
         // A failed test must not break the following tests.
-        env.front.set(Trouble::None);
+        env.front.set(ResponseFault::None);
         env.prometheus.lock().await.resume().await.unwrap();
         ended.unwrap_or_else(|panic| resume_unwind(panic));
     };

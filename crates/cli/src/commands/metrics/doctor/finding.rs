@@ -105,15 +105,15 @@ pub(super) fn findings(
     match report {
         None => {}
         Some(Ok(report)) => findings.report = Some(report),
-        Some(Err(trouble)) => match own.iter().find(|service| !service.available) {
+        Some(Err(error)) => match own.iter().find(|service| !service.available) {
             // An unreachable server is reported once.
             Some(service) if findings.groups.iter().all(|group| group.served_by != GroupServer::Plimsoll) => {
                 findings.problems.push(unavailable(service));
             }
             Some(_) => {}
             None => findings.unknown.push(format!(
-                "the report of plimsoll cannot be read: {trouble}{}",
-                match trouble.code() {
+                "the report of plimsoll cannot be read: {error}{}",
+                match error.code() {
                     Some(403) => "\n  remedy: ask for `get` on reports.metrics.plimsoll.dev (ClusterRole plimsoll-metrics-report)",
                     Some(404) => "\n  remedy: the server behind the APIService is older than this program, or not plimsoll; update it",
                     _ => "",

@@ -12,7 +12,7 @@ use crate::live::{ClusterClient, RequestError};
 pub(super) async fn at(site: &ClusterClient) -> Result<Findings, Failure> {
     let path = "/apis/apiregistration.k8s.io/v1/apiservices";
     let listed: ApiServiceList =
-        site.get(path).await.map_err(|trouble| site.failure("list APIServices", &trouble))?;
+        site.get(path).await.map_err(|error| site.failure("list APIServices", &error))?;
     let wanted = |found: &Item| {
         let group = found.spec.group.as_str();
         GROUPS.contains(&group) || group == OWN || group == OPERATOR

@@ -143,7 +143,7 @@ async fn details(site: &ClusterClient, namespace: String, name: String, now: Tim
             }
             Err(missing) => match site.object(&namespace, &named).await {
                 Ok(object) => Ok(status_explanation(&named, &object.hpa, &[], &missing, now)),
-                Err(trouble) => Err(site.failure("read the autoscaler", &trouble).to_string()),
+                Err(error) => Err(site.failure("read the autoscaler", &error).to_string()),
             },
         },
     };

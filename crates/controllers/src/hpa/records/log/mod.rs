@@ -92,7 +92,7 @@ struct LogWriter {
     /// None after an error.
     file: Option<OpenLogFile>,
     /// Whether the current error was logged.
-    told: bool,
+    is_failure_logged: bool,
     /// Whether the last write may have left an incomplete line.
     torn: bool,
 }
@@ -119,7 +119,7 @@ impl OpenLogFile {
 impl LogWriter {
     fn open(path: &Path, lost: Arc<AtomicU64>) -> io::Result<Self> {
         let file = Some(OpenLogFile::at(path)?);
-        Ok(Self { path: path.to_owned(), lost, file, told: false, torn: false })
+        Ok(Self { path: path.to_owned(), lost, file, is_failure_logged: false, torn: false })
     }
 
     fn write(&mut self, batch: &[Line]) {
@@ -131,11 +131,11 @@ impl LogWriter {
             }
         }
         match self.append(&text) {
-            Ok(()) => self.told = false,
+            Ok(()) => self.is_failure_logged = false,
             Err(error) => {
                 self.file = None;
                 self.lost.fetch_add(batch.len() as u64, Ordering::Relaxed);
-                if !std::mem::replace(&mut self.told, true) {
+                if !std::mem::replace(&mut self.is_failure_logged, true) {
                     let path = self.path.display();
                     tracing::warn!(%path, %error, "failed to write the decision log; trying again, lines are lost until then");
                 }

@@ -46,7 +46,7 @@ fn line(second: i64) -> Line {
     Arc::new(records.latest(None).remove(0))
 }
 
-/// A line for each run; with `all`, for each decision. What was told is there when nobody tells more.
+/// A line for each run; with `all`, for each decision. What was written is there when the writer ends.
 #[test]
 fn runs_become_lines() {
     let scratch = Scratch::new("runs");
@@ -72,7 +72,7 @@ fn runs_become_lines() {
 }
 
 #[test]
-fn a_file_that_cannot_be_opened_is_told_at_the_start() {
+fn a_file_that_cannot_be_opened_is_an_error_at_the_start() {
     let scratch = Scratch::new("nowhere");
     let file = scratch.file("missing/decisions.jsonl");
     assert!(Records::default().with_log(&file, false).is_err());
@@ -92,10 +92,10 @@ fn lines_go_on_in_a_new_file_when_the_old_one_was_renamed() {
     assert_eq!(lines(&file).len(), 1);
 }
 
-/// A directory in the way stands for any trouble: lines are lost and counted until it is over.
+/// A directory in the place of the file stands for any failure: lines are lost and counted until it is gone.
 #[test]
-fn trouble_is_counted_and_survived() {
-    let scratch = Scratch::new("trouble");
+fn lines_lost_by_failed_writes_are_counted() {
+    let scratch = Scratch::new("lost-lines");
     let file = scratch.file("decisions.jsonl");
     let lost = Arc::new(AtomicU64::new(0));
     let mut writer = LogWriter::open(&file, lost.clone()).unwrap();
@@ -104,11 +104,11 @@ fn trouble_is_counted_and_survived() {
     writer.write(&[line(0), line(15)]);
     writer.write(&[line(30)]);
     assert_eq!(lost.load(std::sync::atomic::Ordering::Relaxed), 3);
-    assert!(writer.told);
+    assert!(writer.is_failure_logged);
     std::fs::remove_dir(&file).unwrap();
     writer.write(&[line(45)]);
     assert_eq!(lines(&file).len(), 1);
-    assert!(!writer.told, "the next trouble is told again");
+    assert!(!writer.is_failure_logged, "the next failure is logged again");
 }
 
 /// Half a line that a full disk left does not spoil the next one.

@@ -83,9 +83,9 @@ async fn empty_prometheus() -> String {
 #[test]
 fn health_and_exported_metrics_are_served_where_keda_serves_them() -> Result<(), Failure> {
     on_both(async |ns| {
-        let [figures, health] = [free_port(), free_port()];
+        let [metrics_port, health] = [free_port(), free_port()];
         let flags = [
-            format!("--metrics-bind-address=127.0.0.1:{figures}"),
+            format!("--metrics-bind-address=127.0.0.1:{metrics_port}"),
             format!("--health-probe-bind-address=:{health}"),
         ];
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
@@ -93,8 +93,8 @@ fn health_and_exported_metrics_are_served_where_keda_serves_them() -> Result<(),
         for path in ["/healthz", "/readyz"] {
             assert_eq!(plain(health, path).await, Some((200, "ok".to_owned())), "{path}");
         }
-        assert_eq!(plain(health, "/metrics").await.unwrap().0, 404, "figures beside health");
-        assert_eq!(plain(figures, "/apis").await.unwrap().0, 404, "an API in the open");
+        assert_eq!(plain(health, "/metrics").await.unwrap().0, 404, "exported metrics on the health port");
+        assert_eq!(plain(metrics_port, "/apis").await.unwrap().0, 404, "an API in the open");
 
         let kubectl = ns.kubectl();
         kubectl.apply(&deployment("web", 0));
@@ -142,8 +142,8 @@ fn health_and_exported_metrics_are_served_where_keda_serves_them() -> Result<(),
             "keda_scaler_http_request_duration_seconds_count{scaler=\"prometheus\",status_code=\"200\"} "
                 .to_owned(),
         ];
-        ns.until("all figures", async || {
-            let (code, page) = plain(figures, "/metrics").await.ok_or_else(String::new)?;
+        ns.until("all exported metrics", async || {
+            let (code, page) = plain(metrics_port, "/metrics").await.ok_or_else(String::new)?;
             assert_eq!(code, 200);
             for (name, kind) in FAMILIES {
                 let line = format!("# TYPE {name} {kind}");

@@ -1,4 +1,4 @@
-//! Several electors in a world that delays, loses and kills, whose clocks agree neither in time nor in pace.
+//! Several electors whose requests are delayed or lost, whose processes are killed, and whose clocks differ in time and speed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -53,7 +53,7 @@ enum Coming {
     Arrive(usize, u64, ElectionAction),
 }
 
-struct World {
+struct ElectionSimulation {
     hazards: Hazards,
     random: u64,
     now: Time,
@@ -64,9 +64,9 @@ struct World {
     version: u64,
 }
 
-impl World {
+impl ElectionSimulation {
     fn new(seed: u64, electors: usize, hazards: Hazards) -> Self {
-        let mut world = Self {
+        let mut simulation = Self {
             hazards,
             random: seed,
             now: 0,
@@ -77,10 +77,10 @@ impl World {
             version: 0,
         };
         for _ in 0..electors {
-            let start = world.below(5 * SECOND);
-            world.join(start);
+            let start = simulation.below(5 * SECOND);
+            simulation.join(start);
         }
-        world
+        simulation
     }
 
     /// splitmix64.
@@ -257,12 +257,12 @@ proptest! {
         seed: u64, electors in 2_usize..=4, delay in 0_u64..2 * SECOND, lost in 0_u64..40, stuck in 0_u64..20,
         killed in 0_u64..30, starved in 0_u64..10, drift in 0_u64..50,
     ) {
-        let mut world = World::new(seed, electors, Hazards { delay, lost, stuck, killed, starved, drift });
+        let mut simulation = ElectionSimulation::new(seed, electors, Hazards { delay, lost, stuck, killed, starved, drift });
         let mut terms = 0;
         let mut last = None;
-        while world.now < 1200 * SECOND {
-            let leaders = world.advance();
-            prop_assert!(leaders.len() <= 1, "{leaders:?} lead at {} s", world.now / SECOND);
+        while simulation.now < 1200 * SECOND {
+            let leaders = simulation.advance();
+            prop_assert!(leaders.len() <= 1, "{leaders:?} lead at {} s", simulation.now / SECOND);
             if let Some(leader) = leaders.first().filter(|leader| last != Some(**leader)) {
                 (terms, last) = (terms + 1, Some(*leader));
             }
@@ -274,38 +274,38 @@ proptest! {
     #[test]
     fn whoever_dies_is_followed_within_the_lease_and_two_tries(seed: u64, electors in 2_usize..=4) {
         let delay = SECOND / 20;
-        let mut world = World::new(seed, electors, Hazards { delay, ..Hazards::default() });
+        let mut simulation = ElectionSimulation::new(seed, electors, Hazards { delay, ..Hazards::default() });
         for _ in 0..3 {
-            let leader = world.until_led(world.now + 60 * SECOND);
-            let death = world.now + world.below(60 * SECOND);
-            while world.now < death {
-                prop_assert!(world.advance().len() <= 1);
+            let leader = simulation.until_led(simulation.now + 60 * SECOND);
+            let death = simulation.now + simulation.below(60 * SECOND);
+            while simulation.now < death {
+                prop_assert!(simulation.advance().len() <= 1);
             }
-            prop_assert_eq!(world.leaders(), [leader], "a healthy leader stays");
-            let since = world.now;
-            world.processes[leader].alive = false;
-            world.join(since + SECOND);
-            let next = world.until_led(since + 60 * SECOND);
+            prop_assert_eq!(simulation.leaders(), [leader], "a healthy leader stays");
+            let since = simulation.now;
+            simulation.processes[leader].alive = false;
+            simulation.join(since + SECOND);
+            let next = simulation.until_led(since + 60 * SECOND);
             prop_assert_ne!(next, leader);
             let bound = 15 * SECOND + 2 * 44 * SECOND / 10 + 6 * delay;
-            prop_assert!(world.now - since <= bound, "{} µs", world.now - since);
+            prop_assert!(simulation.now - since <= bound, "{} µs", simulation.now - since);
         }
     }
 
     #[test]
     fn whoever_releases_is_followed_within_one_try(seed: u64, electors in 2_usize..=4) {
         let delay = SECOND / 20;
-        let mut world = World::new(seed, electors, Hazards { delay, ..Hazards::default() });
-        let leader = world.until_led(60 * SECOND);
-        let end = world.now + 20 * SECOND + world.below(60 * SECOND);
-        while world.now < end {
-            world.advance();
+        let mut simulation = ElectionSimulation::new(seed, electors, Hazards { delay, ..Hazards::default() });
+        let leader = simulation.until_led(60 * SECOND);
+        let end = simulation.now + 20 * SECOND + simulation.below(60 * SECOND);
+        while simulation.now < end {
+            simulation.advance();
         }
-        let since = world.now;
-        world.step(leader, world.processes[leader].request, ElectionEvent::Release);
-        prop_assert_eq!(world.leaders(), Vec::<usize>::new());
-        world.until_led(since + 60 * SECOND);
+        let since = simulation.now;
+        simulation.step(leader, simulation.processes[leader].request, ElectionEvent::Release);
+        prop_assert_eq!(simulation.leaders(), Vec::<usize>::new());
+        simulation.until_led(since + 60 * SECOND);
         let bound = 44 * SECOND / 10 + 10 * delay;
-        prop_assert!(world.now - since <= bound, "{} µs", world.now - since);
+        prop_assert!(simulation.now - since <= bound, "{} µs", simulation.now - since);
     }
 }
