@@ -89,10 +89,11 @@ impl Rules {
         let RuleSettings { file, config, provider, endpoint, manner, discovery, resource } = settings;
         let (strict, clock) = (provider.compat.is_strict(), provider.clock.clone());
         let inventory = census.map(|census| census.inventory.clone()).unwrap_or_default();
-        let world = Arc::new(Described::new(client, inventory).await.map_err(RulesError::Discovery)?);
+        let described_cluster =
+            Arc::new(Described::new(client, inventory).await.map_err(RulesError::Discovery)?);
         let transport = http::HttpClient::new(endpoint).map_err(RulesError::Endpoint)?;
         let prometheus = PrometheusClient::new(Arc::new(transport), manner);
-        let provider = PrometheusProvider::start(provider, prometheus, config, world.clone())?;
+        let provider = PrometheusProvider::start(provider, prometheus, config, described_cluster.clone())?;
         let rules = Self { provider, resource, strict, clock, reload: Arc::default(), asked: Arc::default() };
         let looking = rules.clone();
         tasks.spawn(async move {
@@ -109,7 +110,7 @@ impl Rules {
         tasks.spawn(async move {
             loop {
                 tokio::time::sleep(discovery).await;
-                world.look().await;
+                described_cluster.look().await;
             }
         });
         Ok(rules)

@@ -173,7 +173,7 @@ fn a_response_with_another_holder_does_not_make_a_leader() {
     case.answer(0, Err(LeaseRequestFailure::NotFound));
     case.answer(10, Ok(held("other", 15, 1)));
     assert!(!case.is_leader(10));
-    // Nor does a response that arrives after the lease duration.
+    // Nor does a response that arrives after the renew deadline.
     let mut case = Case::new();
     case.step(0, ElectionEvent::Due);
     let ElectionAction::Create(lease, _) = case.answer(0, Err(LeaseRequestFailure::NotFound)) else {
