@@ -143,7 +143,8 @@ pub fn problems(document: &Document, gates: FeatureGates) -> Vec<Diagnostic> {
             let mut found = hpa(document, version);
             for problem in &mut found {
                 // Drafts of ContainerResource had this field; its own nearest name would mislead.
-                if problem.path.ends_with(".resource") && problem.message == "unknown field `container`" {
+                let is_container = problem.unknown_field().is_some_and(|field| field.name == "container");
+                if is_container && problem.path.ends_with(".resource") {
                     let hint =
                         "the metric of one container has `type: ContainerResource` and `containerResource:`";
                     problem.hint = Some(hint.to_owned());
@@ -189,11 +190,9 @@ fn causes(known: &Diagnostic, problem: &Diagnostic) -> bool {
     let inside = |path: &str| {
         problem.path.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
     };
-    if !known.message.starts_with("unknown field") {
-        return inside(&known.path);
-    }
-    let meant = known.hint.as_deref().and_then(|hint| hint.split('`').nth(1));
-    problem.path == known.path || meant.is_some_and(|name| inside(&format!("{}.{name}", known.path)))
+    let Some(unknown) = known.unknown_field() else { return inside(&known.path) };
+    let is_meant = unknown.nearest.is_some_and(|name| inside(&format!("{}.{name}", known.path)));
+    problem.path == known.path || is_meant
 }
 
 /// The version of which a document has the fields, if it has not those of the version that it names.

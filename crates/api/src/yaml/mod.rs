@@ -30,6 +30,6 @@ pub use document::Document;
 pub use nearest::nearest;
 pub use node::{Node, NodeKey, NodeValue};
 pub use parse::{parse, parse_within};
-pub use problem::Diagnostic;
+pub use problem::{Diagnostic, UnknownField};
 pub use source::{SourceFile, Span};
 pub use write::to_yaml;

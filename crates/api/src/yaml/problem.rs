@@ -3,6 +3,7 @@
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
+use super::nearest::nearest;
 use super::{SourceFile, Span};
 use crate::text::truncated;
 
@@ -28,7 +29,23 @@ pub struct Diagnostic {
     pub message: String,
     /// Hint how to fix it.
     pub hint: Option<String>,
-    excerpt: Box<Excerpt>,
+    details: Box<ProblemDetails>,
+}
+
+/// Boxed, because problems are returned as errors.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct ProblemDetails {
+    excerpt: Excerpt,
+    unknown_field: Option<UnknownField>,
+}
+
+/// A field that an object of this type does not have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownField {
+    /// Its name.
+    pub name: String,
+    /// The known field with the most similar name, if one is close enough.
+    pub nearest: Option<&'static str>,
 }
 
 /// The printable line of a problem.
@@ -48,7 +65,7 @@ impl Diagnostic {
             path: String::new(),
             message: printable(message.as_ref()),
             hint: None,
-            excerpt: Box::new(excerpt(source, span)),
+            details: Box::new(ProblemDetails { excerpt: excerpt(source, span), unknown_field: None }),
         }
     }
 
@@ -69,11 +86,23 @@ impl Diagnostic {
         self
     }
 
+    /// Says that the problem is an unknown field.
+    pub(super) fn with_unknown_field(mut self, name: &str, known: &'static [&'static str]) -> Self {
+        let nearest = nearest(name, known.iter().copied());
+        self.details.unknown_field = Some(UnknownField { name: name.to_owned(), nearest });
+        self
+    }
+
+    /// The unknown field, if the problem is one.
+    pub fn unknown_field(&self) -> Option<&UnknownField> {
+        self.details.unknown_field.as_ref()
+    }
+
     /// The message with its line and carets under the position, without a final newline.
     pub fn render(&self, colour: bool) -> String {
         let (red, blue, bold, plain) =
             if colour { ("\x1b[1;31m", "\x1b[1;34m", "\x1b[1m", "\x1b[0m") } else { ("", "", "", "") };
-        let Excerpt { line, indent, carets } = &*self.excerpt;
+        let Excerpt { line, indent, carets } = &self.details.excerpt;
         let number = self.span.line.to_string();
         let (margin, indent, carets) = (" ".repeat(number.len()), " ".repeat(*indent), "^".repeat(*carets));
         let mut out = format!("{red}error{plain}{bold}: {self}{plain}\n{blue}{margin} |{plain}\n");

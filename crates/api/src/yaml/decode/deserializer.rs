@@ -34,8 +34,11 @@ impl NodeDeserializer<'_> {
             let key = kind.field().and_then(|name| self.node.key(name));
             let span = key.map_or_else(|| self.node.place(self.key), |key| key.span);
             let problem = Diagnostic::at(self.context.source, span, kind.message(self.node, raw));
-            let problem =
+            let mut problem =
                 problem.in_path(self.trail.to_string()).maybe_hint(kind.hint(&self.node.value, raw));
+            if let FaultKind::Field { name, known } = kind {
+                problem = problem.with_unknown_field(name, known);
+            }
             let missing = kind.missing();
             let consequence = matches!(kind, FaultKind::Consequence)
                 || match missing.map(|name| self.node.step(&Step::Key(name))) {
@@ -57,7 +60,8 @@ impl NodeDeserializer<'_> {
                 key.span,
                 format!("unknown field `{}`", shortened(&key.name)),
             )
-            .in_path(self.trail.to_string());
+            .in_path(self.trail.to_string())
+            .with_unknown_field(&key.name, fields);
             problems.push(problem.maybe_hint(did_you_mean(&key.name, fields)));
         }
     }
