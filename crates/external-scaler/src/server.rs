@@ -19,7 +19,7 @@ use crate::protocol::{
 use crate::scaler::ExternalScaler;
 
 /// Keep-alive interval; dead connections are detected after twice this time. A streaming client may be silent for hours.
-const ALIVE: Duration = Duration::from_mins(1);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Why a scaler cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -93,8 +93,8 @@ impl<S: ExternalScaler> Server<S> {
         end: impl Future<Output = ()> + Send,
     ) -> Result<(), ServeError> {
         let mut server = tonic::transport::Server::builder()
-            .http2_keepalive_interval(Some(ALIVE))
-            .http2_keepalive_timeout(Some(ALIVE));
+            .http2_keepalive_interval(Some(KEEPALIVE_INTERVAL))
+            .http2_keepalive_timeout(Some(KEEPALIVE_INTERVAL));
         if let Some(tls) = self.tls {
             server = server.tls_config(tls)?;
         }

@@ -2,9 +2,9 @@
 
 /// The beginning of a body: as text if it looks like JSON, otherwise in hexadecimal.
 pub(crate) fn excerpt(body: &[u8]) -> String {
-    const SHOWN: usize = 30;
-    let head = body.get(..SHOWN).unwrap_or(body);
-    let more = if body.len() > SHOWN { " ..." } else { "" };
+    const MAX_EXCERPT_BYTES: usize = 30;
+    let head = body.get(..MAX_EXCERPT_BYTES).unwrap_or(body);
+    let more = if body.len() > MAX_EXCERPT_BYTES { " ..." } else { "" };
     if body.is_empty() {
         return "<empty>".to_owned();
     }

@@ -12,7 +12,7 @@ use crate::table::Table;
 pub const COLUMNS: [&str; 7] = ["Name", "Reference", "Targets", "MinPods", "MaxPods", "Replicas", "Age"];
 
 /// Number of metrics that are shown; the others are counted.
-const SHOWN: usize = 2;
+const MAX_SHOWN_METRICS: usize = 2;
 
 /// The row of one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -89,11 +89,15 @@ pub fn targets(metrics: &[MetricSpec], statuses: &[MetricStatus]) -> String {
     if metrics.is_empty() {
         return "<none>".to_owned();
     }
-    let shown: Vec<String> =
-        metrics.iter().take(SHOWN).enumerate().map(|(i, metric)| fragment(metric, statuses.get(i))).collect();
+    let shown: Vec<String> = metrics
+        .iter()
+        .take(MAX_SHOWN_METRICS)
+        .enumerate()
+        .map(|(i, metric)| fragment(metric, statuses.get(i)))
+        .collect();
     let mut text = shown.join(", ");
-    if metrics.len() > SHOWN {
-        text.push_str(&format!(" + {} more...", metrics.len() - SHOWN));
+    if metrics.len() > MAX_SHOWN_METRICS {
+        text.push_str(&format!(" + {} more...", metrics.len() - MAX_SHOWN_METRICS));
     }
     text
 }

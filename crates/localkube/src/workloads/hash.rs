@@ -4,13 +4,14 @@ use serde_json::Value;
 
 use crate::random::letters;
 
-const LENGTH: usize = 10;
+/// Number of letters of a hash.
+const HASH_LENGTH: usize = 10;
 
 /// A short, stable hash of a template, independent of the order of fields.
 pub(crate) fn of(template: &Value) -> String {
     let mut state = Fnv::default();
     state.value(template);
-    letters(state.0, LENGTH)
+    letters(state.0, HASH_LENGTH)
 }
 
 /// FNV-1a.
@@ -66,7 +67,7 @@ mod tests {
     fn equal_templates_have_equal_hashes() {
         let name = of(&json!({"a": 1, "b": {"c": [1, "x"], "d": null}}));
         assert_eq!(name, of(&json!({"b": {"c": [1, "x"]}, "a": 1})));
-        assert_eq!(name.len(), LENGTH);
+        assert_eq!(name.len(), HASH_LENGTH);
         assert!(name.bytes().all(|letter| crate::random::LETTERS.contains(&letter)), "{name}");
         for other in [json!({}), json!({"a": 2}), json!({"a": 1, "b": {"c": [1, "y"]}}), json!({"a1": ""})] {
             assert_ne!(name, of(&other));

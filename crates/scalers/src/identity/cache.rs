@@ -11,10 +11,10 @@ use crate::ScalerError;
 
 /// How long before their end credentials are renewed; short-lived ones after half of their time.
 const RENEW_BEFORE: Duration = Duration::from_mins(5);
-/// How long a failure is told to all, so that a thousand triggers do not ask a thousand times.
+/// How long a failure is returned to all triggers without another request.
 const FAILURE_PAUSE: Duration = Duration::from_secs(5);
 /// Credentials that nobody has used for this time are forgotten.
-const UNUSED: Duration = Duration::from_hours(2);
+const UNUSED_CREDENTIAL_TTL: Duration = Duration::from_hours(2);
 
 /// Credentials by identity. It has no Debug, because keys and values are secrets.
 pub(super) struct CredentialCache<K, V>(Mutex<HashMap<K, Slot<V>>>);
@@ -86,7 +86,7 @@ impl<K: Eq + Hash + Clone, V: Clone> CredentialCache<K, V> {
             slot.used = now;
             return Arc::clone(&slot.state);
         }
-        slots.retain(|_, slot| now.duration_since(slot.used) < UNUSED);
+        slots.retain(|_, slot| now.duration_since(slot.used) < UNUSED_CREDENTIAL_TTL);
         let state = SlotState { credentials: None, failure: None };
         let state = Arc::new(tokio::sync::Mutex::new(state));
         slots.insert(key.clone(), Slot { state: Arc::clone(&state), used: now });

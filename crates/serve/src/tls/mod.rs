@@ -54,7 +54,7 @@ use crate::peer_address::PeerAddress;
 const TLS_WRITE_BUFFER_BYTES: usize = 256 * 1024;
 
 /// How long a connection that is idle or makes room may take to end.
-const LAST_MOMENT: Duration = Duration::from_secs(1);
+const MAX_IDLE_CLOSE_TIME: Duration = Duration::from_secs(1);
 
 /// How many streams a client may reset before they were looked at; more of them end the connection (rapid reset).
 const MAX_RESET_STREAMS: usize = 20;
@@ -262,7 +262,7 @@ async fn converse<S: ConnectionHandler>(
         // Whoever has asked nothing, or was allowed nothing, must not delay the end.
         _ if !activity.has_begun() => return,
         ConnectionEnd::MakesRoom if is_unknown => return,
-        ConnectionEnd::Idle | ConnectionEnd::MakesRoom => limits.grace.min(LAST_MOMENT),
+        ConnectionEnd::Idle | ConnectionEnd::MakesRoom => limits.grace.min(MAX_IDLE_CLOSE_TIME),
         ConnectionEnd::ServerStops => limits.grace,
     };
     connection.as_mut().graceful_shutdown();

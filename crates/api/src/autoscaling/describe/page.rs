@@ -3,7 +3,7 @@
 use crate::map::StringMap;
 use crate::table::{align, visible};
 
-const LONGEST_ANNOTATION: usize = 140;
+const MAX_ANNOTATION_BYTES: usize = 140;
 const HIDDEN_ANNOTATION: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 #[derive(Default)]
@@ -43,7 +43,7 @@ impl Page {
         let shown = annotations.iter().filter(|(key, _)| *key != HIDDEN_ANNOTATION);
         let entries = shown.map(|(key, value)| {
             let value = value.strip_suffix('\n').unwrap_or(value);
-            if value.len() + key.len() + 2 <= LONGEST_ANNOTATION && !value.contains('\n') {
+            if value.len() + key.len() + 2 <= MAX_ANNOTATION_BYTES && !value.contains('\n') {
                 return format!("{key}: {value}");
             }
             let lines: Vec<String> =
@@ -61,7 +61,7 @@ impl Page {
 }
 
 fn shortened(line: &str) -> String {
-    let end = line.floor_char_boundary(LONGEST_ANNOTATION - 2);
+    let end = line.floor_char_boundary(MAX_ANNOTATION_BYTES - 2);
     match line.get(..end) {
         Some(start) if end < line.len() => format!("{start}..."),
         _ => line.to_owned(),

@@ -3,8 +3,8 @@
 use crate::autoscaling::v2::{HPAScalingPolicy, HPAScalingRules, HorizontalPodAutoscalerBehavior};
 use crate::field::{AsJson, FieldError};
 
-const LONGEST_WINDOW: i32 = 3600;
-const LONGEST_PERIOD: i32 = 1800;
+const MAX_STABILIZATION_WINDOW_SECONDS: i32 = 3600;
+const MAX_POLICY_PERIOD_SECONDS: i32 = 1800;
 
 pub(crate) fn behavior_faults(behavior: &HorizontalPodAutoscalerBehavior) -> Vec<FieldError> {
     let mut faults = Vec::new();
@@ -23,8 +23,8 @@ fn rules_faults(path: &str, rules: &HPAScalingRules) -> Vec<FieldError> {
         if window < 0 {
             faults.push(FieldError::invalid(&path, window, "must be greater than or equal to zero"));
         }
-        if window > LONGEST_WINDOW {
-            let detail = format!("must be less than or equal to {LONGEST_WINDOW}");
+        if window > MAX_STABILIZATION_WINDOW_SECONDS {
+            let detail = format!("must be less than or equal to {MAX_STABILIZATION_WINDOW_SECONDS}");
             faults.push(FieldError::invalid(&path, window, detail));
         }
     }
@@ -67,11 +67,11 @@ fn policy_faults(path: &str, policy: &HPAScalingPolicy) -> Vec<FieldError> {
     if period <= 0 {
         faults.push(FieldError::invalid(&path, period, "must be greater than zero"));
     }
-    if period > LONGEST_PERIOD {
+    if period > MAX_POLICY_PERIOD_SECONDS {
         faults.push(FieldError::invalid(
             &path,
             period,
-            format!("must be less than or equal to {LONGEST_PERIOD}"),
+            format!("must be less than or equal to {MAX_POLICY_PERIOD_SECONDS}"),
         ));
     }
     faults

@@ -18,7 +18,7 @@ use crate::live::{AutoscalerName, ClusterClient};
 use crate::output::{self, Format};
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-const LONGEST_PAUSE: Duration = Duration::from_secs(15);
+const MAX_RECONNECT_PAUSE: Duration = Duration::from_secs(15);
 
 /// Selects new records. A connection begins with all stored records, and decisions that only repeat
 /// arrive again.
@@ -107,7 +107,7 @@ async fn follow(
             eprintln!("lost the {who}: {lost}; trying again in {} s", pause.as_secs());
         }
         tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
+        pause = (pause * 2).min(MAX_RECONNECT_PAUSE);
     }
 }
 

@@ -25,7 +25,7 @@ use super::spans::PassPlace;
 use super::{Records, key_of};
 
 /// The time between two requests.
-const INTERVAL: Duration = Duration::from_secs(1);
+const COPY_INTERVAL: Duration = Duration::from_secs(1);
 /// The time between two requests while the leader has more: pages are decoded on the threads that also reconcile.
 const PAGE_INTERVAL: Duration = Duration::from_millis(200);
 /// After how many turns deleted autoscalers are looked for.
@@ -81,7 +81,7 @@ impl HistoryFollower {
         }
         if self.leadership.is_leader() || self.leadership.holder().is_none() {
             *progress = CopyProgress { turns: progress.turns, ..CopyProgress::default() };
-            return INTERVAL;
+            return COPY_INTERVAL;
         }
         let Some(fetch) = &self.fetch else {
             if progress.is_new("no CA") {
@@ -90,7 +90,7 @@ impl HistoryFollower {
                     "the history of the leader is not copied, because the replicas share no CA"
                 );
             }
-            return INTERVAL;
+            return COPY_INTERVAL;
         };
         let Some(address) = self.leadership.address() else {
             if progress.is_new("no address") {
@@ -99,7 +99,7 @@ impl HistoryFollower {
                     "the history of the leader is not copied, because its lease has no address"
                 );
             }
-            return INTERVAL;
+            return COPY_INTERVAL;
         };
         if progress.address != Some(address) {
             let (turns, said) = (progress.turns, progress.said.take());
@@ -116,7 +116,7 @@ impl HistoryFollower {
                     let remedy = error.remedy();
                     tracing::warn!(%address, %error, remedy, "the history of the leader is not copied");
                 }
-                INTERVAL
+                COPY_INTERVAL
             }
         }
     }
@@ -133,7 +133,7 @@ impl HistoryFollower {
             tracing::info!(%address, "the history of the leader is copied");
         }
         progress.said = None;
-        if remaining { PAGE_INTERVAL } else { INTERVAL }
+        if remaining { PAGE_INTERVAL } else { COPY_INTERVAL }
     }
 }
 

@@ -194,7 +194,7 @@ fn first_flaw(body: &[u8]) -> Option<ParseError> {
 
 fn error(line: usize, text: &[u8], flaw: LineError) -> ParseError {
     /// Bytes of a line shown in an error.
-    const SHOWN: usize = 80;
-    let shown = text.get(..SHOWN).unwrap_or(text);
+    const MAX_EXCERPT_BYTES: usize = 80;
+    let shown = text.get(..MAX_EXCERPT_BYTES).unwrap_or(text);
     ParseError::Line { line, flaw, excerpt: String::from_utf8_lossy(shown).into() }
 }
