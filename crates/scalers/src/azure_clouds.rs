@@ -1,6 +1,7 @@
-//! Names of Azure's clouds and ids of tenants, without IO.
+//! Checks of the names of Azure's clouds, of tenants and of service principals, without IO.
 
-use crate::ParseError;
+use crate::parameters::Secret;
+use crate::{ParseError, Trigger};
 
 /// The error of tenants that Azure's identity library refuses.
 const INVALID_TENANT: &str = "invalid tenantID. You can locate your tenantID by following the instructions listed here: \
@@ -39,6 +40,23 @@ pub(crate) fn origin(url: &str) -> Option<&str> {
 pub(crate) fn is_of_domains(origin: &str, domains: &[&str]) -> bool {
     let host = origin.strip_prefix("https://").unwrap_or_default().to_ascii_lowercase();
     !host.contains([':', '[']) && domains.iter().any(|domain| host.ends_with(domain))
+}
+
+/// Checks that there is a service principal, unless the trigger has a workload identity; `scaler` is the name for errors.
+pub(crate) fn check_principal(
+    trigger: &Trigger,
+    client_id: &str,
+    client_password: &Secret,
+    scaler: &str,
+) -> Result<(), ParseError> {
+    match &*trigger.identity.provider {
+        "" | "none" if client_id.is_empty() => Err("no activeDirectoryClientId given".into()),
+        "" | "none" if client_password.reveal().is_empty() => {
+            Err("no activeDirectoryClientPassword given".into())
+        }
+        "" | "none" | "azure-workload" => Ok(()),
+        other => Err(format!("{scaler} doesn't support pod identity {other}").into()),
+    }
 }
 
 /// Checks the id of a tenant.

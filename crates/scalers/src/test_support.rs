@@ -145,6 +145,14 @@ pub(crate) async fn read(trigger: &Trigger) -> Result<Reading, ScalerError> {
     build(trigger)?.read("m").await
 }
 
+/// The first value of a reading, or the message of its error.
+pub(crate) fn value(reading: Result<Reading, ScalerError>) -> String {
+    match reading {
+        Ok(reading) => reading.values.first().unwrap().value.canonical(),
+        Err(error) => error.message,
+    }
+}
+
 /// Builds the scaler of a trigger and reads it. Its requests are answered by a function and never sent: for servers at fixed addresses.
 pub(crate) async fn read_answered(
     trigger: &Trigger,

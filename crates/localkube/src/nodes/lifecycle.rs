@@ -171,10 +171,10 @@ impl PodLifecycle {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
-    const COURSE: PodTimeline = PodTimeline {
+    pub(crate) const TIMELINE: PodTimeline = PodTimeline {
         start: Millis(3_000),
         ready: Millis(7_000),
         stop: Millis(5_000),
@@ -185,10 +185,10 @@ mod tests {
         ready: Millis(0),
         ends: Some((Millis(9_000), 0)),
         restarts: RestartPolicy::Never,
-        ..COURSE
+        ..TIMELINE
     };
 
-    fn at(millis: i64) -> SimulationTime {
+    pub(crate) fn at(millis: i64) -> SimulationTime {
         SimulationTime { at: Millis(millis), wall: Millis(millis).after(Timestamp::UNIX_EPOCH) }
     }
 
@@ -205,11 +205,11 @@ mod tests {
     fn pods_start_and_become_ready() {
         use PodStage::{Ended, Pending, Ready, Starting};
         assert_eq!(
-            stages(&COURSE, &[0, 2_999, 3_000, 9_999, 10_000, 99_000]),
+            stages(&TIMELINE, &[0, 2_999, 3_000, 9_999, 10_000, 99_000]),
             [Pending, Pending, Starting, Starting, Ready, Ready]
         );
         assert_eq!(stages(&JOB, &[2_999, 3_000, 11_999, 12_000]), [Pending, Ready, Ready, Ended(Some(0))]);
-        let instant = PodTimeline { start: Millis::ZERO, ready: Millis::ZERO, ..COURSE };
+        let instant = PodTimeline { start: Millis::ZERO, ready: Millis::ZERO, ..TIMELINE };
         assert_eq!(stages(&instant, &[0]), [Ready]);
         let failing = PodTimeline { ends: Some((Millis::ZERO, 3)), ..JOB };
         assert_eq!(stages(&failing, &[3_000]), [Ended(Some(3))]);
@@ -218,16 +218,16 @@ mod tests {
     #[test]
     fn deletion_takes_the_stop_delay_but_never_longer_than_the_grace_period() {
         for (grace, gone) in [(30_000, 25_000), (2_000, 22_000), (0, 20_000)] {
-            let mut lifecycle = PodLifecycle::new(at(0), &COURSE);
-            lifecycle.step(at(20_000), &COURSE);
-            assert!(lifecycle.delete(at(20_000), Millis(grace), &COURSE));
-            assert!(!lifecycle.delete(at(20_000), Millis(grace), &COURSE));
+            let mut lifecycle = PodLifecycle::new(at(0), &TIMELINE);
+            lifecycle.step(at(20_000), &TIMELINE);
+            assert!(lifecycle.delete(at(20_000), Millis(grace), &TIMELINE));
+            assert!(!lifecycle.delete(at(20_000), Millis(grace), &TIMELINE));
             assert_eq!(lifecycle.due, Millis(gone));
-            lifecycle.step(at(gone), &COURSE);
+            lifecycle.step(at(gone), &TIMELINE);
             assert_eq!(lifecycle.stage, PodStage::Ended(Some(0)));
         }
-        let mut unborn = PodLifecycle::new(at(0), &COURSE);
-        unborn.delete(at(1), Millis(30_000), &COURSE);
+        let mut unborn = PodLifecycle::new(at(0), &TIMELINE);
+        unborn.delete(at(1), Millis(30_000), &TIMELINE);
         assert_eq!(unborn.stage, PodStage::Ended(None));
     }
 
@@ -256,13 +256,13 @@ mod tests {
             serde_json::from_value(status).unwrap()
         };
         let stage = |phase, ready| {
-            PodLifecycle::resume(&status(phase, ready), at(5), &COURSE)
+            PodLifecycle::resume(&status(phase, ready), at(5), &TIMELINE)
                 .map(|lifecycle| (lifecycle.stage, lifecycle.due))
         };
         assert_eq!(stage("Running", "True"), Some((PodStage::Ready, Millis::NEVER)));
         assert_eq!(stage("Running", "False"), Some((PodStage::Starting, Millis(7_005))));
         assert_eq!(stage("Failed", "False"), Some((PodStage::Ended(Some(1)), Millis::NEVER)));
         assert_eq!(stage("Pending", "False"), None);
-        assert_eq!(PodLifecycle::resume(&PodStatusView::default(), at(0), &COURSE), None);
+        assert_eq!(PodLifecycle::resume(&PodStatusView::default(), at(0), &TIMELINE), None);
     }
 }

@@ -225,21 +225,9 @@ pub(crate) fn seed_of(text: &str) -> Seed {
 mod tests {
     use sim::Millis;
 
-    use super::super::lifecycle::SimulationTime;
-    use super::super::template::{PodTimeline, RestartPolicy, tests::template};
+    use super::super::lifecycle::tests::{TIMELINE, at};
+    use super::super::template::tests::template;
     use super::*;
-
-    const COURSE: PodTimeline = PodTimeline {
-        start: Millis(3_000),
-        ready: Millis(7_000),
-        stop: Millis(5_000),
-        ends: None,
-        restarts: RestartPolicy::Always,
-    };
-
-    fn at(millis: i64) -> SimulationTime {
-        SimulationTime { at: Millis(millis), wall: Millis(millis).after(Timestamp::UNIX_EPOCH) }
-    }
 
     fn status(template: &PodTemplate, lifecycle: &PodLifecycle) -> Value {
         let subject = StatusInput {
@@ -262,7 +250,7 @@ mod tests {
     #[test]
     fn pod_status_matches_the_kubelet_in_each_stage() {
         let template = template(json!({"containers": [{"name": "web", "image": "shop/web:1"}]}));
-        let mut lifecycle = PodLifecycle::new(at(0), &COURSE);
+        let mut lifecycle = PodLifecycle::new(at(0), &TIMELINE);
         let pending = status(&template, &lifecycle);
         assert_eq!(pending["phase"], "Pending");
         assert_eq!(pending["containerStatuses"][0]["state"]["waiting"]["reason"], "ContainerCreating");
@@ -274,21 +262,21 @@ mod tests {
         let message = pending["conditions"][2]["message"].as_str();
         assert_eq!(message, Some("containers with unready status: [web]"));
 
-        lifecycle.step(at(3_500), &COURSE);
+        lifecycle.step(at(3_500), &TIMELINE);
         let running = status(&template, &lifecycle);
         assert_eq!((&running["phase"], &running["podIP"]), (&json!("Running"), &json!("10.128.0.1")));
         assert_eq!(running["containerStatuses"][0]["state"]["running"]["startedAt"], "1970-01-01T00:00:03Z");
         assert_eq!(running["containerStatuses"][0]["ready"], false);
         assert_eq!(condition(&running, "Ready"), unready);
 
-        lifecycle.step(at(11_000), &COURSE);
+        lifecycle.step(at(11_000), &TIMELINE);
         let ready = status(&template, &lifecycle);
         assert_eq!(condition(&ready, "Ready"), ("True".into(), String::new(), "1970-01-01T00:00:11Z".into()));
         assert_eq!(ready["containerStatuses"][0]["ready"], true);
         assert!(ready["containerStatuses"][0]["imageID"].as_str().unwrap().starts_with("shop/web:1@sha256:"));
 
-        lifecycle.delete(at(20_000), Millis(30_000), &COURSE);
-        lifecycle.step(at(25_000), &COURSE);
+        lifecycle.delete(at(20_000), Millis(30_000), &TIMELINE);
+        lifecycle.step(at(25_000), &TIMELINE);
         let ended = status(&template, &lifecycle);
         assert_eq!(ended["phase"], "Succeeded");
         assert_eq!(
@@ -306,11 +294,11 @@ mod tests {
     fn init_containers_end_and_sidecars_stay() {
         let init = json!([{"name": "prepare"}, {"name": "proxy", "restartPolicy": "Always"}]);
         let template = template(json!({"containers": [{"name": "web"}], "initContainers": init}));
-        let mut lifecycle = PodLifecycle::new(at(0), &COURSE);
+        let mut lifecycle = PodLifecycle::new(at(0), &TIMELINE);
         let pending = status(&template, &lifecycle);
         assert_eq!(condition(&pending, "Initialized").1, "ContainersNotInitialized");
         assert_eq!(pending["containerStatuses"][0]["state"]["waiting"]["reason"], "PodInitializing");
-        lifecycle.step(at(3_000), &COURSE);
+        lifecycle.step(at(3_000), &TIMELINE);
         let running = status(&template, &lifecycle);
         assert_eq!(condition(&running, "Initialized").0, "True");
         assert_eq!(running["initContainerStatuses"][0]["state"]["terminated"]["reason"], "Completed");
@@ -320,8 +308,8 @@ mod tests {
     #[test]
     fn pod_that_never_ran_has_failed() {
         let template = template(json!({"containers": [{"name": "web"}]}));
-        let mut lifecycle = PodLifecycle::new(at(0), &COURSE);
-        lifecycle.delete(at(1), Millis(0), &COURSE);
+        let mut lifecycle = PodLifecycle::new(at(0), &TIMELINE);
+        lifecycle.delete(at(1), Millis(0), &TIMELINE);
         let ended = status(&template, &lifecycle);
         assert_eq!(ended["phase"], "Failed");
         assert_eq!(ended["containerStatuses"][0]["state"]["terminated"]["exitCode"], 137);

@@ -5,7 +5,7 @@ mod query;
 mod tests;
 
 use crate::azure_client::{AzureClient, AzurePrincipal};
-use crate::azure_clouds::{check_cloud, check_tenant};
+use crate::azure_clouds::{check_cloud, check_principal, check_tenant};
 use crate::prelude::*;
 
 /// Application Insights in Azure's clouds.
@@ -85,14 +85,7 @@ impl Parameters {
 
     fn check_access(&self, trigger: &Trigger) -> Result<(), ParseError> {
         check_cloud(&self.cloud, "appInsightsResourceURL", &self.resource_url)?;
-        match &*trigger.identity.provider {
-            "" | "none" if self.client_id.is_empty() => Err("no activeDirectoryClientId given".into()),
-            "" | "none" if self.client_password.reveal().is_empty() => {
-                Err("no activeDirectoryClientPassword given".into())
-            }
-            "" | "none" | "azure-workload" => Ok(()),
-            other => Err(format!("azure app insights doesn't support pod identity {other}").into()),
-        }
+        check_principal(trigger, &self.client_id, &self.client_password, "azure app insights")
     }
 }
 

@@ -156,7 +156,12 @@ pub(super) fn sasl_anonymous() -> Vec<u8> {
 pub(super) fn open_and_begin(host: &str) -> Vec<u8> {
     let open = vec![AmqpValue::text("plimsoll"), AmqpValue::text(host), AmqpValue::Uint(MAX_FRAME_BYTES)];
     let mut out = whole(AMQP_FRAME, OPEN, open, &[]);
-    let begin = vec![AmqpValue::Null, AmqpValue::Uint(0), AmqpValue::Uint(SESSION_WINDOW_FRAMES), AmqpValue::Uint(SESSION_WINDOW_FRAMES)];
+    let begin = vec![
+        AmqpValue::Null,
+        AmqpValue::Uint(0),
+        AmqpValue::Uint(SESSION_WINDOW_FRAMES),
+        AmqpValue::Uint(SESSION_WINDOW_FRAMES),
+    ];
     out.extend(whole(AMQP_FRAME, BEGIN, begin, &[]));
     out
 }
@@ -189,7 +194,15 @@ pub(super) fn link_names(node: &str) -> [String; 2] {
 
 /// Lets the other side send one message over a link. The numbers are those of the next transfers and deliveries.
 pub(super) fn credit(handle: u32, next_incoming: u32, next_outgoing: u32, delivery_count: u32) -> Vec<u8> {
-    let fields = [next_incoming, SESSION_WINDOW_FRAMES, next_outgoing, SESSION_WINDOW_FRAMES, handle, delivery_count, 1];
+    let fields = [
+        next_incoming,
+        SESSION_WINDOW_FRAMES,
+        next_outgoing,
+        SESSION_WINDOW_FRAMES,
+        handle,
+        delivery_count,
+        1,
+    ];
     whole(AMQP_FRAME, FLOW, fields.into_iter().map(AmqpValue::Uint).collect(), &[])
 }
 

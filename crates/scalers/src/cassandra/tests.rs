@@ -5,7 +5,7 @@ use fake::{fake_cassandra, rows, text};
 use super::wire::{CqlField, CqlResponse};
 use super::*;
 use crate::test_support::fake_server::FakeServer;
-use crate::test_support::{build, read, texts, trigger};
+use crate::test_support::{build, read, texts, trigger, value};
 
 fn asking(fake: &FakeServer, query: &str, password: &str) -> Trigger {
     let port = fake.port.to_string();
@@ -22,13 +22,6 @@ fn asking(fake: &FakeServer, query: &str, password: &str) -> Trigger {
     );
     given.auth = texts(&[("password", password)]);
     given
-}
-
-fn value(reading: Result<Reading, ScalerError>) -> String {
-    match reading {
-        Ok(reading) => reading.values[0].value.canonical(),
-        Err(error) => error.message,
-    }
 }
 
 #[tokio::test]

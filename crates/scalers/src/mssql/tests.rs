@@ -6,7 +6,7 @@ use super::dsn::{MssqlDsn, MssqlEncryption};
 use super::tokens::{self, MssqlField};
 use super::wire::{self, LoginAs};
 use super::*;
-use crate::test_support::{build, read, read_answered, texts, trigger};
+use crate::test_support::{build, read, read_answered, texts, trigger, value};
 
 fn asking(port: u16, query: &str, password: &str) -> Trigger {
     let port = port.to_string();
@@ -29,13 +29,6 @@ fn with_connection(connection: &str) -> Trigger {
     let mut given = trigger("mssql", &[("query", "SELECT 7"), ("targetValue", "5")]);
     given.auth = texts(&[("connectionString", connection)]);
     given
-}
-
-fn value(reading: Result<Reading, ScalerError>) -> String {
-    match reading {
-        Ok(reading) => reading.values[0].value.canonical(),
-        Err(error) => error.message,
-    }
 }
 
 #[tokio::test]

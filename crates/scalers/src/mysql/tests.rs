@@ -5,10 +5,10 @@ use fake::{Plugin, fake_mysql};
 use super::dsn::{MysqlDsn, TlsMode, host_and_port};
 use super::query::{self, FirstField};
 use super::wire;
+use crate::Trigger;
 use crate::test_support::fake_server::FakeServer;
-use crate::test_support::{build, read, texts, trigger};
+use crate::test_support::{build, read, texts, trigger, value};
 use crate::tls::CertificateCheck;
-use crate::{Reading, ScalerError, Trigger};
 
 async fn name(metadata: &[(&str, &str)], auth: &[(&str, &str)]) -> String {
     let mut given = trigger("mysql", metadata);
@@ -41,13 +41,6 @@ fn asking(fake: &FakeServer, query: &str, password: &str) -> Trigger {
     );
     given.auth = texts(&[("password", password)]);
     given
-}
-
-fn value(reading: Result<Reading, ScalerError>) -> String {
-    match reading {
-        Ok(reading) => reading.values[0].value.canonical(),
-        Err(error) => error.message,
-    }
 }
 
 #[tokio::test]
