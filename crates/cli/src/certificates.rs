@@ -40,7 +40,7 @@ pub(crate) enum Shared {
 }
 
 /// Keeps a keyring up to date.
-pub(crate) struct CertificateKeeper {
+pub(crate) struct CertificateRenewer {
     store: CertificateLocation,
     clock: Clock,
     keyring: Keyring,
@@ -74,7 +74,7 @@ pub(crate) async fn open(
     names: &[String],
     client: &Client,
     clock: &Clock,
-) -> Option<(Keyring, CertificateKeeper)> {
+) -> Option<(Keyring, CertificateRenewer)> {
     let opened = match shared {
         Shared::Nothing => return None,
         Shared::Folder(path) => {
@@ -96,7 +96,7 @@ pub(crate) async fn open(
     };
     let kept = opened.and_then(|(store, current, said)| {
         let (keyring, is_own) = (Keyring::new(current.clone())?, said.is_some());
-        Ok(CertificateKeeper { store, clock: clock.clone(), keyring, current, is_own, said })
+        Ok(CertificateRenewer { store, clock: clock.clone(), keyring, current, is_own, said })
     });
     match kept {
         Ok(kept) => Some((kept.keyring.clone(), kept)),
@@ -107,18 +107,20 @@ pub(crate) async fn open(
     }
 }
 
-impl CertificateKeeper {
+impl CertificateRenewer {
     /// Keeps the keyring up to date for the lifetime of the process.
     pub(crate) async fn run(mut self, leadership: Leadership) {
         loop {
             tokio::time::sleep(READ_PERIOD).await;
-            self.turn(leadership.is_leader()).await;
+            self.refresh(leadership.is_leader()).await;
         }
     }
 
-    async fn turn(&mut self, leads: bool) {
+    async fn refresh(&mut self, leads: bool) {
         let found = match &self.store {
-            CertificateLocation::Secret(secret) => secret.look(&self.current, leads, &self.clock).await,
+            CertificateLocation::Secret(secret) => {
+                secret.read_or_create(&self.current, leads, &self.clock).await
+            }
             CertificateLocation::Folder(path) => folder(path),
         };
         let changed = found.and_then(|found| {
@@ -171,7 +173,7 @@ impl Secret {
         clock: &Clock,
     ) -> Result<(CertificateBundle, Option<String>), SharedCertificateError> {
         let own = CertificateBundle::make(&self.names, &self.lives, clock.now())?;
-        match self.look(&own, false, clock).await {
+        match self.read_or_create(&own, false, clock).await {
             Ok(found) => Ok((found, None)),
             Err(problem) => {
                 let problem = problem.to_string();
@@ -186,7 +188,7 @@ impl Secret {
     }
 
     /// The stored bundle, or `own`, which is then stored. The leader renews a bundle that is due; any replica replaces an unusable one.
-    async fn look(
+    async fn read_or_create(
         &self,
         own: &CertificateBundle,
         leads: bool,

@@ -145,7 +145,7 @@ impl HealthChecks {
             if query.all("exclude").any(|name| name == check.name) {
                 unmatched.retain(|name| *name != check.name);
                 lines += &format!("[+]{} excluded: ok\n", check.name);
-            } else if check.look().is_ok() {
+            } else if check.run().is_ok() {
                 lines += &format!("[+]{} ok\n", check.name);
             } else {
                 // Unauthenticated clients may read this page; the reason is in the log.
@@ -170,7 +170,7 @@ impl HealthChecks {
     /// The response for one check; none if there is no such check.
     pub(crate) fn one(&self, endpoint: Endpoint, name: &str) -> Option<Response<Body>> {
         let check = self.of(endpoint).find(|check| check.name == name)?;
-        Some(match check.look() {
+        Some(match check.run() {
             Ok(()) => response::text(200, "ok"),
             Err(reason) => response::text(500, format!("internal server error: {reason}\n")),
         })
@@ -178,7 +178,7 @@ impl HealthChecks {
 }
 
 impl Check {
-    fn look(&self) -> Result<(), CheckFailure> {
+    fn run(&self) -> Result<(), CheckFailure> {
         let found = (self.look)();
         let news = self.said.lock().unwrap_or_else(PoisonError::into_inner).news(&found);
         let (check, reason) = (&self.name, found.as_ref().err().map(|failure| failure.0.as_str()));

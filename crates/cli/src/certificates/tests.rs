@@ -41,11 +41,11 @@ fn secret(client: &Client) -> Secret {
     }
 }
 
-async fn keeping(client: &Client, clock: &Clock) -> CertificateKeeper {
+async fn keeping(client: &Client, clock: &Clock) -> CertificateRenewer {
     let secret = secret(client);
     let (current, said) = secret.open(clock).await.unwrap();
     let (keyring, is_own) = (Keyring::new(current.clone()).unwrap(), said.is_some());
-    CertificateKeeper {
+    CertificateRenewer {
         store: CertificateLocation::Secret(secret),
         clock: clock.clone(),
         keyring,
@@ -91,20 +91,20 @@ async fn leader_renews_the_bundle_and_followers_load_it() {
     let (mut leader, mut other) = (keeping(&client, &clock).await, keeping(&client, &clock).await);
     let first = leader.current.clone();
     days.set(200);
-    leader.turn(true).await;
+    leader.refresh(true).await;
     assert_eq!(leader.current, first);
     days.set(300);
-    other.turn(false).await;
+    other.refresh(false).await;
     assert_eq!(other.current, first, "renewed by who does not lead");
-    leader.turn(true).await;
+    leader.refresh(true).await;
     assert_ne!(leader.current.certificate, first.certificate);
     assert_eq!(leader.current.authorities, first.authorities);
-    other.turn(false).await;
+    other.refresh(false).await;
     assert_eq!(other.current, leader.current);
     // There was no leader for two years: the next replica renews the bundle.
     days.set(1000);
-    other.turn(false).await;
-    leader.turn(false).await;
+    other.refresh(false).await;
+    leader.refresh(false).await;
     assert!(other.current.is_good(clock.now()));
     assert_eq!(other.current, leader.current);
 }
@@ -116,14 +116,14 @@ async fn foreign_secret_data_is_kept_and_broken_bundle_is_repaired() {
     let mut one = keeping(&client, &clock).await;
     let first = one.current.clone();
     delete(&client).await;
-    one.turn(false).await;
+    one.refresh(false).await;
     assert_eq!(material(&stored(&client).await), first, "one that was deleted comes back as it was");
     let mut object = stored(&client).await;
     object["metadata"]["labels"]["team"] = json!("a");
     object["data"]["note"] = json!("eA==");
     object["data"]["tls.key"] = json!("eA==");
     put(&client, &object).await;
-    one.turn(false).await;
+    one.refresh(false).await;
     let object = stored(&client).await;
     assert_eq!(
         (&object["data"]["note"], &object["metadata"]["labels"]["team"]),
@@ -139,7 +139,7 @@ async fn replica_without_permission_uses_its_own_bundle_until_permitted() {
     let (running, days) = (cluster().await, Days::default());
     let (client, clock) = (running.client(), days.clock());
     // Nothing can be made in a namespace that is not there.
-    let CertificateKeeper { store: CertificateLocation::Secret(mut hidden), .. } =
+    let CertificateRenewer { store: CertificateLocation::Secret(mut hidden), .. } =
         keeping(&client, &clock).await
     else {
         panic!("a folder")
@@ -149,7 +149,7 @@ async fn replica_without_permission_uses_its_own_bundle_until_permitted() {
     let (current, said) = hidden.open(&clock).await.unwrap();
     assert!(said.as_ref().is_some_and(|said| said.contains("later")), "{said:?}");
     let keyring = Keyring::new(current.clone()).unwrap();
-    let mut alone = CertificateKeeper {
+    let mut alone = CertificateRenewer {
         store: CertificateLocation::Secret(hidden),
         clock: clock.clone(),
         keyring,
@@ -158,10 +158,10 @@ async fn replica_without_permission_uses_its_own_bundle_until_permitted() {
         said,
     };
     let first = alone.current.clone();
-    alone.turn(true).await;
+    alone.refresh(true).await;
     assert_eq!(alone.current, first);
     days.set(300);
-    alone.turn(true).await;
+    alone.refresh(true).await;
     assert_ne!(alone.current, first, "one's own is renewed, too");
     let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "later"}});
     let body = Some(("application/json", body.to_string().into_bytes()));
@@ -169,6 +169,6 @@ async fn replica_without_permission_uses_its_own_bundle_until_permitted() {
         Request { method: Method::POST, body, ..Request::get("/api/v1/namespaces", "", REQUEST_TIMEOUT) };
     send(&client, request).await.unwrap();
     let mine = alone.current.clone();
-    alone.turn(false).await;
+    alone.refresh(false).await;
     assert!(!alone.is_own && alone.current == mine);
 }

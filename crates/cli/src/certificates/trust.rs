@@ -76,7 +76,7 @@ pub(crate) async fn keep(
         // A new leader writes at once: until then the API server does not trust a new installation.
         injector.leadership.acquired().await;
         let Some(pem) = authority.pem() else { return };
-        let period = if injector.turn(&pem).await { CHECK_PERIOD } else { RETRY_PERIOD };
+        let period = if injector.inject(&pem).await { CHECK_PERIOD } else { RETRY_PERIOD };
         let _ = tokio::time::timeout(period, authority.changed(&pem)).await;
     }
 }
@@ -123,7 +123,7 @@ impl CaInjector {
     }
 
     /// Writes the CA where it is missing. Returns whether no other process prevented it.
-    async fn turn(&mut self, authority: &str) -> bool {
+    async fn inject(&mut self, authority: &str) -> bool {
         self.answering.clear();
         self.own.insert(STANDARD.encode(authority));
         let mut results = Vec::new();

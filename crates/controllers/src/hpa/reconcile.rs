@@ -340,7 +340,8 @@ impl Reconciler {
         let mut shadow = lock(&self.shadow);
         let replayed = shadow.replay(decision.at, &entry.key, seen, &readings);
         let before = shadow.counts().timing;
-        let found = shadow.look(decision.at, &entry.key, &theirs, &entry.spec, decision, &replayed, period);
+        let found =
+            shadow.compare(decision.at, &entry.key, &theirs, &entry.spec, decision, &replayed, period);
         for ((field, before), after) in FIELDS.into_iter().zip(before).zip(shadow.counts().timing) {
             if after > before {
                 self.metrics.count_timing(field);

@@ -182,7 +182,7 @@ impl HpaController {
                         std::future::pending::<()>().await;
                     }
                 }
-                _ = housekeeping.tick() => self.turn(),
+                _ = housekeeping.tick() => self.housekeep(),
             }
         }
     }
@@ -240,7 +240,7 @@ impl HpaController {
                 Some((key, result)) = running.next() => self.finish(&mut queue, &key, result),
                 () = tokio::time::sleep_until(next.unwrap_or(now)), if next.is_some() => {}
                 Ok(()) = self.changed.changed() => self.apply_settings(&mut queue),
-                _ = housekeeping.tick() => self.turn(),
+                _ = housekeeping.tick() => self.housekeep(),
             }
         }
     }
@@ -317,8 +317,8 @@ impl HpaController {
         }
     }
 
-    /// Housekeeping: clock jumps, watches of new target kinds, gauges.
-    fn turn(&mut self) {
+    /// Handles clock jumps, watches of new target kinds, gauges.
+    fn housekeep(&mut self) {
         if let Some(step) = self.steady.resync() {
             tracing::warn!(seconds = step.as_secs_f64(), "the clock has jumped; windows keep their length");
             self.reconciler.states().shift(step);

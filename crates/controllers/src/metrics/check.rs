@@ -57,7 +57,7 @@ impl HealthCheck {
     }
 
     /// Runs the check.
-    pub fn look(&self) -> Result<(), CheckFailure> {
+    pub fn run(&self) -> Result<(), CheckFailure> {
         (self.look)()
     }
 }

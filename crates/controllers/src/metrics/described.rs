@@ -35,7 +35,7 @@ impl Described {
     }
 
     /// Discovers the kinds again; unchanged documents are not sent again.
-    pub(super) async fn look(&self) {
+    pub(super) async fn rediscover(&self) {
         // After a failure the known kinds stay until the next discovery.
         let Ok(resources) = self.discovery.resources_within(Duration::ZERO).await else { return };
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
@@ -128,7 +128,7 @@ mod tests {
         assert_eq!(mapper.find("apps", "deployments").unwrap().kind, "Deployment");
         let names = described.names(&namespaces, None, &Selector::default()).await.unwrap();
         assert!(names.iter().any(|name| name == "default"), "{names:?}");
-        described.look().await;
+        described.rediscover().await;
         // Nothing has changed, so it is the same `Arc`.
         assert!(Arc::ptr_eq(&mapper, &described.mapper()));
     }

@@ -95,22 +95,22 @@ impl Rules {
         let prometheus = PrometheusClient::new(Arc::new(transport), manner);
         let provider = PrometheusProvider::start(provider, prometheus, config, described_cluster.clone())?;
         let rules = Self { provider, resource, strict, clock, reload: Arc::default(), asked: Arc::default() };
-        let looking = rules.clone();
+        let reloader = rules.clone();
         tasks.spawn(async move {
             let mut file = WatchedConfigFile::new(file);
             // The file was read before the start; the first check finds later changes.
             loop {
-                looking.look(file.poll());
+                reloader.apply_file_change(file.poll());
                 tokio::select! {
                     () = tokio::time::sleep(FILE_CHECK_INTERVAL) => {}
-                    () = looking.asked.notified() => {}
+                    () = reloader.asked.notified() => {}
                 }
             }
         });
         tasks.spawn(async move {
             loop {
                 tokio::time::sleep(discovery).await;
-                described_cluster.look().await;
+                described_cluster.rediscover().await;
             }
         });
         Ok(rules)
@@ -121,8 +121,8 @@ impl Rules {
         self.asked.notify_one();
     }
 
-    fn look(&self, looked: FileChange) {
-        let refused = match looked {
+    fn apply_file_change(&self, file_change: FileChange) {
+        let refused = match file_change {
             FileChange::Unchanged => return,
             FileChange::Changed(config) => match self.provider.reload(*config) {
                 ReloadOutcome::Unchanged => None,

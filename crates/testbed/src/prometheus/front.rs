@@ -115,14 +115,14 @@ async fn answer(request: Request<Incoming>, shared: &Mutex<FrontState>) -> Respo
     match answered.await {
         Ok(answer) => {
             let code = answer.status().as_u16();
-            page(code, "application/json", worse(answer.into_body(), &fault))
+            page(code, "application/json", with_fault(answer.into_body(), &fault))
         }
         Err(error) => page(502, "text/plain", Bytes::from(error.to_string())),
     }
 }
 
 /// The body with its fault.
-fn worse(body: Bytes, fault: &ResponseFault) -> Bytes {
+fn with_fault(body: Bytes, fault: &ResponseFault) -> Bytes {
     if *fault == ResponseFault::Half {
         return body.slice(..body.len() / 2);
     }
@@ -164,7 +164,8 @@ mod tests {
     #[test]
     fn responses_are_changed_by_each_fault() {
         let good = json!({"status": "success", "data": {"resultType": "vector", "result": [{"metric": {}, "value": [1, "2"]}]}});
-        let bad = |fault| serde_json::from_slice::<Value>(&worse(Bytes::from(good.to_string()), &fault)).ok();
+        let bad =
+            |fault| serde_json::from_slice::<Value>(&with_fault(Bytes::from(good.to_string()), &fault)).ok();
         assert_eq!(bad(ResponseFault::None), Some(good.clone()));
         assert_eq!(
             bad(ResponseFault::Values("NaN")).unwrap().pointer("/data/result/0/value/1"),

@@ -160,7 +160,7 @@ async fn only_our_own_api_services_get_our_ca() {
         names: vec!["localhost".to_owned(), "it.default.svc".to_owned()],
     };
     let mut injector = CaInjector::new(client.clone(), Leadership::without_election(), objects, None);
-    assert!(injector.turn("our CA").await);
+    assert!(injector.inject("our CA").await);
     let bundle = async |name: &str| {
         let found = read(&client, &below(API_SERVICES, [name])).await.unwrap();
         found.and_then(|found| Some(found.pointer("/spec/caBundle")?.as_str()?.to_owned()))
@@ -180,12 +180,12 @@ async fn ca_of_an_operator_that_renews_its_lease_is_kept() {
     objects(&client, &first, 443).await;
     lease(&client, "other").await;
     for namespace in [NAMESPACE, ELSEWHERE] {
-        assert!(!alone(&client, namespace).turn(&second).await, "{namespace}");
+        assert!(!alone(&client, namespace).inject(&second).await, "{namespace}");
         assert_eq!(bundles(&client).await, [&*first; 3], "{namespace}");
     }
     // In another namespace an election is won at once.
     let (_election, leadership) = elected(&client, ELSEWHERE).await;
-    assert!(!injector(&client, ELSEWHERE, leadership).turn(&second).await);
+    assert!(!injector(&client, ELSEWHERE, leadership).inject(&second).await);
     assert_eq!(bundles(&client).await, [&*first; 3]);
 }
 
@@ -196,9 +196,9 @@ async fn leader_writes_its_ca_and_others_keep_it() {
     let (second, third) = (ca("second"), ca("third"));
     objects(&client, &ca("first"), 443).await;
     let (_election, leadership) = elected(&client, NAMESPACE).await;
-    assert!(injector(&client, NAMESPACE, leadership).turn(&second).await);
+    assert!(injector(&client, NAMESPACE, leadership).inject(&second).await);
     assert_eq!(bundles(&client).await, [&*second; 3]);
-    assert!(!alone(&client, NAMESPACE).turn(&third).await);
+    assert!(!alone(&client, NAMESPACE).inject(&third).await);
     assert_eq!(bundles(&client).await, [&*second; 3]);
 }
 
@@ -208,10 +208,10 @@ async fn ca_is_written_where_no_other_operator_lives() {
     let client = running.client();
     let (second, third) = (ca("second"), ca("third"));
     objects(&client, &ca("first"), 443).await;
-    assert!(alone(&client, NAMESPACE).turn(&second).await);
+    assert!(alone(&client, NAMESPACE).inject(&second).await);
     assert_eq!(bundles(&client).await, [&*second; 3]);
     lease(&client, "").await;
-    assert!(alone(&client, NAMESPACE).turn(&third).await);
+    assert!(alone(&client, NAMESPACE).inject(&third).await);
     assert_eq!(bundles(&client).await, [&*third; 3]);
 }
 
@@ -224,13 +224,13 @@ async fn ca_with_which_another_server_answers_is_kept() {
     let port = server(&client, &authority).await;
     objects(&client, &first, port).await;
     let mut other = alone(&client, NAMESPACE);
-    assert!(!other.turn(&second).await);
+    assert!(!other.inject(&second).await);
     assert_eq!(bundles(&client).await, [&*first; 3]);
     // A renewed bundle of the server itself has the CA before it.
     let renewed = format!("{}\n{first}", ca("renewed"));
-    assert!(alone(&client, NAMESPACE).turn(&renewed).await);
+    assert!(alone(&client, NAMESPACE).inject(&renewed).await);
     assert_eq!(bundles(&client).await, [&*renewed; 3]);
-    assert!(!other.turn(&second).await);
+    assert!(!other.inject(&second).await);
     assert_eq!(bundles(&client).await, [&*renewed; 3]);
     // No server has a certificate of this CA.
     let patch = json!({"spec": {"caBundle": STANDARD.encode(ca("dead"))}});
@@ -238,6 +238,6 @@ async fn ca_with_which_another_server_answers_is_kept() {
         let path = below(API_SERVICES, [name.as_str()]);
         put(&client, Method::PATCH, &path, "application/merge-patch+json", &patch).await;
     }
-    assert!(other.turn(&second).await);
+    assert!(other.inject(&second).await);
     assert_eq!(bundles(&client).await, [&*second; 3]);
 }

@@ -104,7 +104,7 @@ pub(super) fn lint(
 }
 
 impl AutoscalerCheck<'_> {
-    fn say(&mut self, rule: &'static str, field: &str, message: String, remedy: &str) {
+    fn add_finding(&mut self, rule: &'static str, field: &str, message: String, remedy: &str) {
         self.found.push(LintFinding {
             autoscaler: self.autoscaler.name.clone(),
             namespace: self.autoscaler.namespace.clone(),
@@ -136,7 +136,7 @@ impl AutoscalerCheck<'_> {
                 target.kind,
                 target.name
             );
-            self.say(
+            self.add_finding(
                 "TwoAutoscalers",
                 "spec.scaleTargetRef",
                 message,
@@ -151,17 +151,22 @@ impl AutoscalerCheck<'_> {
         if spec.min == spec.max {
             let message =
                 format!("minReplicas and maxReplicas are both {}: the count never changes", spec.max);
-            self.say("NeverActs", "spec.maxReplicas", message, "raise maxReplicas, or delete the autoscaler");
+            self.add_finding(
+                "NeverActs",
+                "spec.maxReplicas",
+                message,
+                "raise maxReplicas, or delete the autoscaler",
+            );
         }
         let Some(behavior) = &spec.behavior else { return };
         let (up, down) = (&behavior.up, &behavior.down);
         let disabled = |rules: &engine::spec::ScalingRules| rules.select == SelectPolicy::Disabled;
         if disabled(up) && disabled(down) {
             let message = "selectPolicy is Disabled for both directions: the count never changes";
-            self.say("NeverActs", "spec.behavior", message.to_owned(), "leave one direction enabled");
+            self.add_finding("NeverActs", "spec.behavior", message.to_owned(), "leave one direction enabled");
         } else if disabled(up) {
             let message = "scaleUp.selectPolicy is Disabled: after a scale-down the count never rises again";
-            self.say(
+            self.add_finding(
                 "NeverActs",
                 "spec.behavior.scaleUp",
                 message.to_owned(),
@@ -171,7 +176,7 @@ impl AutoscalerCheck<'_> {
         if down.tolerance.is_some_and(|tolerance| tolerance >= 1.0) && !disabled(down) {
             let message =
                 "scaleDown.tolerance is 1 or more: no metric is ever so low, so the count never falls";
-            self.say(
+            self.add_finding(
                 "NeverActs",
                 "spec.behavior.scaleDown.tolerance",
                 message.to_owned(),
@@ -242,7 +247,7 @@ impl AutoscalerCheck<'_> {
             Some(near) => format!("did you mean {near}? There are: {}", names.join(", ")),
             None => format!("there are: {}", names.join(", ")),
         };
-        self.say("UnknownContainer", &format!("{field}.container"), message, &remedy);
+        self.add_finding("UnknownContainer", &format!("{field}.container"), message, &remedy);
     }
 
     /// The sum of requests or limits of which a percentage is taken; none if a container has none.
@@ -301,7 +306,7 @@ impl AutoscalerCheck<'_> {
                 format!("give every container a {resource} limit, or leave percentageOf out")
             }
         };
-        self.say(rule, field, message, &remedy);
+        self.add_finding(rule, field, message, &remedy);
         None
     }
 
@@ -317,7 +322,7 @@ impl AutoscalerCheck<'_> {
             let message = format!(
                 "the pods use {idle:.0} % of {resource} without work, and the target is {percent} %: the count rises to maxReplicas"
             );
-            self.say(
+            self.add_finding(
                 "TargetBelowIdle",
                 &format!("{field}.target"),
                 message,
@@ -340,7 +345,7 @@ impl AutoscalerCheck<'_> {
                 "the cpu limit of {}/{} is {most:.0} % of its request, and the count rises above {needed:.0} %: never",
                 target.kind, target.name
             );
-            self.say(
+            self.add_finding(
                 "NeverActs",
                 &format!("{field}.target"),
                 message,

@@ -161,7 +161,7 @@ fn checks(sources: &Sources) -> HealthChecks {
     }
     for check in sources.checks() {
         let (name, scope) = (check.name, check.scope);
-        let look = move || check.look().map_err(|failure| failure.0.into());
+        let look = move || check.run().map_err(|failure| failure.0.into());
         match scope {
             CheckScope::All => checks.add(name, look),
             CheckScope::Ready => checks.add_ready(name, look),

@@ -67,13 +67,13 @@ impl HistoryFollower {
     pub async fn run(self) {
         let mut progress = CopyProgress::default();
         loop {
-            let pause = self.turn(&mut progress).await;
+            let pause = self.copy_page(&mut progress).await;
             tokio::time::sleep(pause).await;
         }
     }
 
     /// One request at most. Returns the time until the next.
-    async fn turn(&self, progress: &mut CopyProgress) -> Duration {
+    async fn copy_page(&self, progress: &mut CopyProgress) -> Duration {
         progress.turns += 1;
         if progress.turns >= TURNS_PER_SWEEP {
             progress.turns = 0;
@@ -189,7 +189,7 @@ impl Records {
             && let Some(run) = table.kept.get(key).map(|history| history.run)
         {
             let record = Arc::new(DecisionRecord { first: run.first, times: run.times, ..record });
-            table.followers.tell(key, &record);
+            table.followers.publish(key, &record);
         }
     }
 

@@ -36,7 +36,7 @@ impl Followers {
         !self.0.is_empty() && self.0.contains_key(key)
     }
 
-    pub(super) fn tell(&mut self, key: &AutoscalerKey, record: &Arc<DecisionRecord>) {
+    pub(super) fn publish(&mut self, key: &AutoscalerKey, record: &Arc<DecisionRecord>) {
         let Some(sender) = self.0.get(key) else { return };
         if sender.receiver_count() == 0 || sender.send(record.clone()).is_err() {
             self.0.remove(key);

@@ -178,7 +178,7 @@ impl Records {
             round,
         };
         let record = Arc::new(DecisionRecord { first, times, ..record(key, document) });
-        table.followers.tell(key, &record);
+        table.followers.publish(key, &record);
         if let Some(log) = log {
             log.write(&record);
         }

@@ -110,7 +110,7 @@ impl Shadow {
     /// Compares our decision with the status that the acting controller has written. `replayed` are the decisions with its readings.
     /// Returns the differences of logic that begin to count.
     #[allow(clippy::too_many_arguments, reason = "both sides of the comparison, and its context")]
-    pub fn look(
+    pub fn compare(
         &mut self,
         now: Timestamp,
         key: &AutoscalerKey,

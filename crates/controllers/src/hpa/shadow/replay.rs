@@ -265,7 +265,7 @@ mod tests {
             let readings = self.status.metrics.clone().unwrap();
             let replayed = self.shadow.replay(at(self.now), &key, &seen, &readings);
             let (now, spec) = (at(self.now), seen.spec.clone());
-            let begun = self.shadow.look(now, &key, &self.status, &spec, &own, &replayed, PERIOD);
+            let begun = self.shadow.compare(now, &key, &self.status, &spec, &own, &replayed, PERIOD);
             self.now += 8;
             begun.into_iter().map(|record| record.field).collect()
         }

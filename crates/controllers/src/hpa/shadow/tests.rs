@@ -30,8 +30,8 @@ impl ShadowRun {
     }
 
     /// Compares our decision with their status; returns the fields in which a difference begins.
-    fn look(&mut self, theirs: &Status, ours: &Decision) -> Vec<String> {
-        let begun = self.shadow.look(at(self.now), &self.key, theirs, &self.spec, ours, &[], PERIOD);
+    fn compare(&mut self, theirs: &Status, ours: &Decision) -> Vec<String> {
+        let begun = self.shadow.compare(at(self.now), &self.key, theirs, &self.spec, ours, &[], PERIOD);
         self.now += 15;
         begun.into_iter().map(|record| record.field).collect()
     }
@@ -40,7 +40,7 @@ impl ShadowRun {
     fn counts(&mut self, theirs: i32, ours: i32) -> bool {
         let ours = wanting(ours);
         let theirs = Status { desired_replicas: theirs.into(), ..ours.status.clone() };
-        !self.look(&theirs, &ours).is_empty()
+        !self.compare(&theirs, &ours).is_empty()
     }
 
     fn items(&self) -> Vec<DifferenceRecord> {
@@ -140,20 +140,20 @@ fn conditions_are_compared_by_status_and_reason() {
     for (kind, status, reason, shown) in cases {
         let mut life = ShadowRun::new();
         let theirs = saying(&ours, kind, status, reason);
-        assert_eq!(life.look(&theirs, &ours), [""; 0]);
-        assert_eq!(life.look(&theirs, &ours), [kind]);
+        assert_eq!(life.compare(&theirs, &ours), [""; 0]);
+        assert_eq!(life.compare(&theirs, &ours), [kind]);
         assert_eq!(life.items()[0].theirs, shown);
     }
     let mut life = ShadowRun::new();
     let mut theirs = ours.status.clone();
     theirs.unset("ScalingLimited");
-    life.look(&theirs, &ours);
-    assert_eq!(life.look(&theirs, &ours), ["ScalingLimited"]);
+    life.compare(&theirs, &ours);
+    assert_eq!(life.compare(&theirs, &ours), ["ScalingLimited"]);
     assert_eq!((&*life.items()[0].theirs, &*life.items()[0].ours), ("not there", "False DesiredWithinRange"));
     let message = saying(&ours, "ScalingActive", true, "ValidMetricFound");
     let mut life = ShadowRun::new();
-    life.look(&message, &ours);
-    assert!(life.look(&message, &ours).is_empty(), "messages hold numbers of the moment");
+    life.compare(&message, &ours);
+    assert!(life.compare(&message, &ours).is_empty(), "messages hold numbers of the moment");
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn conditions_that_follow_are_only_out_of_step() {
     // We are ahead: they adopt our earlier value while ours has changed again.
     for (theirs, ours) in [(&one.status, &ours_held), (&held, &one), (&one.status, &ours_held), (&held, &one)]
     {
-        assert!(life.look(theirs, ours).is_empty());
+        assert!(life.compare(theirs, ours).is_empty());
     }
 }
 
@@ -177,18 +177,18 @@ fn reasons_about_writes_are_no_difference() {
     let theirs = saying(&ours, "AbleToScale", true, "SucceededRescale");
     let mut life = ShadowRun::new();
     for _ in 0..3 {
-        assert!(life.look(&theirs, &ours).is_empty());
+        assert!(life.compare(&theirs, &ours).is_empty());
     }
     let mut left_over = ours.clone();
     left_over.status = theirs;
     for _ in 0..3 {
-        assert!(life.look(&ours.status, &left_over).is_empty());
+        assert!(life.compare(&ours.status, &left_over).is_empty());
     }
     let failed = saying(&ours, "AbleToScale", false, "FailedUpdateScale");
     let mut writing = ours.clone();
     writing.outcome = ScaleOutcome::DryRun;
     for _ in 0..3 {
-        assert!(life.look(&failed, &writing).is_empty());
+        assert!(life.compare(&failed, &writing).is_empty());
     }
     assert_eq!(life.shadow.counts().differences, [0; FIELDS.len()]);
 }
@@ -197,7 +197,7 @@ fn reasons_about_writes_are_no_difference() {
 fn an_autoscaler_without_their_status_is_not_compared() {
     let mut life = ShadowRun::new();
     for _ in 0..3 {
-        assert!(life.look(&Status::default(), &wanting(12)).is_empty());
+        assert!(life.compare(&Status::default(), &wanting(12)).is_empty());
     }
     assert_eq!(
         life.shadow.report(None),

@@ -108,7 +108,7 @@ impl AmqpError {
 }
 
 impl AmqpConnection {
-    async fn say(&mut self, what: &ClientMethod<'_>) -> Result<(), AmqpError> {
+    async fn send_method(&mut self, what: &ClientMethod<'_>) -> Result<(), AmqpError> {
         let Some(frame) = what.frame() else {
             return Err(AmqpError::Broken(scaler_error!(
                 "a name is longer than 255 bytes, which AMQP does not allow"
@@ -119,7 +119,7 @@ impl AmqpConnection {
     }
 
     /// The next relevant method.
-    async fn hear(&mut self) -> Result<ServerMethod, AmqpError> {
+    async fn receive_method(&mut self) -> Result<ServerMethod, AmqpError> {
         for _ in 0..MAX_UNRELATED_METHODS {
             let mut header = [0; FRAME_HEADER_BYTES];
             self.stream.read_exact(&mut header).await?;
@@ -139,7 +139,9 @@ impl AmqpConnection {
 
     async fn log_in(&mut self, server: &AmqpServer) -> Result<(), AmqpError> {
         self.stream.write_all(wire::PROTOCOL_HEADER).await?;
-        let ServerMethod::Start { mechanisms } = self.hear().await? else { return Err(InvalidFrame.into()) };
+        let ServerMethod::Start { mechanisms } = self.receive_method().await? else {
+            return Err(InvalidFrame.into());
+        };
         let (mechanism, response) = match &server.login {
             Login::Plain(user, password) => {
                 ("PLAIN", Secret::new(format!("\0{user}\0{}", password.reveal())))
@@ -152,14 +154,14 @@ impl AmqpConnection {
                 excerpt(&mechanisms)
             )));
         }
-        self.say(&ClientMethod::StartOk { mechanism, response: response.reveal() }).await?;
-        let ServerMethod::Tune { channels, frame } = self.hear().await? else {
+        self.send_method(&ClientMethod::StartOk { mechanism, response: response.reveal() }).await?;
+        let ServerMethod::Tune { channels, frame } = self.receive_method().await? else {
             return Err(InvalidFrame.into());
         };
         let frame = if frame == 0 { PROPOSED_FRAME_BYTES } else { frame.min(PROPOSED_FRAME_BYTES) };
-        self.say(&ClientMethod::TuneOk { channels, frame }).await?;
-        self.say(&ClientMethod::Open { host: &server.virtual_host }).await?;
-        match self.hear().await? {
+        self.send_method(&ClientMethod::TuneOk { channels, frame }).await?;
+        self.send_method(&ClientMethod::Open { host: &server.virtual_host }).await?;
+        match self.receive_method().await? {
             ServerMethod::Opened => Ok(()),
             _ => Err(InvalidFrame.into()),
         }
@@ -167,12 +169,14 @@ impl AmqpConnection {
 
     async fn messages(&mut self, queue: &str) -> Result<u32, AmqpError> {
         if !self.channel {
-            self.say(&ClientMethod::ChannelOpen).await?;
-            let ServerMethod::ChannelOpened = self.hear().await? else { return Err(InvalidFrame.into()) };
+            self.send_method(&ClientMethod::ChannelOpen).await?;
+            let ServerMethod::ChannelOpened = self.receive_method().await? else {
+                return Err(InvalidFrame.into());
+            };
             self.channel = true;
         }
-        self.say(&ClientMethod::Declare { queue }).await?;
-        match self.hear().await? {
+        self.send_method(&ClientMethod::Declare { queue }).await?;
+        match self.receive_method().await? {
             ServerMethod::Declared { messages } => Ok(messages),
             _ => Err(InvalidFrame.into()),
         }
@@ -252,7 +256,7 @@ impl pool::PooledServer for AmqpServer {
             let mut lost = true;
             if let AmqpError::Closed { connection: false, .. } = amqp_error {
                 connection.channel = false;
-                lost = connection.say(&ClientMethod::ChannelClosed).await.is_err();
+                lost = connection.send_method(&ClientMethod::ChannelClosed).await.is_err();
             }
             let error = amqp_error.into_error().inside(self.name());
             Err(if lost { PoolError::Lost(error) } else { PoolError::Refused(error) })

@@ -30,7 +30,11 @@ pub(super) fn problems(config: &FederationConfig, document: &Document, own: &Own
         let mut check = UpstreamCheck { document, at: format!("upstreams[{index}]"), found: Vec::new() };
         if let Some(first) = names.insert(&upstream.name, index) {
             let line = document.locate(&format!("upstreams[{first}].name")).line;
-            check.say("name", format!("there is already an upstream `{}` in line {line}", upstream.name), "");
+            check.add_problem(
+                "name",
+                format!("there is already an upstream `{}` in line {line}", upstream.name),
+                "",
+            );
         }
         check.name(upstream);
         check.address(upstream, own);
@@ -42,7 +46,7 @@ pub(super) fn problems(config: &FederationConfig, document: &Document, own: &Own
 }
 
 impl UpstreamCheck<'_> {
-    fn say(&mut self, field: &str, message: impl AsRef<str>, hint: &str) {
+    fn add_problem(&mut self, field: &str, message: impl AsRef<str>, hint: &str) {
         let path = if field.is_empty() { self.at.clone() } else { format!("{}.{field}", self.at) };
         let problem = self.document.problem(&path, message).in_path(&path);
         self.found.push(if hint.is_empty() { problem } else { problem.with_hint(hint) });
@@ -52,28 +56,32 @@ impl UpstreamCheck<'_> {
         let good = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.';
         let name = &upstream.name;
         if name.is_empty() || name.len() > 63 || !name.chars().all(good) {
-            self.say("name", "a name has 1 to 63 lower-case letters, digits, `-` and `.`", "");
+            self.add_problem("name", "a name has 1 to 63 lower-case letters, digits, `-` and `.`", "");
         }
     }
 
     fn address(&mut self, upstream: &UpstreamConfig, own: &OwnService) {
         match (&upstream.url, &upstream.service) {
             (Some(_), Some(_)) => {
-                return self.say("service", "`url` and `service` exclude each other", "keep one");
+                return self.add_problem("service", "`url` and `service` exclude each other", "keep one");
             }
             (None, None) => {
                 let hint = "add `service: {namespace: …, name: …}` or `url: https://…`";
-                return self.say("", "this upstream has no address", hint);
+                return self.add_problem("", "this upstream has no address", hint);
             }
             (Some(url), None) => {
                 if let Err(why) = url_fault(url) {
-                    return self.say("url", why, "write for example https://adapter.monitoring.svc:443");
+                    return self.add_problem(
+                        "url",
+                        why,
+                        "write for example https://adapter.monitoring.svc:443",
+                    );
                 }
             }
             (None, Some(service)) => {
                 for (field, name) in [("namespace", &service.namespace), ("name", &service.name)] {
                     if !is_label(name) {
-                        self.say(&format!("service.{field}"), "not a valid Kubernetes name", "");
+                        self.add_problem(&format!("service.{field}"), "not a valid Kubernetes name", "");
                     }
                 }
             }
@@ -81,7 +89,7 @@ impl UpstreamCheck<'_> {
         let url = upstream.base_url();
         if url.parse::<Uri>().ok().and_then(|uri| uri.host().map(|host| own.is_at(host))) == Some(true) {
             let field = if upstream.url.is_some() { "url" } else { "service" };
-            self.say(
+            self.add_problem(
                 field,
                 "this is the Service of this server; it would query itself",
                 "name the adapter's Service",
@@ -93,26 +101,26 @@ impl UpstreamCheck<'_> {
         let (tls, auth) = (&upstream.tls, &upstream.auth);
         let plain = upstream.base_url().starts_with("http:");
         if tls.insecure && tls.ca_file.is_some() {
-            self.say(
+            self.add_problem(
                 "tls.insecure",
                 "with `insecure` nothing is checked, so `caFile` has no use",
                 "keep one",
             );
         }
         if plain && (tls.insecure || tls.ca_file.is_some() || tls.server_name.is_some()) {
-            self.say("tls", "an upstream at http:// has no certificate", "write https:// in `url`");
+            self.add_problem("tls", "an upstream at http:// has no certificate", "write https:// in `url`");
         }
         if plain && (auth.token_file.is_some() || auth.client_certificate_file.is_some()) {
             let hint = "write https:// in `url`, or leave `auth` out";
-            self.say("auth", "a token must not be sent over http://, where it can be read", hint);
+            self.add_problem("auth", "a token must not be sent over http://, where it can be read", hint);
         }
         let certificate = (auth.client_certificate_file.is_some(), auth.client_key_file.is_some());
         if certificate.0 != certificate.1 {
             let hint = "give `clientCertificateFile` and `clientKeyFile`";
-            self.say("auth", "a certificate and its key belong together", hint);
+            self.add_problem("auth", "a certificate and its key belong together", hint);
         }
         if auth.token_file.is_some() && certificate.0 {
-            self.say(
+            self.add_problem(
                 "auth",
                 "`tokenFile` and `clientCertificateFile` are two kinds of credentials",
                 "keep one",
@@ -122,7 +130,7 @@ impl UpstreamCheck<'_> {
 
     fn timeout(&mut self, upstream: &UpstreamConfig) {
         if !(MIN_TIMEOUT..=MAX_TIMEOUT).contains(&upstream.timeout.0) {
-            self.say("timeout", "must be between 10ms and 30s", "");
+            self.add_problem("timeout", "must be between 10ms and 30s", "");
         }
     }
 }

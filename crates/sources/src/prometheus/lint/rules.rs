@@ -33,7 +33,13 @@ struct RuleCheck<'a, 'r, 'd> {
 }
 
 impl RuleCheck<'_, '_, '_> {
-    fn say(&mut self, severity: Severity, key: &str, message: impl Into<String>, remedy: impl Into<String>) {
+    fn add_finding(
+        &mut self,
+        severity: Severity,
+        key: &str,
+        message: impl Into<String>,
+        remedy: impl Into<String>,
+    ) {
         self.report.add(severity, self.section, Some(self.index), key, message).remedy(remedy);
     }
 
@@ -45,14 +51,14 @@ impl RuleCheck<'_, '_, '_> {
         let selector = &self.rule.series_query;
         if let Err(why) = promql::check_selector(selector) {
             let message = format!("Prometheus will refuse this selector: {why}");
-            self.say(
+            self.add_finding(
                 Error,
                 "seriesQuery",
                 message,
                 "write it as name{label=\"value\"} or {__name__=~\"^prefix_\"}",
             );
         } else if promql::selects_everything(selector) {
-            self.say(
+            self.add_finding(
                 Warning,
                 "seriesQuery",
                 "the selector names no metric, so Prometheus looks through nearly all its series at every discovery",
@@ -61,7 +67,7 @@ impl RuleCheck<'_, '_, '_> {
         }
         for (index, filter) in self.rule.series_filters.iter().enumerate() {
             if let Err(why) = SeriesNameFilter::new(filter) {
-                self.say(
+                self.add_finding(
                     Error,
                     &format!("seriesFilters[{index}]"),
                     why.to_string(),
@@ -78,10 +84,10 @@ impl RuleCheck<'_, '_, '_> {
             Err(NamingError::NoLayout) => {
                 let message =
                     "the expression has several groups, and nothing says how to put the name together";
-                return self.say(Error, "name.matches", message, "add `as`, such as \"${1}_${2}\"");
+                return self.add_finding(Error, "name.matches", message, "add `as`, such as \"${1}_${2}\"");
             }
             Err(NamingError::Pattern(why)) => {
-                return self.say(
+                return self.add_finding(
                     Error,
                     "name.matches",
                     why.to_string(),
@@ -101,7 +107,7 @@ impl RuleCheck<'_, '_, '_> {
                 }
                 _ => format!("add a group to `matches`, or leave out `${reference}`"),
             };
-            self.say(Warning, "name.as", message, remedy);
+            self.add_finding(Warning, "name.as", message, remedy);
         }
         let groups = GoRegex::new(&name.matches).map_or(0, |pattern| pattern.groups());
         let whole = name.matches.starts_with('^') && name.matches.ends_with('$')
@@ -109,11 +115,16 @@ impl RuleCheck<'_, '_, '_> {
         if !name.matches.is_empty() && groups == 0 && !whole && naming.layout().contains("$0") {
             let message =
                 "only what the expression matches becomes the name, not the whole name of the series";
-            self.say(Warning, "name.matches", message, "anchor it and use a group, such as ^(.*)_total$");
+            self.add_finding(
+                Warning,
+                "name.matches",
+                message,
+                "anchor it and use a group, such as ^(.*)_total$",
+            );
         }
         if naming.layout().contains('/') {
             let message = "a metric with a slash in its name cannot be queried";
-            self.say(Warning, "name.as", message, "use another character");
+            self.add_finding(Warning, "name.as", message, "use another character");
         }
     }
 
@@ -126,7 +137,7 @@ impl RuleCheck<'_, '_, '_> {
                     MappingError::Override { .. } => "resources.overrides",
                     MappingError::Template { .. } | MappingError::Inverse { .. } => "resources.template",
                 };
-                return self.say(
+                return self.add_finding(
                     Error,
                     key,
                     why.to_string(),
@@ -138,7 +149,7 @@ impl RuleCheck<'_, '_, '_> {
         let without_namespace = labels.label_of(&namespaces, self.mapper).is_err();
         if self.is_external() {
             if mapping.namespaced.unwrap_or(true) && without_namespace {
-                self.say(
+                self.add_finding(
                     Error,
                     "resources",
                     "queries are restricted to their namespace, but no label names the namespace: all of them fail",
@@ -148,7 +159,7 @@ impl RuleCheck<'_, '_, '_> {
         } else {
             if mapping.namespaced == Some(false) {
                 let message = "`namespaced` means nothing in rules of custom metrics";
-                self.say(
+                self.add_finding(
                     Warning,
                     "resources.namespaced",
                     message,
@@ -157,13 +168,18 @@ impl RuleCheck<'_, '_, '_> {
             }
             if labels.is_empty() {
                 let message = "no label names an object, so the rule finds no metric";
-                self.say(Error, "resources", message, "add resources.overrides or resources.template");
+                self.add_finding(
+                    Error,
+                    "resources",
+                    message,
+                    "add resources.overrides or resources.template",
+                );
             }
             let namespaced = mapping.overrides.iter().any(|(_, written)| {
                 self.mapper.find(&written.group, &written.resource).is_some_and(|known| known.namespaced)
             });
             if mapping.template.is_empty() && without_namespace && namespaced {
-                self.say(
+                self.add_finding(
                     Error,
                     "resources.overrides",
                     "objects in namespaces are named, but no label names the namespace: all queries fail",
@@ -173,7 +189,7 @@ impl RuleCheck<'_, '_, '_> {
         }
         self.overrides();
         if mapping.template.contains(".Group") {
-            self.say(
+            self.add_finding(
                 Note,
                 "resources.template",
                 "groups with a dot (networking.k8s.io) are never found by a template, since dots become underscores",
@@ -199,7 +215,12 @@ impl RuleCheck<'_, '_, '_> {
             if let (Some((other, _)), Some(resource)) = (first, resource) {
                 let message = format!("`{other}` and `{label}` both name {resource}; queries use `{other}`");
                 let key = format!("resources.overrides[{label}]");
-                self.say(Warning, &key, message, "keep one of them: the adapter takes either by chance");
+                self.add_finding(
+                    Warning,
+                    &key,
+                    message,
+                    "keep one of them: the adapter takes either by chance",
+                );
             }
         }
     }
@@ -207,7 +228,7 @@ impl RuleCheck<'_, '_, '_> {
     fn query(&mut self) {
         let text = &self.rule.metrics_query;
         if text.is_empty() {
-            return self.say(
+            return self.add_finding(
                 Error,
                 "metricsQuery",
                 "there is no query, so all queries fail",
@@ -217,7 +238,7 @@ impl RuleCheck<'_, '_, '_> {
         let template = match Template::parse("metrics-query", text) {
             Ok(template) => template,
             Err(why) => {
-                return self.say(
+                return self.add_finding(
                     Error,
                     "metricsQuery",
                     why.to_string(),
@@ -231,7 +252,7 @@ impl RuleCheck<'_, '_, '_> {
                 "LabelMatchersByName" => "use <<index .LabelValuesByName \"label\">>",
                 _ => "use .Series, .LabelMatchers, .LabelValuesByName, .GroupBy or .GroupBySlice",
             };
-            self.say(
+            self.add_finding(
                 Error,
                 "metricsQuery",
                 format!("there is no field `.{field}`: all queries fail"),
@@ -241,7 +262,7 @@ impl RuleCheck<'_, '_, '_> {
         let grouped = template.uses("GroupBy") || template.uses("GroupBySlice");
         if self.is_external() && grouped {
             let message = "`.GroupBy` is empty for external metrics: all series become one value";
-            self.say(
+            self.add_finding(
                 Note,
                 "metricsQuery",
                 message,
@@ -251,13 +272,13 @@ impl RuleCheck<'_, '_, '_> {
         let literal = self.rule.resources.overrides.iter().any(|(label, _)| text.contains(label.as_str()));
         if !self.is_external() && !grouped && !literal && aggregates(text) {
             let message = "the query loses the label that names the object";
-            self.say(Warning, "metricsQuery", message, "aggregate by (<<.GroupBy>>)");
+            self.add_finding(Warning, "metricsQuery", message, "aggregate by (<<.GroupBy>>)");
         }
         if !template.uses("LabelMatchers") && !template.uses("LabelValuesByName") {
             let message =
                 "the query does not depend on the request: every object and namespace gets the same answer";
             let severity = if self.is_external() { Note } else { Warning };
-            self.say(severity, "metricsQuery", message, "select series by {<<.LabelMatchers>>}");
+            self.add_finding(severity, "metricsQuery", message, "select series by {<<.LabelMatchers>>}");
         }
         self.example(&template);
     }
@@ -273,14 +294,19 @@ impl RuleCheck<'_, '_, '_> {
             Err(why) => Err(format!("the template fails: {why}")),
         };
         if let Err(why) = result {
-            self.say(Error, "metricsQuery", why, "look at brackets, quotes and what the template prints");
+            self.add_finding(
+                Error,
+                "metricsQuery",
+                why,
+                "look at brackets, quotes and what the template prints",
+            );
         }
     }
 
     fn delimiters(&mut self, key: &str, text: &str) {
         if text.contains("{{") {
             let message = "`{{` means nothing here and is sent to Prometheus as it is";
-            self.say(Warning, key, message, "templates stand between << and >>");
+            self.add_finding(Warning, key, message, "templates stand between << and >>");
         }
     }
 
@@ -300,7 +326,7 @@ impl RuleCheck<'_, '_, '_> {
                 "yields the same names as {}[{other}]; where both find a metric, this one wins",
                 self.section
             );
-            self.say(Warning, "", message, "give one of them another name, or remove it");
+            self.add_finding(Warning, "", message, "give one of them another name, or remove it");
         }
     }
 }

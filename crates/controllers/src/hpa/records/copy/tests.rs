@@ -205,7 +205,7 @@ async fn a_restarted_leader_is_read_again() {
     let replicas: ServedRecords = Arc::new(Mutex::new(vec![(address(1), before)]));
     let (follower, mut progress) =
         (follower(&copied, &leadership, Some(fetch(&replicas))), CopyProgress::default());
-    assert_eq!(follower.turn(&mut progress).await, COPY_INTERVAL);
+    assert_eq!(follower.copy_page(&mut progress).await, COPY_INTERVAL);
     assert!(progress.caught_up);
 
     // The same pod, another process: it has another part of the past.
@@ -214,9 +214,9 @@ async fn a_restarted_leader_is_read_again() {
         add(&after, &spec, second);
     }
     replicas.lock().unwrap()[0].1 = after.clone();
-    assert_eq!(follower.turn(&mut progress).await, PAGE_INTERVAL, "its cursor is unknown");
-    assert_eq!(follower.turn(&mut progress).await, PAGE_INTERVAL, "there is more");
-    assert_eq!(follower.turn(&mut progress).await, COPY_INTERVAL);
+    assert_eq!(follower.copy_page(&mut progress).await, PAGE_INTERVAL, "its cursor is unknown");
+    assert_eq!(follower.copy_page(&mut progress).await, PAGE_INTERVAL, "there is more");
+    assert_eq!(follower.copy_page(&mut progress).await, COPY_INTERVAL);
     assert_eq!(passes(&copied), passes(&after));
 }
 
@@ -231,7 +231,7 @@ async fn reasons_not_to_copy_are_said_once() {
     ] {
         let (_sender, leadership) = following(leader);
         let (follower, mut progress) = (follower(&copied, &leadership, fetch), CopyProgress::default());
-        assert_eq!(follower.turn(&mut progress).await, COPY_INTERVAL);
+        assert_eq!(follower.copy_page(&mut progress).await, COPY_INTERVAL);
         assert_eq!(progress.said.as_deref(), Some(reason));
         assert!(!progress.is_new(reason) && progress.is_new("another"));
     }
