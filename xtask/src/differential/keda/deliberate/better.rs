@@ -40,10 +40,10 @@ pub(super) const LIST: &[Deliberate] = &[
     Deliberate {
         who: Applies::Better,
         often: true,
-        why: "an event whose text is longer than 128 letters is told; KEDA's is refused by the API server",
+        why: "an event whose text is longer than 128 letters is recorded; KEDA's is refused by the API server",
         is_it: |case| {
             case.ours_alone()
-                .is_some_and(|told| told.reason == "ScaledObjectCheckFailed" && told.text.len() > 128)
+                .is_some_and(|event| event.reason == "ScaledObjectCheckFailed" && event.text.len() > 128)
         },
     },
     Deliberate {
@@ -108,14 +108,15 @@ pub(super) const LIST: &[Deliberate] = &[
     Deliberate {
         who: Applies::Better,
         often: false,
-        why: "a source that does not say which metrics it has is told with its cause",
+        why: "the event about a source that does not list its metrics names the cause",
         is_it: |case| {
-            let empty = |told: SeenEvent<'_>| {
-                told.text.contains("got empty metric spec") || told.text.contains("no metric specs returned")
+            let empty = |event: SeenEvent<'_>| {
+                event.text.contains("got empty metric spec")
+                    || event.text.contains("no metric specs returned")
             };
-            let cause = |told: SeenEvent<'_>| {
-                matches!(told.reason, "KEDAScalerFailed" | "ScaledJobCheckFailed")
-                    && told.text.contains("external scaler ")
+            let cause = |event: SeenEvent<'_>| {
+                matches!(event.reason, "KEDAScalerFailed" | "ScaledJobCheckFailed")
+                    && event.text.contains("external scaler ")
             };
             case.facts.silent
                 && (case.ours_alone().is_some_and(cause)
@@ -146,13 +147,13 @@ pub(super) const LIST: &[Deliberate] = &[
         why: "a Secret or TriggerAuthentication that is missing is named",
         is_it: |case| {
             let (theirs, ours) = ("is required", " does not exist");
-            let tells = |view, told: SeenEvent<'_>, words: &str| {
+            let tells = |view, event: SeenEvent<'_>, words: &str| {
                 events(view).any(|other| {
-                    (other.kind, other.reason) == (told.kind, told.reason) && other.text.contains(words)
+                    (other.kind, other.reason) == (event.kind, event.reason) && other.text.contains(words)
                 })
             };
-            let named = |told: SeenEvent<'_>| told.text.contains(ours);
-            let unnamed = |told: SeenEvent<'_>| told.text.contains(theirs) && tells(case.ours, told, ours);
+            let named = |event: SeenEvent<'_>| event.text.contains(ours);
+            let unnamed = |event: SeenEvent<'_>| event.text.contains(theirs) && tells(case.ours, event, ours);
             case.ours_alone().is_some_and(named) || case.theirs_alone().is_some_and(unnamed)
         },
     },
@@ -192,8 +193,8 @@ pub(super) const LIST: &[Deliberate] = &[
             let to_zero = case.facts.fallback.as_ref().is_some_and(zero);
             // What was woken goes to sleep when the fallback is over.
             let woken = format!(" from {} to 0", case.facts.wakes_to);
-            let slept = |told: SeenEvent<'_>| {
-                told.reason == "KEDAScaleTargetDeactivated" && told.text.contains(&woken)
+            let slept = |event: SeenEvent<'_>| {
+                event.reason == "KEDAScaleTargetDeactivated" && event.text.contains(&woken)
             };
             let sleeps = case.theirs.get("target.replicas") == case.ours.get("target.replicas")
                 && (case.theirs_alone().is_some_and(slept)
@@ -201,8 +202,8 @@ pub(super) const LIST: &[Deliberate] = &[
                     || case.is_status(&["lastActiveTime"]));
             // What ours put to sleep is woken again.
             let number = |text: &str| text.parse::<i64>().ok();
-            let slept = |told: SeenEvent<'_>| {
-                told.reason == "KEDAScaleTargetDeactivated" && told.text.ends_with(" to 0")
+            let slept = |event: SeenEvent<'_>| {
+                event.reason == "KEDAScaleTargetDeactivated" && event.text.ends_with(" to 0")
             };
             let woken = case.field.name == "target.replicas"
                 && number(&case.field.ours) == Some(case.facts.wakes_to)
@@ -244,11 +245,11 @@ pub(super) const LIST: &[Deliberate] = &[
     Deliberate {
         who: Applies::Better,
         often: false,
-        why: "fallback by a formula is told when it begins and when it ends, not every second",
+        why: "fallback by a formula is an event when it begins and when it ends, not every second",
         is_it: |case| {
             let by_formula = behavior(case) == Some("scalingModifiers");
-            let told = |told: SeenEvent<'_>| told.reason.starts_with("ScaledObjectFallback");
-            by_formula && case.event().is_some_and(told)
+            let is_fallback = |event: SeenEvent<'_>| event.reason.starts_with("ScaledObjectFallback");
+            by_formula && case.event().is_some_and(is_fallback)
         },
     },
     Deliberate {
@@ -266,10 +267,10 @@ pub(super) const LIST: &[Deliberate] = &[
     Deliberate {
         who: Applies::Better,
         often: false,
-        why: "a formula that cannot be computed is told",
+        why: "a formula that cannot be computed is an event",
         is_it: |case| {
-            let about = |told: SeenEvent<'_>| {
-                told.reason == "KEDAMetricSourceFailed" && told.text.contains("ScalingModifiers")
+            let about = |event: SeenEvent<'_>| {
+                event.reason == "KEDAMetricSourceFailed" && event.text.contains("ScalingModifiers")
             };
             let ours = ready(case.ours);
             let refused =
@@ -280,7 +281,7 @@ pub(super) const LIST: &[Deliberate] = &[
     Deliberate {
         who: Applies::Better,
         often: false,
-        why: "metrics of a formula are told as active when they are",
+        why: "metrics of a formula are reported as active when they are",
         is_it: |case| {
             is_composite(case.theirs)
                 && case.is_status(&["triggersActivity"])
@@ -295,12 +296,12 @@ pub(super) const LIST: &[Deliberate] = &[
             let words = "-foreign\" already exists";
             let refused = case.facts.foreign
                 && (ready(case.theirs).message.contains(words)
-                    || events(case.theirs).any(|told| told.text.contains(words)));
+                    || events(case.theirs).any(|event| event.text.contains(words)));
             let hpa = case.field.name.starts_with("hpa/") && case.field.name.contains("-foreign");
-            let told = case.theirs_alone().is_some_and(|told| told.text.contains(words));
+            let is_theirs = case.theirs_alone().is_some_and(|event| event.text.contains(words));
             let conditions = ["Ready", "Active", "HPAActive"];
             let works = ready(case.ours).status == "True" && case.is_condition(&conditions);
-            refused && (hpa || told || works || case.is_status(&["hpaName"]))
+            refused && (hpa || is_theirs || works || case.is_status(&["hpaName"]))
         },
     },
 ];

@@ -10,48 +10,48 @@ pub(super) const LIST: &[Deliberate] = &[
         often: true,
         why: "of events of one reason KEDA shows the first text alone; ours shows every text",
         is_it: |case| {
-            let told_again = |told: SeenEvent<'_>| {
+            let is_repeated = |event: SeenEvent<'_>| {
                 let mut again = case.theirs.repeated.iter().filter_map(|line| SeenEvent::read(line));
-                again.any(|other| other.is_like(&told))
+                again.any(|other| other.is_like(&event))
             };
-            case.ours_alone().is_some_and(told_again)
+            case.ours_alone().is_some_and(is_repeated)
         },
     },
     Deliberate {
         who: Applies::Both,
         often: true,
-        why: "errors of an external scaler are told in our words, with its address and what was asked",
+        why: "our texts of errors of an external scaler differ: they name its address and the request",
         is_it: |case| {
             let (theirs, ours) = ("rpc error: code = ", "external scaler ");
-            let tells = |view, told: SeenEvent<'_>, words: &str| {
-                events(view).any(|other| other.is_like(&told) && other.text.contains(words))
+            let tells = |view, event: SeenEvent<'_>, words: &str| {
+                events(view).any(|other| other.is_like(&event) && other.text.contains(words))
             };
-            let in_ours = |told| tells(case.ours, told, ours);
-            let in_theirs = |told| tells(case.theirs, told, theirs);
-            case.theirs_alone().is_some_and(|told| told.text.contains(theirs) && in_ours(told))
-                || case.ours_alone().is_some_and(|told| told.text.contains(ours) && in_theirs(told))
+            let in_ours = |event| tells(case.ours, event, ours);
+            let in_theirs = |event| tells(case.theirs, event, theirs);
+            case.theirs_alone().is_some_and(|event| event.text.contains(theirs) && in_ours(event))
+                || case.ours_alone().is_some_and(|event| event.text.contains(ours) && in_theirs(event))
         },
     },
     Deliberate {
         who: Applies::Both,
         often: false,
-        why: "an object of which much is told at once: ours tells 25 events of each type, then one every 5 minutes",
+        why: "an object with many events at once: ours records 25 events of each type, then one every 5 minutes",
         is_it: |case| {
-            let held_back = |told: SeenEvent<'_>| case.ours.told.get(told.kind) >= Some(&BURST);
+            let held_back = |event: SeenEvent<'_>| case.ours.told.get(event.kind) >= Some(&BURST);
             case.theirs_alone().is_some_and(held_back)
         },
     },
     Deliberate {
         who: Applies::Both,
         often: false,
-        why: "whoever edits an object makes KEDA break off a question of its own, and tell of it as a failure",
+        why: "an edit of an object cancels queries of KEDA, which reports them as failures",
         is_it: |case| {
-            let broken_off = |told: SeenEvent<'_>| {
-                let canceled = told.text.ends_with("code = Canceled desc = context canceled");
+            let broken_off = |event: SeenEvent<'_>| {
+                let canceled = event.text.ends_with("code = Canceled desc = context canceled");
                 // Triggers that were closed have no metrics.
-                let closed = !case.facts.silent && told.text == "got empty metric spec";
-                let is_of_source = told.reason == "KEDAMetricSourceFailed" && canceled;
-                is_of_source || told.reason == "KEDAScalerFailed" && (canceled || closed)
+                let closed = !case.facts.silent && event.text == "got empty metric spec";
+                let is_of_source = event.reason == "KEDAMetricSourceFailed" && canceled;
+                is_of_source || event.reason == "KEDAScalerFailed" && (canceled || closed)
             };
             case.theirs_alone().is_some_and(broken_off)
         },
@@ -91,14 +91,14 @@ pub(super) const LIST: &[Deliberate] = &[
         often: false,
         why: "whoever edits a ScaledJob while KEDA creates Jobs cuts it off: those it believes to have failed are made again",
         is_it: |case| {
-            let cut = |told: &SeenEvent<'_>| {
-                told.reason == "KEDAJobCreateFailed" && told.text.ends_with("context canceled")
+            let cut = |event: &SeenEvent<'_>| {
+                event.reason == "KEDAJobCreateFailed" && event.text.ends_with("context canceled")
             };
             let count = |text: &str| text.parse::<u64>().unwrap_or_default();
             let more = count(&case.field.theirs) > count(&case.field.ours);
             let jobs =
-                case.field.name.starts_with("jobs ") && more && events(case.theirs).any(|told| cut(&told));
-            jobs || case.theirs_alone().is_some_and(|told| cut(&told))
+                case.field.name.starts_with("jobs ") && more && events(case.theirs).any(|event| cut(&event));
+            jobs || case.theirs_alone().is_some_and(|event| cut(&event))
         },
     },
     Deliberate {
@@ -106,8 +106,9 @@ pub(super) const LIST: &[Deliberate] = &[
         often: false,
         why: "a loop of KEDA builds triggers of a spec that was refused; ours does not",
         is_it: |case| {
-            let built =
-                |told: SeenEvent<'_>| told.reason == "KEDAScalersStarted" && told.text.starts_with("Scaler ");
+            let built = |event: SeenEvent<'_>| {
+                event.reason == "KEDAScalersStarted" && event.text.starts_with("Scaler ")
+            };
             let refused =
                 ready(case.ours).is_refused() || ready(case.theirs).is_refused() || case.facts.invalid;
             refused && case.theirs_alone().is_some_and(built)
@@ -159,7 +160,7 @@ pub(super) const LIST: &[Deliberate] = &[
     Deliberate {
         who: Applies::Both,
         often: false,
-        why: "whoever edits an object while KEDA scales its target cuts it off: what was done is told as a failure",
+        why: "an edit of an object while KEDA scales its target cancels the scaling, and KEDA reports what was done as a failure",
         is_it: |case| {
             let same = case.theirs.get("target.replicas") == case.ours.get("target.replicas");
             let pairs = [
@@ -167,12 +168,12 @@ pub(super) const LIST: &[Deliberate] = &[
                 ("KEDAScaleTargetDeactivationFailed", "KEDAScaleTargetDeactivated"),
             ];
             let cut = |(failed, done): (&str, &str)| {
-                let told = events(case.theirs).any(|told| told.reason == failed);
-                case.theirs_tells(&[failed]) || told && case.ours_tells(&[done])
+                let has_failed = events(case.theirs).any(|event| event.reason == failed);
+                case.theirs_tells(&[failed]) || has_failed && case.ours_tells(&[done])
             };
             // No count was read.
-            let unread = case.theirs_alone().is_some_and(|told| {
-                told.reason.ends_with("ivationFailed") && told.text.contains(" from -1 to ")
+            let unread = case.theirs_alone().is_some_and(|event| {
+                event.reason.ends_with("ivationFailed") && event.text.contains(" from -1 to ")
             });
             unread || same && pairs.into_iter().any(cut)
         },

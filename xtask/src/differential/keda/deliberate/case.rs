@@ -93,12 +93,12 @@ impl<'a> Case<'a> {
 
     /// Whether only Plimsoll records an event with one of these reasons.
     pub(super) fn ours_tells(&self, reasons: &[&str]) -> bool {
-        self.ours_alone().is_some_and(|told| reasons.contains(&told.reason))
+        self.ours_alone().is_some_and(|event| reasons.contains(&event.reason))
     }
 
     /// Whether only KEDA records one.
     pub(super) fn theirs_tells(&self, reasons: &[&str]) -> bool {
-        self.theirs_alone().is_some_and(|told| reasons.contains(&told.reason))
+        self.theirs_alone().is_some_and(|event| reasons.contains(&event.reason))
     }
 
     pub(super) fn is_answer(&self) -> bool {
