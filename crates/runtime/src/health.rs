@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_loop_that_does_not_turn_is_not_alive() {
+    async fn loop_without_iterations_is_not_alive() {
         let liveness = Liveness::default();
         liveness.start();
         tokio::time::advance(Duration::from_mins(1)).await;

@@ -116,7 +116,7 @@ async fn everybody_sees_what_he_may_see() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_the_api_server_it_starts_and_nobody_is_let_in() {
+async fn without_the_api_server_it_starts_and_refuses_requests() {
     let gone = tower::service_fn(|_: Request<Body>| async {
         Err::<Response<Body>, Error>("the API server is away".into())
     });

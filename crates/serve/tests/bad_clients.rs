@@ -100,7 +100,7 @@ async fn still_serves(server: Server) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_does_not_greet_is_sent_away() {
+async fn connection_without_tls_handshake_is_closed() {
     let server = start(ServerLimits { handshake: SHORT, ..patient() }).await;
     let mut silent = TcpStream::connect(("127.0.0.1", server.port())).await.unwrap();
     rest(&mut silent).await;
@@ -108,7 +108,7 @@ async fn whoever_does_not_greet_is_sent_away() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_asks_nothing_or_half_a_question_is_sent_away() {
+async fn connection_without_complete_request_is_closed() {
     let server = start(ServerLimits { head: SHORT, idle: SHORT, ..patient() }).await;
     for protocol in [&b"http/1.1"[..], b"h2"] {
         rest(&mut connect(&server, protocol).await).await;
@@ -121,7 +121,7 @@ async fn whoever_asks_nothing_or_half_a_question_is_sent_away() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_sends_half_a_body_is_told_that_it_took_too_long() {
+async fn incomplete_body_times_out_with_a_status() {
     let server = start(ServerLimits { answer: SHORT, ..patient() }).await;
     let mut slow = connect(&server, b"http/1.1").await;
     let half = b"POST /echo HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 100\r\n\r\nabc";
@@ -132,7 +132,7 @@ async fn whoever_sends_half_a_body_is_told_that_it_took_too_long() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_follows_and_does_not_read_is_sent_away() {
+async fn follower_that_does_not_read_is_disconnected() {
     let server = start(ServerLimits { idle: SHORT, ..patient() }).await;
     let mut deaf = connect(&server, b"http/1.1").await;
     let head = format!(
@@ -144,7 +144,7 @@ async fn whoever_follows_and_does_not_read_is_sent_away() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn too_much_is_refused() {
+async fn too_large_bodies_are_refused() {
     let server = start(ServerLimits { body_size: 1000, ..ServerLimits::default() }).await;
     let visitor = Visitor::new(&server, None);
     let answer = visitor.send("POST", "/echo", &[], vec![b'x'; 900]).await.unwrap();
@@ -176,7 +176,7 @@ async fn too_much_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nonsense_has_no_effect() {
+async fn invalid_http_has_no_effect() {
     let server = start(ServerLimits::default()).await;
     for bytes in [
         &b"\0\0\0\0"[..],
@@ -230,7 +230,7 @@ async fn nonsense_has_no_effect() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_that_are_taken_back_cost_nothing() {
+async fn cancelled_watches_release_their_places() {
     let server = start(ServerLimits { watches: 10, ..ServerLimits::default() }).await;
     let visitor = Visitor::new(&server, None);
     let watch = format!("{DECISIONS}/namespaces/a/decisions/hpa.web?watch=true");
@@ -253,7 +253,7 @@ async fn requests_that_are_taken_back_cost_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_beyond_the_limit_are_told_to_come_again() {
+async fn requests_beyond_the_limit_get_retry_after() {
     let server = start(ServerLimits { requests: 1, ..ServerLimits::default() }).await;
     let mut slow = connect(&server, b"http/1.1").await;
     slow.write_all(b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nabc").await.unwrap();
@@ -285,7 +285,7 @@ async fn an_idle_connection_makes_room_at_the_limit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_end_comes_for_all() {
+async fn shutdown_closes_all_connections() {
     let server = start(ServerLimits { grace: Duration::from_millis(500), ..patient() }).await;
     let port = server.port();
     let visitor = Visitor::new(&server, None);

@@ -83,7 +83,7 @@ fn is_list((code, body): &(u16, Value)) -> bool {
 const FORGED: [(&str, &str); 2] = [("x-remote-user", "root"), ("x-remote-group", "system:masters")];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_in_particular_is_forbidden() {
+async fn anonymous_user_is_forbidden() {
     let env = env().await;
     assert_eq!(env.get(None, NODES, &[]).await, forbidden("system:anonymous", ""));
 }
@@ -111,14 +111,14 @@ async fn a_forged_header_without_the_certificate_means_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_front_proxy_that_names_nobody_is_not_authenticated() {
+async fn front_proxy_without_user_is_not_authenticated() {
     let env = env().await;
     assert_eq!(env.get(Some(&env.proxy()), NODES, &[]).await, unauthorized());
     assert_eq!(env.get(Some(&env.proxy()), NODES, &[("x-remote-user", "")]).await, unauthorized());
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_front_proxy_speaks_for_those_it_names() {
+async fn front_proxy_headers_name_the_user() {
     let env = env().await;
     assert!(is_list(&env.get(Some(&env.proxy()), NODES, &[("x-remote-user", "carol")]).await));
     let mallory = [("x-remote-user", "mallory")];
@@ -130,7 +130,7 @@ async fn the_front_proxy_speaks_for_those_it_names() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_users_certificate_speaks_for_him_alone() {
+async fn client_certificate_names_only_its_user() {
     let env = env().await;
     let mallory = env.clients.client("mallory", None).unwrap();
     assert_eq!(env.get(Some(&mallory), NODES, &FORGED).await, forbidden("mallory", ": no rule"));
@@ -170,7 +170,7 @@ async fn a_token_without_rights_is_forbidden_and_one_with_rights_is_served() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_may_not_be_seen_is_not_told_apart_from_what_is_not_there() {
+async fn forbidden_and_missing_objects_have_the_same_response() {
     let env = env().await;
     for path in ["/apis/metrics.k8s.io/v1beta1/nothing", "/apis/nothing/v1/nothing", "/nothing"] {
         assert_eq!(env.get(None, path, &[]).await.0, 403, "{path}");
@@ -184,7 +184,7 @@ async fn what_may_not_be_seen_is_not_told_apart_from_what_is_not_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn health_needs_no_name_but_no_wrong_one_either() {
+async fn health_needs_no_user_but_refuses_invalid_credentials() {
     let env = env().await;
     for path in ["/healthz", "/livez", "/readyz"] {
         assert_eq!(env.get(None, path, &[]).await, (200, json!("ok")), "{path}");

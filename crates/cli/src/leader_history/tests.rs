@@ -98,7 +98,7 @@ async fn others_get_no_token_whatever_the_lease_says() {
 }
 
 #[tokio::test]
-async fn refusals_are_told_apart() {
+async fn refusals_have_different_causes() {
     let (ours, seen) = (Authority::new("ours").unwrap(), SeenRequests::default());
     let fetch = trusting(&ours, "refusals");
     for (status, expected) in [

@@ -34,7 +34,7 @@ fn publish(raw: &RawMetricsBroker, trigger: &str, value: f64) {
 }
 
 #[tokio::test]
-async fn values_reach_those_who_have_subscribed_and_nobody_else() {
+async fn only_subscribers_receive_values() {
     let raw = RawMetricsBroker::default();
     assert!(!raw.has_subscribers());
     assert_eq!(

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_says_all() {
+    fn request_has_all_parameters() {
         let mut user = User { name: "u".into(), groups: vec!["g".into()], ..User::default() };
         user.extra.insert("k".into(), vec!["v".into()]);
         let uri = "/apis/g/v1/namespaces/ns/things/x/scale";

@@ -84,7 +84,7 @@ async fn every_kind_is_asked_about_at_its_path() {
 }
 
 #[tokio::test]
-async fn subresources_are_not_judged() {
+async fn subresources_are_allowed_without_a_handler() {
     let guard = Arc::new(Guard::default());
     let mut review = review(&WEBHOOKS[0], "no");
     review["request"]["subResource"] = json!("status");
@@ -94,7 +94,7 @@ async fn subresources_are_not_judged() {
 }
 
 #[tokio::test]
-async fn what_is_no_review_is_told_so() {
+async fn body_that_is_no_review_gets_an_error() {
     let guard = Arc::new(Guard::default());
     let site = site(&guard);
     let webhook = &WEBHOOKS[0];
@@ -162,7 +162,7 @@ async fn too_much_is_not_read_whether_it_is_announced_or_not() {
 }
 
 #[tokio::test]
-async fn a_fault_of_the_judge_is_an_error_and_no_ruling() {
+async fn failed_admission_handler_is_an_error_without_a_response() {
     let guard = Arc::new(Guard::default());
     let site = site(&guard);
     let (code, answer) = ask(&site, post(WEBHOOKS[0].path, review(&WEBHOOKS[0], "broken").to_string())).await;
@@ -172,7 +172,7 @@ async fn a_fault_of_the_judge_is_an_error_and_no_ruling() {
 }
 
 #[test]
-fn the_configuration_names_every_path_and_trusts_whom_it_is_told() {
+fn configuration_names_every_path_and_its_ca() {
     let place = ServiceRef {
         namespace: "keda".into(),
         service: SERVICE.into(),

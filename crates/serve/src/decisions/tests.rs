@@ -216,7 +216,7 @@ fn names(list: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn lists_are_what_the_types_say() {
+async fn lists_decode_as_their_types() {
     let desk = desk();
     let (code, list) = get(&desk, "/decisions", "").await;
     assert_eq!((code, names(&list)), (200, vec!["a/hpa.api".into(), "a/hpa.web".into(), "b/hpa.web".into()]));
@@ -343,7 +343,7 @@ async fn differences_come_with_their_counts() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_said_as_kubernetes_says_it() {
+async fn missing_objects_have_the_status_of_kubernetes() {
     let desk = desk();
     let message = async |uri: &str, accept: &str| {
         let (code, status) = get(&desk, uri, accept).await;
@@ -395,7 +395,7 @@ impl Lines {
 }
 
 #[tokio::test]
-async fn one_is_followed_from_its_beginning() {
+async fn watch_of_one_object_begins_with_its_stored_records() {
     let desk = desk();
     let mut lines = Lines::of(&desk, "/namespaces/a/decisions/hpa.web?watch=true", "");
     assert_eq!(lines.last().await, "ADDED 2027-01-15T08:00:00Z");

@@ -35,7 +35,7 @@ async fn get(address: SocketAddr, path: &str) -> (u16, String) {
 }
 
 #[tokio::test]
-async fn health_is_told_to_anybody_and_who_still_begins_is_not_restarted() {
+async fn health_needs_no_authentication_and_a_starting_server_is_alive() {
     let ready = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&ready);
     let mut checks = HealthChecks::new();
@@ -53,7 +53,7 @@ async fn health_is_told_to_anybody_and_who_still_begins_is_not_restarted() {
 }
 
 #[tokio::test]
-async fn figures_are_told_where_they_were_asked_for() {
+async fn exported_metrics_are_served_at_the_configured_address() {
     let page = || Exposition { content_type: "text/plain".into(), text: "a 1\n".into() };
     let server = ExtraListener::exported_metrics(here(), Arc::new(page)).await.unwrap();
     assert_eq!(get(server.address(), "/metrics").await, (200, "a 1\n".into()));
@@ -100,7 +100,7 @@ async fn ask(
 }
 
 #[tokio::test]
-async fn only_who_shows_a_certificate_of_ours_is_answered_and_it_may_change_meanwhile() {
+async fn client_certificate_is_required_and_may_be_renewed() {
     let (first, second, stranger) = (material(), material(), material());
     let keyring = Keyring::new(first.clone()).unwrap();
     let route = Route::new(service_fn(async |_: Request<Body>| Ok(response::text(200, "yes"))));

@@ -60,7 +60,7 @@ fn name(found: Result<Option<User>, Refused>) -> String {
 }
 
 #[test]
-fn a_header_is_believed_only_from_the_front_proxy() {
+fn user_headers_are_read_only_from_the_front_proxy() {
     let TestTrust { clients, proxies, trust } = test_trust();
     let carol = headers(&[("x-remote-user", "carol")]);
     let none = HeaderMap::new();
@@ -91,7 +91,7 @@ fn a_header_is_believed_only_from_the_front_proxy() {
 }
 
 #[test]
-fn all_that_is_said_is_heard() {
+fn all_user_headers_are_read() {
     let TestTrust { clients, proxies, trust } = test_trust();
     let said = headers(&[
         ("x-remote-user", ""),
@@ -123,7 +123,7 @@ fn all_that_is_said_is_heard() {
 }
 
 #[test]
-fn nothing_that_says_who_asks_is_passed_on() {
+fn identity_headers_are_stripped() {
     let TestTrust { trust, .. } = test_trust();
     let mut said = headers(&[
         ("authorization", "Bearer x"),
@@ -136,7 +136,7 @@ fn nothing_that_says_who_asks_is_passed_on() {
 }
 
 #[test]
-fn new_authorities_count_for_old_connections() {
+fn new_authorities_apply_to_open_connections() {
     let TestTrust { clients, proxies, trust } = test_trust();
     let alice = peer(&clients.client("alice", None).unwrap());
     assert!(alice.standing(&trust, &Clock::default()).client);
@@ -147,7 +147,7 @@ fn new_authorities_count_for_old_connections() {
 }
 
 #[test]
-fn a_broken_configuration_is_an_error_and_an_empty_one_trusts_nobody() {
+fn broken_configuration_is_an_error_and_an_empty_one_trusts_no_client() {
     let TestTrust { clients, proxies, .. } = test_trust();
     let with = |key: &str, value: &str| {
         let mut data = data(&clients, &proxies);
@@ -214,7 +214,7 @@ async fn the_configuration_is_read_again_when_it_could_not_be() {
 }
 
 #[tokio::test]
-async fn files_count_instead_of_what_the_cluster_says() {
+async fn files_take_precedence_over_the_config_map() {
     let TestTrust { clients, proxies, .. } = test_trust();
     let folder = std::env::temp_dir().join(format!("serve-trusted-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();

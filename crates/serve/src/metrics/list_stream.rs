@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_is_written_for_whoever_went_away() {
+    async fn nothing_is_written_after_the_client_disconnected() {
         let (sender, mut ended) = mpsc::channel::<()>(1);
         let parts = std::iter::repeat_with(move || {
             let _held = &sender;

@@ -209,7 +209,7 @@ async fn schemas_have_no_odd_paths() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_waits_longer_than_he_said() {
+async fn wait_ends_at_the_timeout_of_the_caller() {
     let (local, app) = local(Vec::new(), &settings(Compat::Better));
     let begin = tokio::time::Instant::now();
     let (code, _, body) = get(&local, &format!("{NODES}/slow?timeout=250ms"), &[]).await;
@@ -330,7 +330,7 @@ async fn the_list_of_metrics_is_written_when_it_changed() {
 }
 
 #[tokio::test]
-async fn what_a_selector_was_is_told_in_both_versions() {
+async fn selector_is_reported_in_both_versions() {
     let groups = custom(Arc::new(Changing::default()), &MetricsApiSettings::default());
     let local = InProcessServer::new(App { groups, ..App::default() });
     let path = |version: &str| {
@@ -366,20 +366,20 @@ async fn what_a_selector_was_is_told_in_both_versions() {
 }
 
 #[test]
-fn failures_become_what_clients_know() {
-    let told = |failure| {
+fn failures_become_statuses_of_kubernetes() {
+    let code_and_json = |failure| {
         let status = status(failure);
         (status.code, status.to_json())
     };
-    let (code, json) = told(MetricsError::no_value("m", "pods", "x"));
+    let (code, json) = code_and_json(MetricsError::no_value("m", "pods", "x"));
     assert_eq!((code, json.get("details")), (404, None));
     assert_eq!(json["message"], "the server could not find the metric m for pods x");
-    let (_, json) = told(MetricsError::Internal("unable to fetch metrics".into()));
+    let (_, json) = code_and_json(MetricsError::Internal("unable to fetch metrics".into()));
     assert_eq!(json["message"], "Internal error occurred: unable to fetch metrics");
     assert_eq!(json["details"], json!({"causes": [{"message": "unable to fetch metrics"}]}));
-    let (code, json) = told(MetricsError::Plain("odd".into()));
+    let (code, json) = code_and_json(MetricsError::Plain("odd".into()));
     assert_eq!((code, json.get("reason"), json.get("details")), (500, None, None));
-    assert_eq!(told(MetricsError::Unavailable("down".into())).1["reason"], "ServiceUnavailable");
+    assert_eq!(code_and_json(MetricsError::Unavailable("down".into())).1["reason"], "ServiceUnavailable");
     let details = Box::new(json!({"retryAfterSeconds": 5, "kind": "pods"}));
     let failure = MetricsError::Detailed {
         code: 429,
@@ -388,5 +388,5 @@ fn failures_become_what_clients_know() {
         details,
     };
     assert_eq!(status(failure.clone()).retry_after, Some(5));
-    assert_eq!(told(failure).1["details"], json!({"kind": "pods", "retryAfterSeconds": 5}));
+    assert_eq!(code_and_json(failure).1["details"], json!({"kind": "pods", "retryAfterSeconds": 5}));
 }

@@ -46,7 +46,7 @@ pub struct CertificateLifetimes {
     /// Lifetime of a certificate.
     pub certificate: SignedDuration,
     /// How long a new CA is distributed before it signs certificates.
-    pub told: SignedDuration,
+    pub distributed_before_use: SignedDuration,
 }
 
 /// The next step for a bundle.
@@ -62,7 +62,7 @@ pub enum BundleRenewal {
 
 impl fmt::Debug for CertificateBundle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Material").finish_non_exhaustive()
+        f.debug_struct("CertificateBundle").finish_non_exhaustive()
     }
 }
 
@@ -72,7 +72,7 @@ impl Default for CertificateLifetimes {
             authority: SignedDuration::from_hours(10 * 365 * 24),
             certificate: SignedDuration::from_hours(365 * 24),
             // Mounted Secrets lag by up to two minutes.
-            told: SignedDuration::from_mins(10),
+            distributed_before_use: SignedDuration::from_mins(10),
         }
     }
 }
@@ -179,7 +179,9 @@ impl CertificateBundle {
         let is_own = is_signed_by(&shown, std::slice::from_ref(first), now);
         let is_due = left < shown.until.duration_since(shown.from) / 4;
         let lacks = names.iter().any(|name| !shown.names.contains(name));
-        if (is_own && (is_due || lacks)) || (!is_own && (age >= lives.told || left < lives.told)) {
+        if (is_own && (is_due || lacks))
+            || (!is_own && (age >= lives.distributed_before_use || left < lives.distributed_before_use))
+        {
             return self.signed(&issuer, names, lives, now).map(BundleRenewal::Renew);
         }
         // Certificates of older CAs have expired, or the CAs themselves.

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn whoever_has_many_connections_loses_them_first() {
+    async fn client_with_the_most_connections_loses_one_first() {
         let table = ConnectionTable::new(4, 3);
         let single = table.admit(peer(1)).unwrap();
         later().await;

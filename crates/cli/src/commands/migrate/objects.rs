@@ -196,7 +196,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_are_told_from_texts_of_queries() {
+    fn hosts_are_distinguished_from_texts_of_queries() {
         for local in [
             "localhost",
             "http://localhost:8080/q",

@@ -228,7 +228,7 @@ proptest! {
 
     /// Asked again without a change, the same pods come in the same order.
     #[test]
-    fn the_order_stays(pods in prop::collection::vec(pods(), 1..30), others in prop::collection::vec(selectors(), 4)) {
+    fn order_of_selected_pods_is_stable(pods in prop::collection::vec(pods(), 1..30), others in prop::collection::vec(selectors(), 4)) {
         let mut index = PodIndex::default();
         let keys = keys();
         let Some((first, rest)) = keys.split_first() else { return Ok(()) };

@@ -253,7 +253,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     #[test]
-    fn never_do_two_lead(
+    fn at_most_one_process_leads(
         seed: u64, electors in 2_usize..=4, delay in 0_u64..2 * SECOND, lost in 0_u64..40, stuck in 0_u64..20,
         killed in 0_u64..30, starved in 0_u64..10, drift in 0_u64..50,
     ) {
@@ -272,7 +272,7 @@ proptest! {
     }
 
     #[test]
-    fn whoever_dies_is_followed_within_the_lease_and_two_tries(seed: u64, electors in 2_usize..=4) {
+    fn killed_leader_is_replaced_within_the_lease_and_two_retries(seed: u64, electors in 2_usize..=4) {
         let delay = SECOND / 20;
         let mut simulation = ElectionSimulation::new(seed, electors, Hazards { delay, ..Hazards::default() });
         for _ in 0..3 {
@@ -293,7 +293,7 @@ proptest! {
     }
 
     #[test]
-    fn whoever_releases_is_followed_within_one_try(seed: u64, electors in 2_usize..=4) {
+    fn released_lease_is_acquired_within_one_retry(seed: u64, electors in 2_usize..=4) {
         let delay = SECOND / 20;
         let mut simulation = ElectionSimulation::new(seed, electors, Hazards { delay, ..Hazards::default() });
         let leader = simulation.until_led(60 * SECOND);

@@ -30,7 +30,7 @@ fn pod() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn selecting_by_index_is_selecting_by_looking(
+    fn index_and_scan_select_the_same_pods(
         pods in prop::collection::vec(pod(), 0..8),
         selector in prop::sample::select(vec!["", "a=x", "a in (x)", "a in (x,y)", "a=x,b=y", "!a", "a!=x", "b", "a=q"]),
         resource in prop::sample::select(vec!["cpu", "memory", "gpu", "none"]),

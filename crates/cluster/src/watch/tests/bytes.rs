@@ -108,13 +108,13 @@ fn keys_are_found_in_any_order_and_with_escapes() {
 
 proptest! {
     #[test]
-    fn nothing_that_arrives_can_hurt(bytes in proptest::collection::vec(any::<u8>(), 0..200), size in 1_usize..20) {
+    fn arbitrary_bytes_of_a_watch_do_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200), size in 1_usize..20) {
         let _ = read::<Pod>(&bytes, &WatchSource::pods(), &mut Vec::new());
         let _ = in_pieces(&bytes, size);
     }
 
     #[test]
-    fn a_list_with_a_wrong_byte_never_hurts(at in 0_usize..200, byte: u8, size in 1_usize..50) {
+    fn list_with_a_wrong_byte_does_not_panic(at in 0_usize..200, byte: u8, size in 1_usize..50) {
         let mut text = list_text(10, &[pod("a", 1), pod("b", 2)]).into_bytes();
         if let Some(there) = text.get_mut(at) {
             *there = byte;

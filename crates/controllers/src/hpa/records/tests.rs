@@ -293,7 +293,7 @@ fn the_latest_of_all_and_of_a_namespace() {
 }
 
 #[test]
-fn whoever_follows_is_told_every_decision() {
+fn follower_receives_every_decision() {
     let spec = Arc::new(mk_spec("web"));
     let records = Records::default();
     // Nothing was decided yet.
@@ -313,7 +313,7 @@ fn whoever_follows_is_told_every_decision() {
 }
 
 #[test]
-fn a_slow_reader_is_told_and_let_go() {
+fn slow_reader_gets_an_error_and_is_disconnected() {
     let spec = Arc::new(mk_spec("web"));
     let records = Records::default();
     let mut slow = std::pin::pin!(records.follow("shop", "hpa.web"));

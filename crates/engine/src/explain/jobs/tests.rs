@@ -110,7 +110,7 @@ fn jobs_that_run_are_enough() {
 }
 
 #[test]
-fn creation_that_failed_is_told() {
+fn failed_creation_is_reported() {
     let counts = JobCounts {
         active: true,
         queue: 30,

@@ -252,7 +252,7 @@ fn failures_fallbacks_formulas_and_pushes_are_explained() {
 }
 
 #[test]
-fn a_failed_reconcile_is_told_before_the_triggers() {
+fn failed_reconcile_is_shown_before_the_triggers() {
     let failure = ReconcileFailure::Request { object: "HPA keda-hpa-x".into(), error: "denied".into() };
     let unpolled = TriggerPoll { reconcile: Some(failure), ..TriggerPoll::default() };
     let verdict = ActivationVerdict::Held("its triggers are not polled".into());
@@ -267,7 +267,7 @@ fn a_failed_reconcile_is_told_before_the_triggers() {
 }
 
 #[test]
-fn the_read_of_a_value_is_told() {
+fn read_of_a_value_is_reported() {
     let mut polled = poll(3);
     let took = SignedDuration::from_millis(4);
     polled.triggers[0].metrics[0].read = Some(SampleRead { at: at("09:15:02"), took, shared: false });

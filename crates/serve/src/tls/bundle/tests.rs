@@ -43,13 +43,13 @@ fn authorities(material: &CertificateBundle) -> usize {
 }
 
 #[test]
-fn a_new_one_is_good_and_stays() {
+fn new_bundle_is_valid_and_kept() {
     let material = made(0);
     assert!(material.is_good(at(0)));
     for day in [0, 1, 200, 270] {
         assert_eq!(next(&material, at(day)), BundleRenewal::Keep, "day {day}");
     }
-    assert_eq!(format!("{material:?}"), "Material { .. }");
+    assert_eq!(format!("{material:?}"), "CertificateBundle { .. }");
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn a_name_that_is_missing_is_added() {
 }
 
 #[test]
-fn a_new_authority_is_told_before_it_signs_and_the_old_one_stays_until_nothing_of_it_is_left() {
+fn new_authority_is_published_before_it_signs_and_the_old_one_stays_while_used() {
     // An authority must outlive what it signs: it is followed a year before its end.
     let mut material = made(0);
     let mut day = 0;
@@ -88,15 +88,15 @@ fn a_new_authority_is_told_before_it_signs_and_the_old_one_stays_until_nothing_o
     }
     let old = material.clone();
     let day = 9 * 365 + 1;
-    let told = renewed(&material, at(day));
-    assert_eq!(authorities(&told), 2);
-    assert!(told.authorities.ends_with(&old.authorities));
-    assert_eq!(told.certificate, old.certificate, "the new authority has signed already");
-    assert_eq!(next(&told, at(day)), BundleRenewal::Keep);
+    let distributed = renewed(&material, at(day));
+    assert_eq!(authorities(&distributed), 2);
+    assert!(distributed.authorities.ends_with(&old.authorities));
+    assert_eq!(distributed.certificate, old.certificate, "the new authority has signed already");
+    assert_eq!(next(&distributed, at(day)), BundleRenewal::Keep);
     // Later it signs, and whoever still shows the old certificate is believed.
     let later = at(day) + SignedDuration::from_mins(11);
-    let signed = renewed(&told, later);
-    assert_eq!(signed.authorities, told.authorities);
+    let signed = renewed(&distributed, later);
+    assert_eq!(signed.authorities, distributed.authorities);
     assert_ne!(signed.certificate, old.certificate);
     let mixed =
         CertificateBundle { certificate: old.certificate.clone(), key: old.key.clone(), ..signed.clone() };
@@ -115,7 +115,7 @@ fn a_new_authority_is_told_before_it_signs_and_the_old_one_stays_until_nothing_o
 }
 
 #[test]
-fn what_cannot_be_used_is_replaced() {
+fn unusable_bundles_are_replaced() {
     let (material, stranger) = (made(0), made(0));
     let empty = CertificateBundle {
         authorities: String::new(),
@@ -148,7 +148,7 @@ fn what_cannot_be_used_is_replaced() {
 }
 
 #[test]
-fn an_authority_without_its_key_is_followed_and_still_believed() {
+fn authority_without_its_key_stays_trusted() {
     let (material, stranger) = (made(0), made(0));
     for key in [String::new(), stranger.authority_key] {
         let other = renewed(&CertificateBundle { authority_key: key, ..material.clone() }, at(1));
@@ -158,9 +158,10 @@ fn an_authority_without_its_key_is_followed_and_still_believed() {
 }
 
 #[test]
-fn short_lives_go_the_same_way() {
+fn short_lifetimes_are_renewed_in_time() {
     let hour = SignedDuration::from_hours(1);
-    let lives = CertificateLifetimes { authority: hour * 72, certificate: hour * 24, told: hour };
+    let lives =
+        CertificateLifetimes { authority: hour * 72, certificate: hour * 24, distributed_before_use: hour };
     let mut material = CertificateBundle::make(&names(), &lives, at(0)).unwrap();
     let (mut certificates, mut bundles) = (0, 0);
     for tick in 0..24 * 20 {

@@ -44,7 +44,7 @@ impl Drop for Temporary {
 }
 
 #[test]
-fn one_that_is_made_here_is_renewed_in_time_by_the_same_authority() {
+fn self_made_certificate_is_renewed_in_time_by_the_same_authority() {
     let from = Certificate::SelfMade(names(&["controller.plimsoll.svc", "10.0.0.1"]));
     let mut reloader = CertificateReloader::new(&from, provider(), at(0)).unwrap();
     let (first, authority) = (shown(&reloader), reloader.authority().unwrap().to_owned());
@@ -93,7 +93,7 @@ fn files_are_read_again_and_a_broken_pair_changes_nothing() {
 }
 
 #[test]
-fn what_cannot_be_used_at_the_start_is_said() {
+fn unusable_settings_are_reported_at_the_start() {
     let folder = Temporary::new("none");
     let from = Certificate::Files {
         certificate: folder.write("tls.crt", b""),
@@ -110,7 +110,7 @@ fn what_cannot_be_used_at_the_start_is_said() {
 }
 
 #[test]
-fn one_that_is_kept_is_found_again_and_renewed_in_time() {
+fn certificate_in_a_folder_is_read_again_and_renewed_in_time() {
     let folder = Temporary::new("kept");
     let path = folder.0.join("certs");
     let from = Certificate::Folder { path: path.clone(), names: names(&["localhost"]) };

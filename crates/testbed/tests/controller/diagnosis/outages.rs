@@ -96,7 +96,7 @@ fn rounds() -> Vec<[OutageRow; 3]> {
 }
 
 #[test]
-fn failures_of_metrics_apis_are_told_apart() -> Result<(), Failure> {
+fn failures_of_metrics_apis_have_different_causes() -> Result<(), Failure> {
     alone_on_both(async |env| {
         prepare(&env).await;
         let ours = env.controller(env.settings());

@@ -221,7 +221,7 @@ async fn a_restarted_leader_is_read_again() {
 }
 
 #[tokio::test]
-async fn reasons_not_to_copy_are_said_once() {
+async fn reasons_not_to_copy_are_logged_once() {
     let copied = Records::default();
     let replicas = ServedRecords::default();
     for (leader, fetch, reason) in [

@@ -127,7 +127,7 @@ fn a_torn_line_is_ended() {
 }
 
 #[test]
-fn nobody_waits_for_a_full_queue() {
+fn full_queue_does_not_block_callers() {
     let (queue, _waiting) = sync_channel(2);
     let (_, ended) = sync_channel(0);
     let inner =
