@@ -39,7 +39,16 @@ pub enum TriggerCause {
     NotCreated(i64, String),
     /// The spec is invalid: the error text.
     InvalidSpec(String),
-    /// A request of the operator failed: the error text, with the object of the request.
+    /// The API server carried out no request of the operator, whatever the request was.
+    ApiServer {
+        /// What the API server does instead.
+        state: &'static str,
+        /// The object of the request.
+        object: String,
+        /// The error text.
+        text: String,
+    },
+    /// A request of the operator was refused: the error text, with the object of the request.
     NotManaged(String),
     /// Authorization denied a request of the operator.
     Denied(AccessCause),
@@ -89,13 +98,18 @@ fn not_reconciled(failure: &ReconcileFailure) -> TriggerCause {
         ReconcileFailure::InvalidSpec(text) => return TriggerCause::InvalidSpec(text.clone()),
         ReconcileFailure::Request { object, error } => (object, error),
     };
-    match error.failure() {
+    let state = match error.failure() {
         // A webhook denies requests with the same code, but names no user.
         Some(RequestFailure::Forbidden(denied)) if !denied.user.is_empty() => {
-            TriggerCause::Denied(AccessCause { denied: denied.clone(), subject: object.clone() })
+            return TriggerCause::Denied(AccessCause { denied: denied.clone(), subject: object.clone() });
         }
-        _ => TriggerCause::NotManaged(failure.to_string()),
-    }
+        Some(RequestFailure::Unreachable) => "gives no usable answer",
+        Some(RequestFailure::Unavailable) => "is not available",
+        Some(RequestFailure::Timeout) => "does not answer in time",
+        Some(RequestFailure::TooManyRequests) => "limits requests",
+        _ => return TriggerCause::NotManaged(failure.to_string()),
+    };
+    TriggerCause::ApiServer { state, object: object.clone(), text: error.text().to_owned() }
 }
 
 fn failures(poll: &TriggerPoll) -> Vec<TriggerCause> {
@@ -151,6 +165,7 @@ impl Described for TriggerCause {
             Self::Idle(_) | Self::NoJobs => "nothing-active",
             Self::NotCreated(..) => "jobs-not-created",
             Self::InvalidSpec(_) => "spec-invalid",
+            Self::ApiServer { .. } => "api-server-unavailable",
             Self::NotManaged(_) => "object-not-managed",
             Self::Denied(cause) => cause.id(),
         }
@@ -162,6 +177,7 @@ impl Described for TriggerCause {
             | Self::Formula(_)
             | Self::NotCreated(..)
             | Self::InvalidSpec(_)
+            | Self::ApiServer { .. }
             | Self::NotManaged(_)
             | Self::Denied(_) => Concern::Problem,
             Self::Fallback { .. } | Self::Cooldown(_) => Concern::Limit,
@@ -209,6 +225,9 @@ impl Described for TriggerCause {
                 format!("{missing} jobs could not be created: {}", quoted(text))
             }
             Self::InvalidSpec(text) => format!("the spec is invalid: {}", quoted(text)),
+            Self::ApiServer { state, object, text } => {
+                format!("the API server {state}, so {object} is not managed: {}", quoted(text))
+            }
             Self::NotManaged(text) => quoted(text),
             Self::Denied(cause) => cause.sentence(),
         }
@@ -231,7 +250,8 @@ impl Described for TriggerCause {
             Self::NotCreated(..) => "correct jobTargetRef, and check quotas and admission webhooks of the namespace",
             Self::Idle(_) | Self::NoJobs => "nothing: lower the activation threshold if this is too few",
             Self::InvalidSpec(_) => "correct the object; `plimsoll validate FILE` names the field",
-            Self::NotManaged(_) => "check admission webhooks and quotas of the namespace, who else manages the object, and whether the API server answers",
+            Self::ApiServer { .. } => "the operator tries again; if that does not help, check health and load of the API server, and the network between it and the operator",
+            Self::NotManaged(_) => "check admission webhooks and quotas of the namespace, and who else manages the object",
             Self::Denied(cause) => return cause.remedy(),
         }
         .to_owned()

@@ -82,6 +82,17 @@ async fn refused_writes_are_recorded_until_they_succeed() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn unavailable_api_server_is_recorded() {
+    let env = TestEnv::start().await;
+    env.deployment("worker", 0).await;
+    env.client_faults.refuse(Method::POST, "horizontalpodautoscalers", 503, ALL);
+    env.scaled_object("worker", spec(&trigger("orders"))).await;
+    let words = "the API server is not available, so HPA keda-hpa-worker is not managed: ";
+    until_cause(&env, "so.worker", "api-server-unavailable", words).await;
+    env.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn unusable_triggers_are_recorded_for_jobs_too() {
     let env = TestEnv::start().await;
     let pods = json!({"spec": {"containers": [{"name": "c", "image": "i"}]}});

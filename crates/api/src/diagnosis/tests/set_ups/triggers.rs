@@ -37,8 +37,8 @@ fn unreconciled(failure: ReconcileFailure) -> TestFacts {
 }
 
 /// A request for the HPA of the object that failed.
-fn unmanaged(text: &str, denied: DeniedAccess) -> TestFacts {
-    let error = RecordedError::new(text, Some(RequestFailure::Forbidden(denied)));
+fn unmanaged(text: &str, failure: RequestFailure) -> TestFacts {
+    let error = RecordedError::new(text, Some(failure));
     unreconciled(ReconcileFailure::Request { object: "HPA keda-hpa-web".into(), error })
 }
 
@@ -183,7 +183,34 @@ pub(super) fn set_ups() -> Vec<SetUp> {
             "a webhook that denies the HPA of a ScaledObject",
             "object-not-managed",
             "the operator cannot manage HPA keda-hpa-web: admission webhook \"names\" denied the request",
-            unmanaged("admission webhook \"names\" denied the request", DeniedAccess::default()),
+            unmanaged(
+                "admission webhook \"names\" denied the request",
+                RequestFailure::Forbidden(DeniedAccess::default()),
+            ),
+        ),
+        set_up(
+            "an API server that cannot be reached",
+            "api-server-unavailable",
+            "the API server gives no usable answer, so HPA keda-hpa-web is not managed: connection refused",
+            unmanaged("connection refused", RequestFailure::Unreachable),
+        ),
+        set_up(
+            "an API server that answers 502 or 503",
+            "api-server-unavailable",
+            "the API server is not available, so HPA keda-hpa-web is not managed: shutting down",
+            unmanaged("shutting down", RequestFailure::Unavailable),
+        ),
+        set_up(
+            "an API server that answers 504",
+            "api-server-unavailable",
+            "the API server does not answer in time, so HPA keda-hpa-web is not managed: request timed out",
+            unmanaged("request timed out", RequestFailure::Timeout),
+        ),
+        set_up(
+            "an API server that answers 429",
+            "api-server-unavailable",
+            "the API server limits requests, so HPA keda-hpa-web is not managed: too many requests",
+            unmanaged("too many requests", RequestFailure::TooManyRequests),
         ),
         set_up(
             "no right to create HPAs",
@@ -192,12 +219,12 @@ pub(super) fn set_ups() -> Vec<SetUp> {
              horizontalpodautoscalers in autoscaling",
             unmanaged(
                 "horizontalpodautoscalers.autoscaling is forbidden",
-                DeniedAccess {
+                RequestFailure::Forbidden(DeniedAccess {
                     user: "system:serviceaccount:keda:keda-operator".into(),
                     verb: "create".into(),
                     resource: "horizontalpodautoscalers".into(),
                     group: "autoscaling".into(),
-                },
+                }),
             ),
         ),
     ]
