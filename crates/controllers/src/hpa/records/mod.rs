@@ -196,7 +196,7 @@ impl Records {
         let mut document = Vec::new();
         // Serializing numbers and strings cannot fail.
         write_document(&mut document, mode, period, decision, round).ok()?;
-        let fingerprint = run::fingerprint(mode, decision);
+        let fingerprint = run::fingerprint(mode, decision, round);
         self.lock().add(&self.limits, key, spec, (decision.at, fingerprint), &document);
         Some(document)
     }
