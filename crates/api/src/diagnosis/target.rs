@@ -79,6 +79,8 @@ pub(super) fn find(facts: &DiagnosisFacts<'_>) -> Vec<TargetCause> {
     }
     let target = format!("{} {}/{}", spec.target.kind, spec.namespace, spec.target.name);
     match &decision.course {
+        // Without a name nothing was read: the failed reconcile says so.
+        Course::NoScale(_) if spec.target.name.is_empty() => {}
         Course::NoScale(error) => found.push(no_scale(&target, error)),
         Course::Disabled => found.push(TargetCause::AtZero),
         _ => {}

@@ -190,10 +190,10 @@ impl ClusterReader {
 
     /// `spec.replicas` of the target (docs/spec/keda.md 3.6).
     pub(crate) async fn current(&self, object: &ScaledObject) -> Result<i32, ReadError> {
-        let Some(target) = &object.status.scale_target_gvkr else {
-            return Err(ReadError::TargetNotResolved);
-        };
         let (namespace, name) = (&object.metadata.namespace, &object.spec.scale_target_ref.name);
+        // The status of an object whose name was removed still has the target, and a request without a name is a list.
+        let resolved = object.status.scale_target_gvkr.as_ref().filter(|_| !name.is_empty());
+        let Some(target) = resolved else { return Err(ReadError::TargetNotResolved) };
         if let Some(known) = self.cached(&target.group, &target.kind, namespace, name) {
             return Ok(known);
         }

@@ -77,7 +77,7 @@ async fn steps(
         return Ok(Reconciled::Paused);
     }
     pause::update_partial_pause(applier, object).await;
-    validate::target_name(object)?;
+    validate::target_name(object).map_err(StepFailure::of_spec)?;
     let target = resolve_target(applier, object).await.map_err(|failure| {
         let causes = record::keep_unresolved(applier.context, applier.id, object, &failure.read);
         ReconcileStep::ScaleTarget.failed(failure).recorded_with(causes)
@@ -90,15 +90,17 @@ async fn steps(
     Ok(Reconciled::Ready { broken_trigger })
 }
 
-/// Records why a reconcile failed. The polls of an object that is polled already record it too, except in strict mode, where
-/// they may end before.
+/// Records why a reconcile failed. The polls of an object that is polled already record it too, except without a target, where
+/// they are skipped, and in strict mode, where they may end before.
 async fn record_failure(
     applier: Applier<'_>,
     entry: &ObjectEntry,
     object: &ScaledObject,
     failure: &StepFailure,
 ) {
-    let is_recorded_by_polls = entry.state().polled && !applier.context.settings.compat.is_strict();
+    let is_recorded_by_polls = entry.state().polled
+        && failure.step != ReconcileStep::ScaleTarget
+        && !applier.context.settings.compat.is_strict();
     if let Some(round) = failure.record.as_deref().filter(|_| !is_recorded_by_polls) {
         record::keep_unpolled(applier.context, applier.id, object, round.clone()).await;
     }

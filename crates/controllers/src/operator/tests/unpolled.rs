@@ -5,10 +5,11 @@ use api::provider::Compat;
 use http::Method;
 use serde_json::{Value, json};
 
-use super::env::{TestEnv, trigger};
+use super::env::{TestEnv, ask, objects, trigger};
 use crate::operator::OperatorSettings;
 
 const AUTHENTICATIONS: &str = "/apis/keda.sh/v1alpha1/namespaces/shop/triggerauthentications";
+const DEFINITION: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/scaledobjects.keda.sh";
 /// More requests than a test sends.
 const ALL: u32 = 10_000;
 
@@ -78,6 +79,32 @@ async fn refused_writes_are_recorded_until_they_succeed() {
     for name in ["so.worker", "so.other"] {
         until_cause(&env, name, "nothing-active", "no trigger is active").await;
     }
+    env.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn missing_target_name_is_recorded_before_and_after_the_first_poll() {
+    let env = TestEnv::start().await;
+    // The definition of KEDA allows an empty name, ours does not.
+    let name = "spec/properties/scaleTargetRef/properties/name/minLength";
+    let path = format!("/spec/versions/0/schema/openAPIV3Schema/properties/{name}");
+    let patch = json!([{"op": "remove", "path": path}]);
+    ask(&env.client, Method::PATCH, DEFINITION, "application/json-patch+json", &patch).await;
+    env.deployment("worker", 2).await;
+    let mut nameless = spec(&trigger("orders"));
+    nameless["scaleTargetRef"] = json!({"name": ""});
+    env.scaled_object("worker", nameless).await;
+    let words = "ScaledObject.spec.scaleTargetRef.name is missing";
+    until_cause(&env, "so.worker", "spec-invalid", words).await;
+    let named = |name: &str| json!({"spec": {"scaleTargetRef": {"name": name}}});
+    env.patch(&objects("worker"), named("worker")).await;
+    env.until("it is polled", async || {
+        let id = first_cause(&env, "so.worker").map(|cause| cause.id);
+        id.is_some_and(|id| id != "spec-invalid")
+    })
+    .await;
+    env.patch(&objects("worker"), named("")).await;
+    until_cause(&env, "so.worker", "spec-invalid", words).await;
     env.stop().await;
 }
 

@@ -2,7 +2,7 @@
 
 use engine::failure::{DeniedAccess, RequestFailure, TriggerFailure};
 use engine::trigger_poll::{FormulaResult, JobCounts, PolledTrigger, ReconcileFailure, TriggerMetric};
-use engine::{Activation, ActivationVerdict, RecordedError, TriggerPoll};
+use engine::{Activation, ActivationVerdict, RecordedError, ScaleReadError, TriggerPoll};
 
 use super::super::test_facts::{TestFacts, at};
 use super::{SetUp, set_up};
@@ -34,6 +34,15 @@ fn failing(failure: TriggerFailure, text: &str) -> TestFacts {
 fn unreconciled(failure: ReconcileFailure) -> TestFacts {
     let poll = TriggerPoll { reconcile: Some(failure), ..TriggerPoll::default() };
     scaled_object(poll, ActivationVerdict::Held("its triggers are not polled".into()), 2)
+}
+
+/// A ScaledObject that names no target.
+fn nameless() -> TestFacts {
+    let failure = ReconcileFailure::InvalidSpec("scaleTargetRef.name is missing".into());
+    let unread = ScaleReadError::Query("the target is not resolved".into());
+    let mut facts = unreconciled(failure).without_scale(unread);
+    facts.spec.target.name.clear();
+    facts
 }
 
 /// A request for the HPA of the object that failed.
@@ -178,6 +187,12 @@ pub(super) fn set_ups() -> Vec<SetUp> {
             unreconciled(ReconcileFailure::InvalidSpec(
                 "MinReplicaCount=5 must be less than MaxReplicaCount=2".into(),
             )),
+        ),
+        set_up(
+            "a ScaledObject without scaleTargetRef.name",
+            "spec-invalid",
+            "the spec is invalid: scaleTargetRef.name is missing",
+            nameless(),
         ),
         set_up(
             "a webhook that denies the HPA of a ScaledObject",
