@@ -45,6 +45,9 @@ const MAX_ERROR_CHARS: usize = 300;
 /// Characters of a formula in a record.
 const MAX_FORMULA_CHARS: usize = 200;
 
+/// Why an object that could not be reconciled keeps its count.
+const NOT_POLLED: &str = "its triggers are not polled";
+
 /// The input of a record.
 #[derive(Clone, Copy)]
 pub(crate) struct RoundRecord<'a> {

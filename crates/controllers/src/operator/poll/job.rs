@@ -75,11 +75,18 @@ pub(super) async fn poll_job(context: &OperatorContext, id: &ResourceId, age: Sa
     };
     let (now, round) = (context.clock.now(), &decision.round);
     let reconcile = entry.state().reconcile_failure.as_deref().cloned();
-    keep_job(
-        context,
-        id,
-        JobRecord { now, job: &job, triggers, reconcile, round, jobs: &jobs, wanted, created: &created },
-    );
+    let record = JobRecord {
+        now,
+        job: &job,
+        triggers,
+        reconcile,
+        round,
+        is_polled: true,
+        jobs: &jobs,
+        wanted,
+        created: &created,
+    };
+    keep_job(context, id, record);
     let conclusion = conclude(&job, round, &created, &jobs, now, compat, profile);
     let events = conclusion.events.into_iter().map(|event| event.because(&causes)).collect();
     applier.log_failed_status(applier.apply_all(events).await);

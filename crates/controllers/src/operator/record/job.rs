@@ -15,8 +15,8 @@ use keda::OperationError;
 use keda::jobs::{self, JobPoll, JobReading, JobTriggerResult, JobView};
 
 use super::{
-    MAX_ERROR_CHARS, MAX_RECORDED_METRICS, collect_exact, goal, key, observation, sample_read, trace,
-    trigger, truncate,
+    MAX_ERROR_CHARS, MAX_RECORDED_METRICS, NOT_POLLED, collect_exact, goal, key, observation, sample_read,
+    trace, trigger, truncate,
 };
 use crate::operator::context::OperatorContext;
 use crate::operator::id::ResourceId;
@@ -33,6 +33,8 @@ pub(crate) struct JobRecord<'a> {
     /// Why the last reconcile failed.
     pub(crate) reconcile: Option<ReconcileFailure>,
     pub(crate) round: &'a JobPoll,
+    /// Whether the triggers were polled.
+    pub(crate) is_polled: bool,
     /// The jobs before the poll.
     pub(crate) jobs: &'a [JobView],
     /// How many jobs were to be created.
@@ -126,7 +128,10 @@ impl JobRecord<'_> {
         let scale = Scale { spec_replicas: running, status_replicas: running, selector: String::new() };
         let verdict = match (counts.active, &self.round.cause) {
             (true, _) => ActivationVerdict::Metrics,
-            (false, Some(_)) => ActivationVerdict::Held("a trigger cannot be read".to_owned()),
+            (false, Some(_)) if self.is_polled => {
+                ActivationVerdict::Held("a trigger cannot be read".to_owned())
+            }
+            (false, Some(_)) => ActivationVerdict::Held(NOT_POLLED.to_owned()),
             (false, None) => ActivationVerdict::Resting,
         };
         let active = self.triggers.iter().flat_map(|trigger| &trigger.metrics).filter(|metric| metric.active);

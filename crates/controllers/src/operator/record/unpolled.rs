@@ -12,16 +12,13 @@ use keda::activity::TriggerResult;
 use keda::jobs::{JobPoll, JobQueue};
 
 use super::{
-    JobRecord, MAX_ERROR_CHARS, MAX_FORMULA_CHARS, collect_exact, keep, keep_job, observation,
+    JobRecord, MAX_ERROR_CHARS, MAX_FORMULA_CHARS, NOT_POLLED, collect_exact, keep, keep_job, observation,
     request_failure, spec_of, trigger, truncate,
 };
 use crate::operator::context::OperatorContext;
 use crate::operator::id::ResourceId;
 use crate::operator::scalers_cache::TriggerMetrics;
 use crate::operator::trigger_failure::classify;
-
-/// Why an object that could not be reconciled keeps its count.
-const NOT_POLLED: &str = "its triggers are not polled";
 
 /// Records that a target keeps its count, because the triggers of the object are not polled.
 pub(crate) async fn keep_unpolled(
@@ -69,6 +66,7 @@ pub(crate) fn keep_unpolled_job(
         triggers: round.triggers,
         reconcile: round.reconcile,
         round: &poll,
+        is_polled: false,
         jobs: &jobs,
         wanted: 0,
         created: &[],

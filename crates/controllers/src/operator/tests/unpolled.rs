@@ -2,6 +2,7 @@
 
 use api::diagnosis::{Diagnosis, diagnose};
 use api::provider::Compat;
+use engine::ActivationVerdict;
 use http::Method;
 use serde_json::{Value, json};
 
@@ -129,6 +130,9 @@ async fn unusable_triggers_are_recorded_for_jobs_too() {
     env.create("/apis/keda.sh/v1alpha1/namespaces/shop/scaledjobs", job).await;
     let words = "trigger unheard-of is not usable: no scaler found for type: unheard-of";
     until_cause(&env, "sj.sj", "trigger-parameters", words).await;
+    let record = env.handle.records().of("shop", "sj.sj").pop().unwrap();
+    let verdict = record.decision.activation.unwrap().verdict;
+    assert_eq!(verdict, ActivationVerdict::Held("its triggers are not polled".into()));
     env.stop().await;
 }
 
