@@ -80,7 +80,7 @@ impl CustomMetricsClient {
     ) -> Result<Arc<MetricValueList>, SampleError> {
         if let Some(answer) = self.local_values(scope, metric).await {
             from.api = IN_PROCESS.into();
-            self.meter.note::<(), ()>(FlightRole::Joined, &Ok(()));
+            self.meter.note_local(FlightRole::Started, &answer);
             let Sourced { values, source } = answer.map_err(SampleError::request)?;
             from.source = source;
             return Ok(values);

@@ -47,7 +47,7 @@ impl ExternalMetricsClient {
         let answer = match self.local.series(scope.namespace, id).await {
             Some(answer) => {
                 from.api = IN_PROCESS.into();
-                self.meter.note::<(), ()>(FlightRole::Joined, &Ok(()));
+                self.meter.note_local(FlightRole::Started, &answer);
                 answer
             }
             None => self.request(&query, id, from).await,

@@ -31,17 +31,12 @@ impl LocalMetrics {
         let _ = self.0.set(providers);
     }
 
-    /// Whether resource metrics come from this process.
-    pub(super) fn has_resource(&self) -> bool {
-        self.0.get().is_some_and(|providers| providers.resource.is_some())
-    }
-
     /// Whether there may be custom metrics in this process.
     pub(super) fn has_custom(&self) -> bool {
         self.0.get().is_some_and(|providers| providers.custom.is_some())
     }
 
-    /// The usage of the selected pods of a namespace; none without a provider.
+    /// The usage of the selected pods of a namespace; none without a provider, or if the selector is invalid.
     pub(super) async fn pods(&self, namespace: &str, selector: &str) -> Option<Result<Usage, ApiError>> {
         let provider = self.0.get()?.resource.as_ref()?;
         let labels = Selector::parse(selector).ok()?;

@@ -114,7 +114,7 @@ pub struct MetricsApiCounts {
 pub struct MetricsApiCount {
     /// Requests sent.
     pub sent: u64,
-    /// Requests that failed.
+    /// Requests that failed, and queries that failed in this process.
     pub failed: u64,
     /// Queries answered by a shared request, or without one.
     pub saved: u64,
@@ -206,6 +206,14 @@ impl QueryMeter {
     fn note<T, E>(&self, role: FlightRole, result: &Result<T, E>) {
         let count = if role == FlightRole::Started { &self.sent } else { &self.saved };
         count.fetch_add(1, Ordering::Relaxed);
+        if role == FlightRole::Started && result.is_err() {
+            self.failed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Counts a query that a provider of this process answered: it saves a request, and fails like one.
+    fn note_local<T, E>(&self, role: FlightRole, result: &Result<T, E>) {
+        self.saved.fetch_add(1, Ordering::Relaxed);
         if role == FlightRole::Started && result.is_err() {
             self.failed.fetch_add(1, Ordering::Relaxed);
         }

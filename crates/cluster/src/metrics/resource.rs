@@ -38,7 +38,15 @@ pub(super) struct ResourceMetricsClient {
     source: Arc<PodMetricsLister>,
     freshness: Duration,
     cache: Mutex<PodMetricsCache>,
-    flights: SingleFlight<Arc<str>, UsageResult>,
+    flights: SingleFlight<Arc<str>, ListedUsage>,
+}
+
+/// The result of a list, and where it was asked for.
+#[derive(Clone)]
+struct ListedUsage {
+    result: UsageResult,
+    /// Group and version, or [`IN_PROCESS`].
+    api: CowStr,
 }
 
 /// Lists pods of this process, or sends list requests.
@@ -51,8 +59,8 @@ struct PodMetricsLister {
 
 #[derive(Default)]
 struct PodMetricsCache {
-    /// Lists by namespace, with the time of their arrival.
-    lists: HashMap<Arc<str>, (Instant, Arc<Usage>)>,
+    /// Lists by namespace, with the time of their arrival and the API that they came from.
+    lists: HashMap<Arc<str>, (Instant, Arc<Usage>, CowStr)>,
     /// When the server last sent a list without labels.
     unlabelled: Option<Instant>,
 }
@@ -85,8 +93,8 @@ impl ResourceMetricsClient {
         let part = |usage: &Usage, selector: &Selector| usage.selected(selector, resource, container);
         if scope.shared && !self.is_unlabelled() {
             let (listed, response) = self.shared(scope.namespace, metric).await;
-            (from.api, from.response) = (self.source.api(), response);
-            let usage = listed.map_err(failure)?;
+            (from.api, from.response) = (listed.api, response);
+            let usage = listed.result.map_err(failure)?;
             from.source.clone_from(&usage.source);
             if usage.is_empty() || usage.has_labels() {
                 return in_pod_order(scope.pods, part(&usage, &parse_selector(scope)?));
@@ -94,38 +102,48 @@ impl ResourceMetricsClient {
             self.cache().unlabelled = Some(Instant::now());
         }
         let listed = self.source.list(scope.namespace, scope.selector, metric).await;
-        self.meter.note(self.source.role(FlightRole::Started), &listed);
-        (from.api, from.response) = (self.source.api(), ResponseSharing::Own);
-        let usage = listed.map_err(failure)?;
+        self.note(FlightRole::Started, &listed);
+        (from.api, from.response) = (listed.api, ResponseSharing::Own);
+        let usage = listed.result.map_err(failure)?;
         from.source.clone_from(&usage.source);
         in_pod_order(scope.pods, (!usage.is_empty()).then(|| usage.all(resource, container)))
     }
 
     /// The list of a whole namespace: cached, under way, or new. A failure is returned to all callers that share it, and not
     /// cached.
-    async fn shared(&self, namespace: &str, metric: &Metric) -> (UsageResult, ResponseSharing) {
-        if let Some((came, usage)) = self.cache().lists.get(namespace)
+    async fn shared(&self, namespace: &str, metric: &Metric) -> (ListedUsage, ResponseSharing) {
+        if let Some((came, usage, api)) = self.cache().lists.get(namespace)
             && came.elapsed() < self.freshness
         {
             self.meter.note::<(), ()>(FlightRole::Joined, &Ok(()));
-            return (Ok(Arc::clone(usage)), ResponseSharing::Cached);
+            let listed = ListedUsage { result: Ok(Arc::clone(usage)), api: api.clone() };
+            return (listed, ResponseSharing::Cached);
         }
         let key: Arc<str> = namespace.into();
         let (source, metric) = (Arc::clone(&self.source), metric.clone());
         let place = Arc::clone(&key);
         let ask = || async move { source.list(&place, "", &metric).await }.boxed();
         let (listed, role) = self.flights.run_within(&key, Duration::MAX, ask).await;
-        self.meter.note(self.source.role(role), &listed);
-        if let Ok(usage) = &listed {
+        self.note(role, &listed);
+        if let Ok(usage) = &listed.result {
             let mut cache = self.cache();
-            if cache.lists.get(&key).is_some_and(|(_, known)| Arc::ptr_eq(known, usage)) {
+            if cache.lists.get(&key).is_some_and(|(_, known, _)| Arc::ptr_eq(known, usage)) {
                 return (listed, sharing(role));
             }
             // Expired lists are dropped.
-            cache.lists.retain(|_, (came, _)| came.elapsed() < self.freshness);
-            cache.lists.insert(key, (Instant::now(), Arc::clone(usage)));
+            cache.lists.retain(|_, (came, ..)| came.elapsed() < self.freshness);
+            cache.lists.insert(key, (Instant::now(), Arc::clone(usage), listed.api.clone()));
         }
         (listed, sharing(role))
+    }
+
+    /// Counts a list.
+    fn note(&self, role: FlightRole, listed: &ListedUsage) {
+        if listed.api == IN_PROCESS {
+            self.meter.note_local(role, &listed.result);
+        } else {
+            self.meter.note(role, &listed.result);
+        }
     }
 
     fn is_unlabelled(&self) -> bool {
@@ -138,11 +156,17 @@ impl ResourceMetricsClient {
 }
 
 impl PodMetricsLister {
-    /// Lists pods of this process, or in the version that is served.
-    async fn list(&self, namespace: &str, selector: &str, metric: &Metric) -> UsageResult {
+    /// Lists pods of this process, or over the API.
+    async fn list(&self, namespace: &str, selector: &str, metric: &Metric) -> ListedUsage {
         if let Some(listed) = self.local.pods(namespace, selector).await {
-            return listed.map(Arc::new);
+            return ListedUsage { result: listed.map(Arc::new), api: IN_PROCESS.into() };
         }
+        let result = self.request(namespace, selector, metric).await;
+        ListedUsage { result, api: self.api() }
+    }
+
+    /// Lists pods in the version that is served.
+    async fn request(&self, namespace: &str, selector: &str, metric: &Metric) -> UsageResult {
         let version = self.version();
         let error = match self.list_in(version, namespace, selector, metric).await {
             Err(error) if error.is_not_found() => error,
@@ -163,16 +187,8 @@ impl PodMetricsLister {
         listed
     }
 
-    /// How a list counts: one of this process is no request.
-    fn role(&self, role: FlightRole) -> FlightRole {
-        if self.local.has_resource() { FlightRole::Joined } else { role }
-    }
-
-    /// Group and version of the last list.
+    /// Group and version of the last list over the API.
     fn api(&self) -> CowStr {
-        if self.local.has_resource() {
-            return IN_PROCESS.into();
-        }
         match self.version() {
             "v1beta1" => "metrics.k8s.io/v1beta1".into(),
             other => format!("{GROUP}/{other}").into(),

@@ -122,6 +122,10 @@ async fn resource_metrics_of_the_process_replace_the_api() {
     assert_eq!(metrics.samples(elsewhere, &resource("cpu")).await.unwrap_err().to_string(), none);
     assert!(asked(&fake).is_empty());
     assert_eq!(metrics.traffic().resource.sent, 1);
+    // The API reports an invalid selector in the words of Kubernetes.
+    let invalid = MetricScope { shared: false, ..of("app in (") };
+    assert!(metrics.samples_from(invalid, &resource("cpu"), &mut from).await.is_err());
+    assert_eq!((&*from.api, metrics.traffic().resource.sent), ("metrics.k8s.io/v1beta1", 2));
 }
 
 #[tokio::test(start_paused = true)]
@@ -149,4 +153,6 @@ async fn metrics_that_the_process_does_not_have_are_asked_for_over_the_api() {
     let error = metrics.samples(alone(), &pods("down", "")).await.unwrap_err();
     assert_eq!(error.to_string(), "unable to fetch metrics from custom metrics API: no source");
     assert!(asked(&fake).is_empty());
+    assert_eq!(metrics.traffic().external, MetricsApiCount { sent: 1, failed: 1, saved: 2 });
+    assert_eq!(metrics.traffic().custom, MetricsApiCount { sent: 0, failed: 1, saved: 2 });
 }
