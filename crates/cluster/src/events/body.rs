@@ -69,10 +69,11 @@ struct SeriesPatch<'a> {
     series: EventSeries,
 }
 
-/// The annotations of an event that was sent before: those of its last occurrence.
+/// The annotations of an event that was sent before: those of its last occurrence. Without a value, an annotation of an earlier
+/// occurrence is removed.
 #[derive(Debug, Serialize)]
 struct AnnotationPatch<'a> {
-    annotations: &'a BTreeMap<&'static str, String>,
+    annotations: BTreeMap<&'static str, Option<&'a str>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -177,7 +178,10 @@ pub(super) fn create(notice: &OutgoingEvent) -> Vec<u8> {
 
 /// The body that patches an event that was sent before.
 pub(super) fn patch(notice: &OutgoingEvent) -> Vec<u8> {
-    let metadata = annotations(notice).map(|annotations| AnnotationPatch { annotations });
+    let removed = notice.earlier_annotations.keys().map(|key| (*key, None));
+    let set = notice.annotations.iter().map(|(key, value)| (*key, Some(value.as_str())));
+    let annotations: BTreeMap<_, _> = removed.chain(set).collect();
+    let metadata = (!annotations.is_empty()).then_some(AnnotationPatch { annotations });
     if notice.action.is_some() {
         return serde_json::to_vec(&SeriesPatch { metadata, series: series(notice) }).unwrap_or_default();
     }

@@ -51,6 +51,8 @@ pub(super) struct OutgoingEvent {
     /// The `action` of an event of `events.k8s.io`.
     pub(super) action: Option<String>,
     pub(super) annotations: EventAnnotations,
+    /// The annotations of an earlier occurrence, which the event may have on the server.
+    pub(super) earlier_annotations: EventAnnotations,
     pub(super) name: String,
     /// The number of occurrences; from 2 on, the event should exist on the server.
     pub(super) count: u32,
@@ -84,6 +86,8 @@ struct CountedEvent {
     first: Timestamp,
     /// When it was last sent.
     sent: Option<Instant>,
+    /// The annotations that it was last sent with.
+    annotations: EventAnnotations,
 }
 
 /// A token bucket.
@@ -119,7 +123,13 @@ impl Correlator {
             if combined { (group, format!("{COMBINED_PREFIX}{message}")) } else { (exact, message) };
         let nanos = at.as_nanosecond().max(self.last_nanos + 1);
         self.last_nanos = nanos;
-        let new = || CountedEvent { name: event_name(&about.name, nanos), count: 0, first: at, sent: None };
+        let new = || CountedEvent {
+            name: event_name(&about.name, nanos),
+            count: 0,
+            first: at,
+            sent: None,
+            annotations: EventAnnotations::default(),
+        };
         let counted = self.counted.entry(key, &new);
         counted.count = counted.count.saturating_add(1).min(i32::MAX as u32);
         let (name, count, first) = (counted.name.clone(), counted.count, counted.first);
@@ -131,7 +141,12 @@ impl Correlator {
         if !is_new && !self.allows(now, spam) {
             return None;
         }
-        self.counted.entry(key, &new).sent = Some(now);
+        let counted = self.counted.entry(key, &new);
+        counted.sent = Some(now);
+        let earlier_annotations = EventAnnotations::clone(&counted.annotations);
+        if !annotations.is_empty() {
+            counted.annotations = EventAnnotations::clone(&annotations);
+        }
         let last = at;
         Some(OutgoingEvent {
             about,
@@ -141,6 +156,7 @@ impl Correlator {
             message,
             action,
             annotations,
+            earlier_annotations,
             name,
             count,
             first,

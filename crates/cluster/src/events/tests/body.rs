@@ -118,3 +118,31 @@ fn annotations_are_created_and_patched() {
         }
     }
 }
+
+#[test]
+fn occurrence_without_causes_removes_the_annotations_of_an_earlier_one() {
+    let mut correlator = Correlator::new();
+    let mut observe = |annotations: &[(&'static str, &str)]| {
+        let annotations = annotations.iter().map(|(key, value)| (*key, (*value).to_owned())).collect();
+        let recorded = RecordedEvent {
+            about: about("web"),
+            component: "horizontal-pod-autoscaler",
+            pause: Duration::ZERO,
+            event: warning("m"),
+            action: None,
+            annotations: EventAnnotations::new(annotations),
+            at: "2026-11-15T08:54:02Z".parse().unwrap(),
+            now: tokio::time::Instant::now(),
+        };
+        let body = patch(&correlator.observe(recorded).unwrap());
+        serde_json::from_slice::<Value>(&body).unwrap()["metadata"].clone()
+    };
+    let causes = "plimsoll.dev/causes";
+    assert_eq!(observe(&[]), Value::Null);
+    assert_eq!(observe(&[(causes, "no-pods")]), json!({"annotations": {causes: "no-pods"}}));
+    // The removal is repeated, because a patch may be lost.
+    for _ in 0..2 {
+        assert_eq!(observe(&[]), json!({"annotations": {causes: null}}));
+    }
+    assert_eq!(observe(&[(causes, "at-maximum")]), json!({"annotations": {causes: "at-maximum"}}));
+}
