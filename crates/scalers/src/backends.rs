@@ -119,7 +119,7 @@ impl Backends {
 
     /// The shared state of this type, e.g. the connection pools of one scaler; created on first use. Scalers own the type, so
     /// that this module needs to know none of them.
-    pub(crate) fn state<T: Any + Send + Sync + Default>(&self) -> Arc<T> {
+    pub fn state<T: Any + Send + Sync + Default>(&self) -> Arc<T> {
         let mut all = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let state = all.entry(TypeId::of::<T>()).or_insert_with(|| Arc::new(T::default()));
         // The entry of a type always has this type.

@@ -115,7 +115,7 @@ impl Operator {
         };
         let topics = TopicCredentials {
             auth: builder.auth.clone(),
-            identities: Arc::default(),
+            identities: builder.backends.state(),
             web: Arc::clone(&builder.backends.web),
         };
         let (clock, counter) = (parts.clock.clone(), panics.clone());

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::event::CloudEvent;
-use super::event_grid::{self, TopicError};
+use super::event_grid::{self, TopicError, TopicHeader};
 use super::{DeliveryState, DestinationId};
 use crate::operator::destination_status::write_destination;
 use crate::operator::effect::DestinationEffect;
@@ -26,6 +26,10 @@ const MIN_RETRY_DELAY: Duration = Duration::from_millis(100);
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum size of a response, whose body is ignored.
 const MAX_RESPONSE_BYTES: usize = 64 << 10;
+/// How long the credentials of a topic are used before they are read again.
+const CREDENTIALS_MAX_AGE: Duration = Duration::from_mins(1);
+/// Characters of a failure in a condition.
+const MAX_FAILURE_CHARS: usize = 300;
 
 /// Why an event was not delivered.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +46,17 @@ pub(super) enum DeliveryError {
     /// The destination answered with this status.
     #[error("it answered {0}")]
     Refused(StatusCode),
+}
+
+impl DeliveryError {
+    /// Whether another attempt fails in the same way, until somebody edits an object.
+    fn is_permanent(&self) -> bool {
+        match self {
+            Self::Topic(error) => error.is_permanent(),
+            Self::Header(_) => true,
+            Self::Http(_) | Self::Refused(_) => false,
+        }
+    }
 }
 
 /// Delivers the queued events of one destination until it is gone. An event whose delivery panics is lost; those that follow are
@@ -70,55 +85,67 @@ async fn deliver(
     source: Arc<CloudEventSource>,
 ) {
     let mut delay = MIN_RETRY_DELAY;
-    let mut failure = None;
+    let mut failure = String::new();
     let was_failing =
         shared.destinations().get(&id).is_some_and(|destination| destination.failing_since.is_some());
     // A destination that failed before has one attempt.
     let attempts = if was_failing { 1 } else { MAX_ATTEMPTS };
     for attempt in 1..=attempts {
-        match send(&shared, &message, &source).await {
+        match send(&shared, &message, &id, &source).await {
             Ok(()) => {
                 if let Some(destination) = shared.destinations().get_mut(&id) {
                     destination.emitted += 1;
                     destination.failing_since = None;
                 }
                 if was_failing {
-                    shared.write_status(id, &source, true);
+                    shared.write_status(id, &source, None);
                 }
                 return;
             }
-            Err(error) => failure = Some(error),
+            Err(error) => {
+                failure = error.to_string();
+                if attempt == attempts || error.is_permanent() {
+                    break;
+                }
+            }
         }
-        if attempt < attempts {
-            tokio::time::sleep(delay).await;
-            delay *= 2;
-        }
+        tokio::time::sleep(delay).await;
+        delay *= 2;
     }
-    let failure = failure.map(|error| error.to_string());
     tracing::warn!(destination = %id.name.name, failure, "a destination of CloudEvents takes none and is left alone");
     if let Some(destination) = shared.destinations().get_mut(&id) {
         destination.failed += 1;
         destination.failing_since = Some(Instant::now());
     }
-    shared.write_status(id, &source, false);
+    shared.write_status(id, &source, Some(&failure));
 }
 
 pub(super) async fn send(
     shared: &DeliveryState,
     message: &CloudEvent,
+    id: &DestinationId,
     source: &CloudEventSource,
 ) -> Result<(), DeliveryError> {
-    let (url, request) = request(shared, message, source).await?;
+    let (url, request) = request(shared, message, id, source).await?;
     let endpoint = Endpoint { url, ..Endpoint::default() };
     let client = HttpClient::with_dialer(endpoint, shared.dialer.clone())?;
     let response = client.send(request.timeout(ATTEMPT_TIMEOUT).max_bytes(MAX_RESPONSE_BYTES)).await?;
-    if response.status.is_success() { Ok(()) } else { Err(DeliveryError::Refused(response.status)) }
+    if response.status.is_success() {
+        return Ok(());
+    }
+    if matches!(response.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
+        && let Some(destination) = shared.destinations().get_mut(id)
+    {
+        destination.credentials = None;
+    }
+    Err(DeliveryError::Refused(response.status))
 }
 
 /// The URL of the destination and the request that delivers an event to it.
 async fn request(
     shared: &DeliveryState,
     message: &CloudEvent,
+    id: &DestinationId,
     source: &CloudEventSource,
 ) -> Result<(String, HttpRequest), DeliveryError> {
     let cluster = match source.spec.cluster_name.as_str() {
@@ -127,7 +154,7 @@ async fn request(
     };
     let Destination { http, azure_event_grid_topic: topic } = &source.spec.destination;
     if let (None, Some(topic)) = (http, topic) {
-        let (name, value) = shared.topics.header(source, &topic.endpoint).await?;
+        let TopicHeader { name, value } = shared.credentials(id, source, &topic.endpoint).await?;
         let request = HttpRequest::new(Method::POST, event_grid::QUERY)
             .body(message.batch(cluster, &shared.namespace))
             .header(CONTENT_TYPE, HeaderValue::from_static(event_grid::CONTENT_TYPE))
@@ -154,19 +181,48 @@ impl DeliveryState {
         None
     }
 
-    /// Writes into the status of a destination whether events are delivered.
+    /// The credentials of a topic. They are kept for a while, so that a burst of events does not read the Secret for each.
+    async fn credentials(
+        &self,
+        id: &DestinationId,
+        source: &CloudEventSource,
+        endpoint: &str,
+    ) -> Result<TopicHeader, TopicError> {
+        let kept = self.destinations().get(id).and_then(|destination| destination.credentials.clone());
+        if let Some((read, header)) = kept
+            && read.elapsed() < CREDENTIALS_MAX_AGE
+        {
+            return Ok(header);
+        }
+        let header = self.topics.header(source, endpoint).await?;
+        if let Some(destination) = self.destinations().get_mut(id)
+            && destination.source.spec == source.spec
+        {
+            destination.credentials = Some((Instant::now(), header.clone()));
+        }
+        Ok(header)
+    }
+
+    /// Writes into the status of a destination whether events are delivered, or why not.
     pub(super) fn write_status(
         self: &Arc<Self>,
         destination: DestinationId,
         source: &CloudEventSource,
-        is_active: bool,
+        failure: Option<&str>,
     ) {
-        let condition = if is_active {
-            let message = "Is configured to send events to the configured destination";
-            Condition::new(types::ACTIVE, ConditionStatus::True, "CloudEventSourceActive", message)
-        } else {
-            let message = "Failed to send events to the configured destination";
-            Condition::new(types::ACTIVE, ConditionStatus::False, "CloudEventSourceFailed", message)
+        let condition = match failure {
+            None => {
+                let message = "Is configured to send events to the configured destination";
+                Condition::new(types::ACTIVE, ConditionStatus::True, "CloudEventSourceActive", message)
+            }
+            Some(failure) => {
+                let mut message = "Failed to send events to the configured destination".to_owned();
+                if !self.compat.is_strict() {
+                    message.push_str(": ");
+                    message.extend(failure.chars().take(MAX_FAILURE_CHARS));
+                }
+                Condition::new(types::ACTIVE, ConditionStatus::False, "CloudEventSourceFailed", message)
+            }
         };
         if source.status.conditions.get(types::ACTIVE) == Some(&condition) {
             return;

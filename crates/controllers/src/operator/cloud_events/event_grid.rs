@@ -34,6 +34,14 @@ pub(crate) struct TopicCredentials {
     pub(crate) web: Arc<SharedHttpClient>,
 }
 
+/// The header that authorizes requests to a topic.
+#[derive(Clone, Debug)]
+pub(super) struct TopicHeader {
+    pub(super) name: HeaderName,
+    /// Marked as sensitive, so that no log shows it.
+    pub(super) value: HeaderValue,
+}
+
 /// Why there are no credentials for a topic.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TopicError {
@@ -46,6 +54,12 @@ pub(super) enum TopicError {
     /// The authentication has no key.
     #[error("no azure event grid access key provided: the authentication needs the parameter accessKey")]
     NoAccessKey,
+    /// A source without a namespace names an object of a namespace.
+    #[error(
+        "a ClusterCloudEventSource has no namespace, in which TriggerAuthentication {0:?} could be: refer to a \
+         ClusterTriggerAuthentication (authenticationRef.kind)"
+    )]
+    NoNamespace(String),
     /// The identity is of another cloud.
     #[error("a topic cannot be used with pod identity {0}: use azure-workload, or the parameter accessKey")]
     OtherIdentity(String),
@@ -59,16 +73,37 @@ pub(super) enum TopicError {
     Header(#[from] InvalidHeaderValue),
 }
 
+impl TopicError {
+    /// Whether the same request fails in the same way, until somebody edits an object.
+    pub(super) fn is_permanent(&self) -> bool {
+        match self {
+            Self::NoAccessKey
+            | Self::NoNamespace(_)
+            | Self::OtherIdentity(_)
+            | Self::ForeignHost
+            | Self::Header(_) => true,
+            Self::Auth(_) | Self::Token(_) => false,
+        }
+    }
+}
+
 impl TopicCredentials {
     /// The header that authorizes requests to the topic of a source.
     pub(super) async fn header(
         &self,
         source: &CloudEventSource,
         endpoint: &str,
-    ) -> Result<(HeaderName, HeaderValue), TopicError> {
+    ) -> Result<TopicHeader, TopicError> {
+        let authentication = source.spec.authentication_ref.as_ref();
+        if let Some(reference) = authentication
+            && source.metadata.namespace.is_empty()
+            && matches!(reference.kind.as_str(), "" | "TriggerAuthentication")
+        {
+            return Err(TopicError::NoNamespace(reference.name.clone()));
+        }
         let query = AuthQuery {
             namespace: &source.metadata.namespace,
-            authentication: source.spec.authentication_ref.as_ref(),
+            authentication,
             template: None,
             container: "",
         };
@@ -88,7 +123,7 @@ impl TopicCredentials {
             other => return Err(TopicError::OtherIdentity(other.to_owned())),
         };
         value.set_sensitive(true);
-        Ok((name, value))
+        Ok(TopicHeader { name, value })
     }
 }
 

@@ -31,11 +31,15 @@ use super::store::Store;
 use crate::metrics::exported_metrics::MetricsWriter;
 use event::{CloudEvent, wants};
 pub(crate) use event_grid::TopicCredentials;
+use event_grid::TopicHeader;
 
 /// Events that wait for one destination.
 const MAX_QUEUED_EVENTS: usize = if cfg!(test) { 4 } else { 256 };
 /// How long a failing destination is skipped.
 const DESTINATION_RETRY_DELAY: Duration = Duration::from_mins(5);
+/// Why nothing is delivered to a source with an incomplete destination.
+const INCOMPLETE_DESTINATION: &str =
+    "spec.destination needs http, or azureEventGridTopic together with spec.authenticationRef";
 
 /// Delivers CloudEvents in the background; never waits and never fails.
 pub(crate) struct CloudEvents {
@@ -64,6 +68,8 @@ struct Destination {
     task: Option<AbortHandle>,
     /// Since when deliveries fail: the destination is skipped until it is edited or a delay has passed.
     failing_since: Option<Instant>,
+    /// The credentials of a topic, and when they were read.
+    credentials: Option<(Instant, TopicHeader)>,
     emitted: u64,
     failed: u64,
     dropped: Dropped,
@@ -93,6 +99,7 @@ impl Destination {
             queue,
             task: None,
             failing_since: None,
+            credentials: None,
             emitted: 0,
             failed: 0,
             dropped: Dropped::default(),
@@ -141,7 +148,7 @@ impl CloudEvents {
             let id = DestinationId { of_cluster, name: name.clone() };
             if sink_of(source).is_none() {
                 // The status says that nothing is delivered.
-                self.shared.write_status(id, source, false);
+                self.shared.write_status(id, source, Some(INCOMPLETE_DESTINATION));
                 continue;
             }
             let known = held.remove(&id).filter(|known| known.source.spec == source.spec);
@@ -150,7 +157,7 @@ impl CloudEvents {
             destination.source = Arc::clone(source);
             new.insert(id.clone(), destination);
             if is_new {
-                self.shared.write_status(id, source, true);
+                self.shared.write_status(id, source, None);
             }
         }
         *held = new;

@@ -126,6 +126,10 @@ fn source(namespace: &str, name: &str, uri: &str) -> CloudEventSource {
     .unwrap()
 }
 
+fn id(name: &str) -> DestinationId {
+    DestinationId { of_cluster: false, name: crate::operator::id::NamespacedName::new("shop", name) }
+}
+
 fn exported(events: &CloudEvents) -> String {
     let mut page = MetricsWriter::default();
     events.export(&mut page);
@@ -203,7 +207,8 @@ async fn refused_address_is_not_sent_to() {
     let (address, mut requests) = server().await;
     let event = Event::normal("ScaledObjectReady", "yes");
     let event = CloudEvent::of(EventSubject::Object, &metadata(), &event, Timestamp::UNIX_EPOCH).unwrap();
-    let error = deliver::send(&shared, &event, &source("shop", "one", &address)).await.unwrap_err();
+    let error =
+        deliver::send(&shared, &event, &id("one"), &source("shop", "one", &address)).await.unwrap_err();
     assert!(error.to_string().contains("--allow-source-cidr"), "{error}");
     assert!(requests.try_recv().is_err());
 }
@@ -292,9 +297,13 @@ async fn topic_without_usable_credentials_is_not_sent_to() {
         ("unknown", "unknown"),
     ] {
         let source = topic(&address, Some(authentication));
-        let error = deliver::send(&events.shared, &event, &source).await.unwrap_err();
+        let error = deliver::send(&events.shared, &event, &id("topic"), &source).await.unwrap_err();
         assert!(error.to_string().contains(expected), "{authentication}: {error}");
     }
+    let mut of_cluster = topic(&address, Some("key"));
+    of_cluster.metadata.namespace.clear();
+    let error = deliver::send(&events.shared, &event, &id("topic"), &of_cluster).await.unwrap_err();
+    assert!(error.to_string().contains("refer to a ClusterTriggerAuthentication"), "{error}");
     assert!(requests.try_recv().is_err());
     assert_eq!(sink_of(&topic(&address, None)), None);
 }

@@ -170,7 +170,28 @@ async fn unsupported_cloud_event_destination_has_a_failed_condition() {
         condition(&object["status"], "Active")
     };
     env.until("that is known", async || active("topic").await.1 == "CloudEventSourceFailed").await;
-    assert_eq!(active("topic").await.0, "False");
+    let (status, _, message) = active("topic").await;
+    assert_eq!(status, "False");
+    assert!(message.contains("azureEventGridTopic together with spec.authenticationRef"), "{message}");
     env.until("this is tried", async || active("server").await.1 == "CloudEventSourceActive").await;
+    env.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn condition_of_a_cloud_event_source_names_the_failure() {
+    let env = TestEnv::start().await;
+    let topic = json!({"azureEventGridTopic": {"endpoint": "https://topic.example"}});
+    let source = json!({"apiVersion": "eventing.keda.sh/v1alpha1", "kind": "CloudEventSource",
+        "metadata": {"name": "topic"}, "spec": {"destination": topic, "authenticationRef": {"name": "own"}}});
+    env.create(SOURCES, source).await;
+    let active = async || {
+        let object = env.get(&format!("{SOURCES}/topic")).await.unwrap();
+        condition(&object["status"], "Active")
+    };
+    env.until("it is known", async || active().await.1 == "CloudEventSourceActive").await;
+    // The new authentication is the event that is delivered.
+    env.create(OWN.trim_end_matches("/own"), authentication("TriggerAuthentication", "own")).await;
+    let words = "the authentication needs the parameter accessKey";
+    env.until("the failure is told", async || active().await.2.contains(words)).await;
     env.stop().await;
 }
