@@ -209,12 +209,12 @@ impl Operator {
         let PushNotification { id, trigger, report } = push;
         match report {
             PushReport::Active(pending) => tasks.start_activation(id, trigger, pending),
-            PushReport::AskNow => self.wake(scheduler, &id, trigger),
+            PushReport::AskNow(_) => self.wake(scheduler, &id, trigger),
             // The reconcile asks the scaler for its metrics and writes the HPA.
-            PushReport::SpecsChanged if self.context.known_entry(&id).is_some() => {
+            PushReport::SpecsChanged(_) if self.context.known_entry(&id).is_some() => {
                 self.reconcile_at(scheduler, &id, Instant::now());
             }
-            PushReport::SpecsChanged => {}
+            PushReport::SpecsChanged(_) => {}
             PushReport::Panicked { message, retry_after } => {
                 let what = format!("the stream of trigger {trigger}");
                 self.context.report_panic(&id, &what, &message, retry_after);

@@ -40,10 +40,10 @@ pub(crate) struct PushNotification {
 pub(crate) enum PushReport {
     /// There is load. To be dropped when the report is acted on: a later report is a new one.
     Active(PendingPush),
-    /// The trigger is to be asked.
-    AskNow,
-    /// The metrics of the trigger have changed.
-    SpecsChanged,
+    /// The trigger is to be asked. To be dropped like the former.
+    AskNow(PendingPush),
+    /// The metrics of the trigger have changed. To be dropped like the former.
+    SpecsChanged(PendingPush),
     /// The stream panicked; it is opened again after a delay.
     Panicked { message: String, retry_after: Duration },
 }
@@ -80,7 +80,14 @@ impl PushSender {
 
     /// The channel of one trigger.
     pub(crate) fn channel(&self, id: &ResourceId, trigger: usize, wakes: bool) -> PushChannel {
-        PushChannel { sender: self.clone(), id: id.clone(), trigger, wakes, waits: Arc::default() }
+        PushChannel {
+            sender: self.clone(),
+            id: id.clone(),
+            trigger,
+            wakes,
+            waits: Arc::default(),
+            specs_wait: Arc::default(),
+        }
     }
 }
 
@@ -92,7 +99,10 @@ pub(crate) struct PushChannel {
     trigger: usize,
     /// Whether the trigger may wake its object.
     wakes: bool,
+    /// Whether a report of activity or a wake-up waits.
     waits: Arc<AtomicBool>,
+    /// Whether a change of the metrics waits.
+    specs_wait: Arc<AtomicBool>,
 }
 
 /// The stream of a push trigger, which ends when this is dropped.
@@ -166,7 +176,9 @@ impl PushChannel {
         let channel = self.clone();
         let forward = async move {
             while wakes.recv().await.is_some() {
-                channel.send(PushReport::AskNow);
+                if let Some(pending) = PendingPush::new(&channel.waits) {
+                    channel.send(PushReport::AskNow(pending));
+                }
                 tokio::time::sleep(MIN_WAKE_INTERVAL).await;
             }
         };
@@ -189,7 +201,9 @@ impl PushChannel {
         let channel = self.clone();
         let forward = async move {
             while changes.recv().await.is_some() {
-                channel.send(PushReport::SpecsChanged);
+                if let Some(pending) = PendingPush::new(&channel.specs_wait) {
+                    channel.send(PushReport::SpecsChanged(pending));
+                }
                 tokio::time::sleep(MIN_SPECS_INTERVAL).await;
             }
         };
@@ -207,12 +221,14 @@ mod tests {
     use std::pin::Pin;
 
     use api::autoscaling::v2::MetricSpec;
-    use scalers::{Reading, ScalerError, ScalerFuture};
+    use scalers::{Reading, ScalerError, ScalerFuture, WakeFuture};
 
     use super::*;
 
-    /// Reports activity as fast as it can.
-    struct Torrent;
+    /// Reports activity, or wake-ups, as fast as it can.
+    struct Torrent {
+        wakes: bool,
+    }
 
     impl Scaler for Torrent {
         fn specs(&self) -> ScalerFuture<'_, Vec<MetricSpec>> {
@@ -227,19 +243,25 @@ mod tests {
             self: Arc<Self>,
             reports: mpsc::Sender<bool>,
         ) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
+            if self.wakes {
+                return None;
+            }
             Some(Box::pin(async move { while reports.send(true).await.is_ok() {} }))
+        }
+
+        fn wake(self: Arc<Self>, wakes: mpsc::Sender<()>) -> Option<WakeFuture> {
+            Some(Box::pin(async move { while wakes.send(()).await.is_ok() {} }))
         }
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn one_report_waits_and_the_next_is_not_lost() {
+    async fn check_one_report_waits(wakes: bool) {
         let (sender, mut pushes) = mpsc::unbounded_channel();
         let channel = PushSender::new(sender, PanicCounter::default()).channel(
             &ResourceId::object("shop", "worker"),
             3,
-            false,
+            wakes,
         );
-        let scaler: Arc<dyn Scaler> = Arc::new(Torrent);
+        let scaler: Arc<dyn Scaler> = Arc::new(Torrent { wakes });
         let stream = channel.open(&scaler);
         assert!(stream.is_some());
         tokio::time::sleep(Duration::from_mins(1)).await;
@@ -251,5 +273,15 @@ mod tests {
             // The report is acted on.
             drop(pushed);
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_report_waits_and_the_next_is_not_lost() {
+        check_one_report_waits(false).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_wake_up_waits_and_the_next_is_not_lost() {
+        check_one_report_waits(true).await;
     }
 }
