@@ -80,6 +80,8 @@ pub(crate) struct ObjectState {
     pub(crate) woken: WokenTriggers,
     /// When a poll last queried the triggers.
     pub(crate) poll_queried_at: Option<Instant>,
+    /// When failures of a poll last counted for the fallback.
+    pub(crate) failures_counted_at: Option<Instant>,
     /// When the last poll began.
     pub(crate) poll_began: Option<Timestamp>,
     /// `metadata.generation` at the last poll.

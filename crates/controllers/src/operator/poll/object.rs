@@ -77,7 +77,10 @@ pub(super) async fn poll_object(context: &OperatorContext, id: &ResourceId, age:
     };
     let specs: Vec<Vec<MetricSpec>> = scalers.scalers().iter().zip(&samples).map(specs).collect();
     let build_error = build_error(&samples);
-    let samples = object_samples(samples, compat);
+    let mut samples = object_samples(samples, compat);
+    if !counts_failures(&entry, &owner, age) {
+        ignore_failures(&mut samples);
+    }
 
     let _lock = entry.gate.lock().await;
     let Some(object) = context.store().object(id) else { return PollOutcome::default() };
@@ -211,6 +214,29 @@ async fn query(
     let samples = scalers.query(&context.builder, owner, query).await;
     entry.state().poll_queried_at = Some(Instant::now());
     samples
+}
+
+/// Whether failures of a poll count for the fallback. KEDA has no polls but those of the schedule, so that of the polls between
+/// them at most one per interval counts.
+fn counts_failures(entry: &ObjectEntry, owner: &ScaledResource, age: SampleAge) -> bool {
+    let mut state = entry.state();
+    let is_due = state.failures_counted_at.is_none_or(|at| at.elapsed() >= owner.interval());
+    let counts = age == SampleAge::Shared || is_due;
+    if counts {
+        state.failures_counted_at = Some(Instant::now());
+    }
+    counts
+}
+
+/// Treats failures like those of an earlier poll, which are not counted again.
+fn ignore_failures(samples: &mut [TriggerResult]) {
+    for metric in samples.iter_mut().filter_map(|result| result.metrics.as_mut().ok()).flatten() {
+        if let TriggerMetric::External(sample) = metric
+            && sample.reading.is_err()
+        {
+            sample.is_remembered = true;
+        }
+    }
 }
 
 /// How old a sample may be that a poll uses. The HPA of an active target requests metrics more often than polls do, so a sample

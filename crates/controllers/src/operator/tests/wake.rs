@@ -60,3 +60,29 @@ async fn source_cannot_cause_more_than_one_query_per_second() {
     env.until("it is woken", async || env.replicas("worker").await == 1).await;
     env.stop().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn failures_of_woken_polls_do_not_count_for_the_fallback() {
+    let env = TestEnv::start().await;
+    env.deployment("worker", 0).await;
+    env.sources.set("orders", SourceResponse::Value(0));
+    let triggers = json!([{"type": "scripted-wake", "metadata": {"source": "orders"}}]);
+    let fallback = json!({"failureThreshold": 2, "replicas": 5});
+    let spec = json!({"pollingInterval": 3600, "fallback": fallback, "triggers": triggers});
+    env.scaled_object("worker", spec).await;
+    env.until("it was polled", async || env.condition("worker", "Active").await.0 == "False").await;
+    env.patch(&objects("worker"), annotate("plimsoll.dev/wake", "true")).await;
+    env.until("the stream is open", async || env.sources.streams() == 1).await;
+    env.sources.set("orders", SourceResponse::Fails("connection refused"));
+    let asked = env.sources.queries("orders");
+    env.until("it is asked often", async || {
+        env.sources.push();
+        env.sources.queries("orders") >= asked + 10
+    })
+    .await;
+    // One poll of the schedule may be among them, because the object was edited.
+    let failures = env.status("worker").await["health"]["s0-orders"]["numberOfFailures"].as_i64();
+    assert!(failures.is_some_and(|failures| failures <= 1), "{failures:?}");
+    assert_eq!(env.condition("worker", "Fallback").await.0, "False");
+    env.stop().await;
+}
