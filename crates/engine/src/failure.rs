@@ -76,6 +76,8 @@ pub enum TriggerFailure {
     Timeout,
     /// The source does not accept the credentials.
     Authentication,
+    /// The API server did not serve what the scaler is built from: credentials, the workload.
+    ApiServer,
     /// The source does not know the named object: queue, topic, metric, table.
     UnknownName,
     /// Another error of the source.

@@ -37,6 +37,13 @@ pub enum RequestFailure {
     },
 }
 
+impl RequestFailure {
+    /// Whether the server carries out no request now, whatever the request is.
+    pub fn is_unavailable(&self) -> bool {
+        matches!(self, Self::Unreachable | Self::Unavailable | Self::Timeout | Self::TooManyRequests)
+    }
+}
+
 /// Which access was denied.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

@@ -8,6 +8,10 @@ use jiff::Timestamp;
 use super::words::quoted;
 use super::{AccessCause, Concern, Described, Diagnosis, DiagnosisFacts};
 
+/// What to do if the API server carries out no request.
+const API_SERVER_REMEDY: &str = "the operator tries again; if that does not help, check health and load of the API server, and the \
+                                 network between it and the operator";
+
 /// A cause that concerns a trigger.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TriggerCause {
@@ -156,6 +160,7 @@ impl Described for TriggerCause {
                 Some(TriggerFailure::UnknownHost) => "trigger-unknown-host",
                 Some(TriggerFailure::Timeout) => "trigger-timeout",
                 Some(TriggerFailure::Authentication) => "trigger-authentication",
+                Some(TriggerFailure::ApiServer) => "api-server-unavailable",
                 Some(TriggerFailure::UnknownName) => "trigger-unknown-name",
                 Some(TriggerFailure::Source) | None => "trigger-failed",
             },
@@ -202,6 +207,9 @@ impl Described for TriggerCause {
                     Some(TriggerFailure::Authentication) => {
                         format!("the credentials of trigger {trigger} are missing or not accepted")
                     }
+                    Some(TriggerFailure::ApiServer) => {
+                        format!("the API server does not serve what trigger {trigger} needs")
+                    }
                     Some(TriggerFailure::UnknownName) => {
                         format!("the source of trigger {trigger} does not know the name")
                     }
@@ -241,6 +249,7 @@ impl Described for TriggerCause {
                 Some(TriggerFailure::UnknownHost) => "correct the host name; names of other namespaces need .NAMESPACE.svc",
                 Some(TriggerFailure::Timeout) => "check that the operator's pods can reach the source (network policy, firewall)",
                 Some(TriggerFailure::Authentication) => "correct the Secret of the TriggerAuthentication, and the rights of that user",
+                Some(TriggerFailure::ApiServer) => API_SERVER_REMEDY,
                 Some(TriggerFailure::UnknownName) => "create the queue, topic, table or metric, or correct its name or the path of the address",
                 Some(TriggerFailure::Source) | None => "`plimsoll scalers check FILE` asks the source and says what is wrong",
             },
@@ -250,7 +259,7 @@ impl Described for TriggerCause {
             Self::NotCreated(..) => "correct jobTargetRef, and check quotas and admission webhooks of the namespace",
             Self::Idle(_) | Self::NoJobs => "nothing: lower the activation threshold if this is too few",
             Self::InvalidSpec(_) => "correct the object; `plimsoll validate FILE` names the field",
-            Self::ApiServer { .. } => "the operator tries again; if that does not help, check health and load of the API server, and the network between it and the operator",
+            Self::ApiServer { .. } => API_SERVER_REMEDY,
             Self::NotManaged(_) => "check admission webhooks and quotas of the namespace, and who else manages the object",
             Self::Denied(cause) => return cause.remedy(),
         }

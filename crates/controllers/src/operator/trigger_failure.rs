@@ -3,12 +3,14 @@
 use std::error::Error;
 use std::sync::Arc;
 
+use cluster::request::ApiError;
 use engine::failure::TriggerFailure;
 use keda::OperationError;
 use scalers::{HttpStatusError, SourceRefusal};
 use sources::dial::DialError;
 use sources::http::{HttpError, HttpErrorCause};
 
+use super::auth::{AuthFailure, FetchError};
 use super::scalers_cache::{SampleError, ScalerBuildError};
 
 /// Classifies the error of a trigger; an error without a known cause is one of its source.
@@ -27,7 +29,8 @@ fn find(error: &(dyn Error + 'static)) -> Option<TriggerFailure> {
 fn class_of(error: &(dyn Error + 'static)) -> Option<TriggerFailure> {
     if let Some(sample) = error.downcast_ref::<SampleError>() {
         return match sample {
-            SampleError::Build(build) => Some(match **build {
+            SampleError::Build(build) => Some(match &**build {
+                build if request_of(build).is_some_and(is_unavailable) => TriggerFailure::ApiServer,
                 ScalerBuildError::Auth(_) => TriggerFailure::Authentication,
                 _ => TriggerFailure::Parameters,
             }),
@@ -70,6 +73,32 @@ fn class_of(error: &(dyn Error + 'static)) -> Option<TriggerFailure> {
     })
 }
 
+/// The request to the API server that failed, if that is why a scaler was not built.
+fn request_of(error: &ScalerBuildError) -> Option<&ApiError> {
+    match error {
+        ScalerBuildError::Auth(error) => unread(&error.cause),
+        ScalerBuildError::Workload(error) => Some(error),
+        _ => None,
+    }
+}
+
+fn unread(failure: &AuthFailure) -> Option<&ApiError> {
+    let fetch = match failure {
+        AuthFailure::Of { source, .. } => return unread(source),
+        AuthFailure::Unread { source, .. } | AuthFailure::NoToken { source, .. } => &**source,
+        AuthFailure::ServiceAccount(source) => source,
+        _ => return None,
+    };
+    match fetch {
+        FetchError::Request(error) => Some(error),
+        _ => None,
+    }
+}
+
+fn is_unavailable(error: &ApiError) -> bool {
+    !error.is_not_leading() && error.failure().is_unavailable()
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -77,6 +106,7 @@ mod tests {
     use scalers::ScalerError;
 
     use super::*;
+    use crate::operator::auth::{AuthError, SourceKind, SourceRef};
 
     #[test]
     fn class_comes_from_the_cause_and_not_from_the_text() {
@@ -95,6 +125,17 @@ mod tests {
         let refused = |refusal| SampleError::Source(ScalerError::new("refused").with_refusal(Some(refusal)));
         assert_eq!(of(refused(SourceRefusal::Credentials)), TriggerFailure::Authentication);
         assert_eq!(of(refused(SourceRefusal::UnknownName)), TriggerFailure::UnknownName);
+        let unread = |error| {
+            let source = Box::new(FetchError::Request(error));
+            let object =
+                SourceRef { kind: SourceKind::Secret, namespace: "shop".into(), name: "login".into() };
+            let cause = AuthFailure::Unread { object, source };
+            SampleError::Build(Arc::new(AuthError { cause, seen: Vec::new() }.into()))
+        };
+        let gone = ApiError::unanswered("connection refused".to_owned());
+        assert_eq!(of(unread(gone.clone())), TriggerFailure::ApiServer);
+        let denied = ApiError { code: Some(403), ..gone };
+        assert_eq!(of(unread(denied)), TriggerFailure::Authentication);
         let late = HttpErrorCause::TimedOut(Duration::from_secs(3));
         assert_eq!(of(SampleError::Source(ScalerError::caused_by("late", late))), TriggerFailure::Timeout);
     }

@@ -109,6 +109,12 @@ pub(super) fn set_ups() -> Vec<SetUp> {
             failing(TriggerFailure::Authentication, "api returned 401"),
         ),
         set_up(
+            "an API server that does not answer requests for the Secret of a trigger",
+            "api-server-unavailable",
+            "the API server does not serve what trigger queue needs: failed to read Secret shop/login: connection refused",
+            failing(TriggerFailure::ApiServer, "failed to read Secret shop/login: connection refused"),
+        ),
+        set_up(
             "a queue that does not exist",
             "trigger-unknown-name",
             "the source of trigger queue does not know the name: no queue orders",
