@@ -164,4 +164,4 @@ pub use parse_error::ParseError;
 pub use scaler::{HttpStatusError, Scaler, ScalerError, ScalerFuture, SourceRefusal};
 pub use sources::dial;
 pub use trigger::{Owner, Trigger};
-pub use wake::WakeFuture;
+pub use wake::{StreamPermits, WakeFuture, stream_permits};

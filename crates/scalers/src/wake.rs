@@ -1,7 +1,9 @@
 //! Streams on which sources say that something has changed, so that they are asked before their next poll is due.
 //!
 //! A stream carries no values: whoever is woken asks the source as a poll does, so that a wrong wake-up costs one query and a lost
-//! one is made good by the next poll. Equal sources share one stream. It is opened again with backoff when it ends.
+//! one is made good by the next poll. Equal sources of a namespace share one stream. It is opened again with backoff when it ends.
+
+mod permits;
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -9,25 +11,26 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep};
 
-use crate::ScalerFuture;
+use crate::backends::Backends;
+use crate::{ScalerFuture, Trigger};
+pub use permits::StreamPermits;
 
-/// Maximum number of open streams; further ones wait until another ends, and their objects are polled meanwhile.
-const MAX_OPEN_STREAMS: usize = 256;
 /// Delay before a stream is opened again; it doubles each time, and starts over after a stream that lasted longer than the maximum.
 const MIN_RECONNECT_DELAY: Duration = Duration::from_secs(1);
 const MAX_RECONNECT_DELAY: Duration = Duration::from_mins(1);
-
-static OPEN_STREAMS: Semaphore = Semaphore::const_new(MAX_OPEN_STREAMS);
 
 /// Forwards wake-ups until it is dropped.
 pub type WakeFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A source that says when something has changed. Equal sources share a stream.
 pub(crate) trait WakeSource: Clone + Eq + Hash + Send + Sync + 'static {
+    /// The kind of source in exported metrics.
+    const TYPE: &'static str;
+
     /// Its name in logs, without secrets.
     fn name(&self) -> String;
 
@@ -40,14 +43,27 @@ pub(crate) trait WakeSource: Clone + Eq + Hash + Send + Sync + 'static {
 pub(crate) struct WakeSignal(Arc<watch::Sender<()>>);
 
 impl WakeSignal {
+    /// A signal, and who hears it.
+    pub(crate) fn channel() -> (Self, watch::Receiver<()>) {
+        let (sender, receiver) = watch::channel(());
+        (Self(Arc::new(sender)), receiver)
+    }
+
     /// The source is to be asked.
     pub(crate) fn ask_now(&self) {
         self.0.send_replace(());
     }
 }
 
-/// All streams of one kind of source.
-pub(crate) struct WakeStreams<S: WakeSource>(Mutex<HashMap<S, Weak<WakeStream>>>);
+/// The streams of one kind of source for the triggers of a namespace.
+pub(crate) struct WakeStreams<S: WakeSource> {
+    namespace: Arc<str>,
+    permits: Arc<StreamPermits>,
+    all: Arc<AllStreams<S>>,
+}
+
+/// All streams of one kind of source, by namespace and source. Namespaces share none, so that each stream counts for one of them.
+struct AllStreams<S: WakeSource>(Mutex<HashMap<(Arc<str>, S), Weak<WakeStream>>>);
 
 /// The stream of one source, which ends when this is dropped.
 struct WakeStream {
@@ -61,13 +77,24 @@ impl Drop for WakeStream {
     }
 }
 
-impl<S: WakeSource> Default for WakeStreams<S> {
+impl<S: WakeSource> Default for AllStreams<S> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
+/// The streams of all triggers that use these backends.
+pub fn stream_permits(backends: &Backends) -> Arc<StreamPermits> {
+    backends.state()
+}
+
 impl<S: WakeSource> WakeStreams<S> {
+    /// The streams for the namespace of a trigger.
+    pub(crate) fn new(trigger: &Trigger, backends: &Backends) -> Self {
+        let namespace = Arc::from(&*trigger.owner.namespace);
+        Self { namespace, permits: stream_permits(backends), all: backends.state() }
+    }
+
     /// Says when a source is to be asked, until the future is dropped.
     pub(crate) fn follow(&self, source: S, ask_now: mpsc::Sender<()>) -> WakeFuture {
         let stream = self.stream(source);
@@ -85,32 +112,46 @@ impl<S: WakeSource> WakeStreams<S> {
     }
 
     fn stream(&self, source: S) -> Arc<WakeStream> {
-        let mut streams = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = streams.get(&source).and_then(Weak::upgrade) {
+        let mut streams = self.all.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (Arc::clone(&self.namespace), source);
+        if let Some(known) = streams.get(&key).and_then(Weak::upgrade) {
             return known;
         }
         streams.retain(|_, stream| stream.strong_count() > 0);
-        let (sender, changes) = watch::channel(());
-        let task = tokio::spawn(run(source.clone(), WakeSignal(Arc::new(sender)))).abort_handle();
-        let stream = Arc::new(WakeStream { changes, task });
-        streams.insert(source, Arc::downgrade(&stream));
+        let (signal, changes) = WakeSignal::channel();
+        let running = run(key.1.clone(), Arc::clone(&self.namespace), Arc::clone(&self.permits), signal);
+        let stream = Arc::new(WakeStream { changes, task: tokio::spawn(running).abort_handle() });
+        streams.insert(key, Arc::downgrade(&stream));
         stream
     }
 }
 
-/// Keeps a stream open.
-async fn run<S: WakeSource>(source: S, signal: WakeSignal) {
+/// Keeps a stream open while the namespace has a permit for it.
+async fn run<S: WakeSource>(source: S, namespace: Arc<str>, permits: Arc<StreamPermits>, signal: WakeSignal) {
     let mut delay = MIN_RECONNECT_DELAY;
+    let mut is_failing = false;
     loop {
-        // The semaphore is never closed.
-        let permit = OPEN_STREAMS.acquire().await;
+        let mut permit = permits.acquire(&namespace).await;
         let began = Instant::now();
-        let ended = source.follow(&signal).await;
+        let result = tokio::select! {
+            result = source.follow(&signal) => result,
+            () = permit.ended() => Ok(()),
+        };
         drop(permit);
-        if let Err(error) = ended {
-            tracing::debug!(source = source.name(), %error, "the stream that wakes objects ended");
+        let has_lasted = began.elapsed() > MAX_RECONNECT_DELAY;
+        let was_failing = is_failing && !has_lasted;
+        is_failing = result.is_err();
+        if let Err(error) = result {
+            permits.count_failure(S::TYPE);
+            let (namespace, source) = (&*namespace, source.name());
+            // One warning until a stream lasts or ends without an error: sources of tenants do not fill the log.
+            if was_failing {
+                tracing::debug!(namespace, source, %error, "the stream that wakes objects failed again");
+            } else {
+                tracing::warn!(namespace, source, %error, "the stream that wakes objects failed; they are polled");
+            }
         }
-        let wait = if began.elapsed() > MAX_RECONNECT_DELAY { MIN_RECONNECT_DELAY } else { delay };
+        let wait = if has_lasted { MIN_RECONNECT_DELAY } else { delay };
         sleep(wait).await;
         delay = (wait * 2).min(MAX_RECONNECT_DELAY);
     }
@@ -122,7 +163,8 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
-    use crate::ScalerError;
+    use crate::test_support::{FakeCluster, backends};
+    use crate::{Owner, ScalerError};
 
     /// A source whose streams a test ends.
     #[derive(Clone)]
@@ -147,6 +189,8 @@ mod tests {
     }
 
     impl WakeSource for Scripted {
+        const TYPE: &'static str = "scripted";
+
         fn name(&self) -> String {
             self.name.to_owned()
         }
@@ -167,41 +211,80 @@ mod tests {
         Scripted { name, opened: Arc::default(), fails }
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn equal_sources_share_a_stream_that_ends_with_the_last_of_them() {
-        let streams = WakeStreams::default();
-        let source = scripted("a", false);
-        let (one, mut heard) = mpsc::channel(1);
-        let (two, mut heard_too) = mpsc::channel(1);
-        let first = tokio::spawn(streams.follow(source.clone(), one));
-        let second = tokio::spawn(streams.follow(source.clone(), two));
-        assert_eq!((heard.recv().await, heard_too.recv().await), (Some(()), Some(())));
-        assert_eq!(source.opened.load(Ordering::SeqCst), 1);
-        for task in [first, second] {
-            assert_eq!(
-                streams.0.lock().unwrap().values().filter(|stream| stream.strong_count() > 0).count(),
-                1
-            );
-            task.abort();
-            assert!(task.await.unwrap_err().is_cancelled());
-        }
-        assert_eq!(streams.0.lock().unwrap().values().filter(|stream| stream.strong_count() > 0).count(), 0);
-        let (three, mut heard) = mpsc::channel(1);
-        let _third = tokio::spawn(streams.follow(source.clone(), three));
-        assert_eq!(heard.recv().await, Some(()));
-        assert_eq!(source.opened.load(Ordering::SeqCst), 2, "a new stream");
+    fn streams(namespace: &str, backends: &Backends) -> WakeStreams<Scripted> {
+        let owner = Owner { namespace: namespace.to_owned(), ..Owner::default() };
+        WakeStreams::new(&Trigger { owner, ..Trigger::default() }, backends)
     }
 
     #[tokio::test(start_paused = true)]
-    async fn stream_that_fails_is_opened_again_with_backoff() {
-        let streams = WakeStreams::default();
+    async fn equal_sources_share_a_stream_that_ends_with_the_last_of_them() {
+        let backends = backends(FakeCluster::default());
+        let streams_of_ns = streams("ns", &backends);
+        let alive = || {
+            let all = streams_of_ns.all.0.lock().unwrap();
+            all.values().filter(|stream| stream.strong_count() > 0).count()
+        };
+        let source = scripted("a", false);
+        let (one, mut heard) = mpsc::channel(1);
+        let (two, mut heard_too) = mpsc::channel(1);
+        let first = tokio::spawn(streams_of_ns.follow(source.clone(), one));
+        let second = tokio::spawn(streams("ns", &backends).follow(source.clone(), two));
+        assert_eq!((heard.recv().await, heard_too.recv().await), (Some(()), Some(())));
+        assert_eq!(source.opened.load(Ordering::SeqCst), 1);
+        for task in [first, second] {
+            assert_eq!(alive(), 1);
+            task.abort();
+            assert!(task.await.unwrap_err().is_cancelled());
+        }
+        assert_eq!(alive(), 0);
+        let (three, mut heard) = mpsc::channel(1);
+        let _third = tokio::spawn(streams_of_ns.follow(source.clone(), three));
+        assert_eq!(heard.recv().await, Some(()));
+        assert_eq!(source.opened.load(Ordering::SeqCst), 2, "a new stream");
+        let (four, mut heard) = mpsc::channel(1);
+        let _fourth = tokio::spawn(streams("other", &backends).follow(source.clone(), four));
+        assert_eq!(heard.recv().await, Some(()));
+        assert_eq!(source.opened.load(Ordering::SeqCst), 3, "another namespace has its own");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn stream_that_fails_is_opened_again_with_backoff_and_counted() {
+        let backends = backends(FakeCluster::default());
         let source = scripted("a", true);
         let (sender, mut heard) = mpsc::channel(1);
-        let _following = tokio::spawn(streams.follow(source.clone(), sender));
+        let _following = tokio::spawn(streams("ns", &backends).follow(source.clone(), sender));
         tokio::spawn(async move { while heard.recv().await.is_some() {} });
         sleep(Duration::from_mins(10)).await;
         // At 0, 1, 3, 7, 15, 31, 63 s, and then once per minute.
         let opened = source.opened.load(Ordering::SeqCst);
         assert!((14..=16).contains(&opened), "{opened}");
+        let failures = stream_permits(&backends).failures();
+        assert_eq!(failures.into_iter().collect::<Vec<_>>(), [("scripted", opened as u64)]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn stream_whose_permit_ends_waits_for_another() {
+        let permits = Arc::new(StreamPermits::new(2));
+        let all = Arc::new(AllStreams::default());
+        let follow = |namespace: &str, name| {
+            let (permits, all) = (Arc::clone(&permits), Arc::clone(&all));
+            let (source, (sender, heard)) = (scripted(name, false), mpsc::channel(1));
+            let streams = WakeStreams { namespace: namespace.into(), permits, all };
+            (source.clone(), tokio::spawn(streams.follow(source, sender)), heard)
+        };
+        let (_first, _first_task, mut heard) = follow("large", "a");
+        assert_eq!(heard.recv().await, Some(()));
+        let (second, _second_task, mut heard) = follow("large", "b");
+        assert_eq!(heard.recv().await, Some(()));
+        let (_small, small_task, mut heard) = follow("small", "c");
+        assert_eq!(heard.recv().await, Some(()), "the large namespace has lost a permit");
+        sleep(Duration::from_mins(1)).await;
+        assert_eq!(second.opened.load(Ordering::SeqCst), 1);
+        assert_eq!((permits.open(), permits.waiting()), (2, 1));
+        assert!(permits.failures().is_empty(), "that is no failure");
+        small_task.abort();
+        sleep(Duration::from_mins(1)).await;
+        assert_eq!(second.opened.load(Ordering::SeqCst), 2);
+        assert_eq!((permits.open(), permits.waiting()), (2, 0));
     }
 }

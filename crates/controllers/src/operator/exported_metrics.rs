@@ -69,7 +69,21 @@ pub(crate) fn text(context: &OperatorContext, health: &OperatorHealth) -> String
     let polls = context.counters.polls();
     page.family("counter", "plimsoll_operator_polls_total", "Polls of ScaledObjects and ScaledJobs.")
         .value(&[], polls);
+    wake_streams(&mut page, &scalers::stream_permits(&context.builder.backends));
     page.finish()
+}
+
+/// Streams on which sources wake their objects.
+fn wake_streams(page: &mut MetricsWriter, streams: &scalers::StreamPermits) {
+    let help = "Streams on which sources wake their objects: open, or waiting because their namespace has its share.";
+    page.family("gauge", "plimsoll_operator_wake_streams", help)
+        .value(&[("state", "open")], streams.open())
+        .value(&[("state", "waiting")], streams.waiting());
+    let help = "Streams on which sources wake their objects that failed, by type of source.";
+    page.family("counter", "plimsoll_operator_wake_stream_failures_total", help);
+    for (type_, count) in streams.failures() {
+        page.value(&[("type", type_)], count);
+    }
 }
 
 fn series(context: &OperatorContext, id: &ResourceId) -> Vec<ScalerSeries> {

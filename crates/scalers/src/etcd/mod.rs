@@ -85,14 +85,14 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     let spec = external(trigger, &format!("etcd-{}", parameters.watch_key), milli(parameters.value));
     let activation = parameters.activation_value;
     let client = EtcdClient { parameters, within: trigger.http_timeout, web: Arc::clone(&backends.web) };
-    let source = Etcd { client: Arc::new(client), streams: backends.state() };
+    let source = Etcd { client: Arc::new(client), streams: WakeStreams::new(trigger, backends) };
     SingleMetricScaler::build(spec, activation, source)
 }
 
 /// A key of etcd.
 struct Etcd {
     client: Arc<EtcdClient>,
-    streams: Arc<WakeStreams<WatchedKey>>,
+    streams: WakeStreams<WatchedKey>,
 }
 
 /// Sends requests to etcd.

@@ -4,7 +4,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sources::http::Endpoint;
+use sources::http::{Endpoint, HttpError, HttpErrorCause};
 use tokio::time::sleep;
 
 use super::{EtcdClient, query};
@@ -45,11 +45,22 @@ impl WatchedKey {
             bail!("etcd returned {} to a watch", response.status.as_u16());
         }
         // The first piece says that the watch exists, each other one that the key has changed.
-        while response.chunk().await?.is_some() {
-            signal.ask_now();
+        let mut is_open = false;
+        loop {
+            match response.chunk().await {
+                Ok(Some(_)) => signal.ask_now(),
+                Ok(None) => return Ok(()),
+                // The watch was good for as long as it may be.
+                Err(HttpError {
+                    cause: HttpErrorCause::TimedOut(_) | HttpErrorCause::TooLarge(_), ..
+                }) if is_open => {
+                    return Ok(());
+                }
+                Err(error) => return Err(error.into()),
+            }
+            is_open = true;
             sleep(PIECE_PAUSE).await;
         }
-        Ok(())
     }
 
     async fn signal_all(&self, signal: &WakeSignal) -> Result<(), ScalerError> {
@@ -79,6 +90,8 @@ impl Hash for WatchedKey {
 }
 
 impl WakeSource for WatchedKey {
+    const TYPE: &'static str = "etcd";
+
     fn name(&self) -> String {
         format!("etcd, key {}", self.0.parameters.watch_key)
     }

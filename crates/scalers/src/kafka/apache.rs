@@ -25,7 +25,7 @@ crate::parameters! {
         bootstrap_servers: Vec<String> = "bootstrapServers" in [Metadata, Environment], required;
         /// The consumer group.
         group: String = "consumerGroup" in [Metadata, Environment], required;
-        /// The topics; without them, every topic with committed offsets of the group counts.
+        /// The topics; without them, every topic with committed offsets of the group counts. `plimsoll.dev/wake` needs `Read` on them.
         topics: Vec<String> = "topic" in [Metadata, Environment];
         /// How lag is counted.
         lag: LagParameters;

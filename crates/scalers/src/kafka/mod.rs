@@ -43,7 +43,7 @@ crate::parameters! {
         bootstrap_servers: Vec<String> = "bootstrapServers" in [Metadata, Environment], required;
         /// The consumer group.
         group: String = "consumerGroup" in [Metadata, Environment], required;
-        /// The topic; without it, every topic with committed offsets of the group counts.
+        /// The topic; without it, every topic with committed offsets of the group counts. `plimsoll.dev/wake` needs `Read` on it.
         topic: String = "topic" in [Metadata, Environment];
         /// How lag is counted.
         lag: LagParameters;

@@ -22,7 +22,7 @@ pub(super) struct KafkaScaler {
     previous: Mutex<PreviousOffsets>,
     /// How long offsets are shared with other triggers of the cluster.
     fresh: Duration,
-    streams: Arc<WakeStreams<NewRecords>>,
+    streams: WakeStreams<NewRecords>,
 }
 
 /// What both types have in common.
@@ -92,7 +92,7 @@ impl KafkaTrigger<'_> {
             interest,
             previous: Mutex::default(),
             fresh: settings.fresh,
-            streams: backends.state(),
+            streams: WakeStreams::new(trigger, backends),
         }
     }
 }

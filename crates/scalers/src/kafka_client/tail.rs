@@ -139,6 +139,8 @@ async fn within<T>(
 }
 
 impl WakeSource for NewRecords {
+    const TYPE: &'static str = "kafka";
+
     fn name(&self) -> String {
         format!("kafka {}", self.server.bootstrap.join(","))
     }

@@ -13,6 +13,7 @@ use super::messages::{KafkaRequest, key};
 use super::wire::ResponseReader;
 use super::*;
 use crate::ScalerError;
+use crate::wake::{WakeSignal, WakeSource as _};
 
 const FRESH: Duration = Duration::from_mins(1);
 
@@ -362,21 +363,25 @@ async fn new_records_wake() {
     let clusters = KafkaClusters::default();
     assert!(clusters.interest(&server(&fake), "g", &[], false).new_records().is_none(), "no topic is given");
     let interest = clusters.interest(&server(&fake), "g", &["t".to_owned()], false);
-    let streams = crate::wake::WakeStreams::default();
-    let (sender, mut heard) = tokio::sync::mpsc::channel(1);
-    let waking = tokio::spawn(streams.follow(interest.new_records().unwrap(), sender));
+    let source = interest.new_records().unwrap();
+    let (signal, mut heard) = WakeSignal::channel();
+    let waking = tokio::spawn(async move { source.follow(&signal).await });
     let fetches = async |broker: i32, wanted: usize| {
         let is_fetch = |request: &&(i32, i16)| **request == (broker, key::FETCH);
         while fake.requests().iter().filter(is_fetch).count() < wanted {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    fetches(0, 1).await;
-    fetches(1, 1).await;
-    assert_eq!(heard.recv().await, Some(()), "once when it waits");
-    // The broker with the new record is asked again, after its new end.
-    fake.topic("t", &[(0, 0, 5), (1, 0, 8)]);
-    fetches(1, 2).await;
-    assert_eq!(heard.recv().await, Some(()));
+    let woken = async {
+        fetches(0, 1).await;
+        fetches(1, 1).await;
+        assert!(heard.has_changed().unwrap(), "once when it waits");
+        heard.mark_unchanged();
+        // The broker with the new record is asked again, after its new end.
+        fake.topic("t", &[(0, 0, 5), (1, 0, 8)]);
+        heard.changed().await.unwrap();
+        fetches(1, 2).await;
+    };
+    tokio::time::timeout(Duration::from_mins(1), woken).await.unwrap();
     waking.abort();
 }

@@ -141,7 +141,7 @@ struct Postgresql {
     activation: f64,
     pool: Result<Arc<Pool<PostgresServer>>, ScalerError>,
     wake_channel: String,
-    streams: Arc<WakeStreams<Notifications>>,
+    streams: WakeStreams<Notifications>,
 }
 
 #[cfg(feature = "postgresql")]
@@ -166,7 +166,7 @@ impl Postgresql {
             activation: parameters.activation,
             pool,
             wake_channel: parameters.wake_channel.clone(),
-            streams: backends.state(),
+            streams: WakeStreams::new(trigger, backends),
         }
     }
 }

@@ -41,6 +41,8 @@ fn listen(channel: &str) -> String {
 }
 
 impl WakeSource for Notifications {
+    const TYPE: &'static str = "postgresql";
+
     fn name(&self) -> String {
         self.server.name()
     }

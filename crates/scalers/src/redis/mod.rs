@@ -255,7 +255,7 @@ fn build(
         RedisServer::new(kind, connection, &backends.web.settings().authorities, backends.dialer.clone());
     let pool = backends.state::<Pools<RedisServer>>().of(&server);
     let spec = metric::external(trigger, &asked.name, metric::whole(asked.target));
-    Ok(Arc::new(Redis { spec, asked, pool, streams: backends.state() }))
+    Ok(Arc::new(Redis { spec, asked, pool, streams: WakeStreams::new(trigger, backends) }))
 }
 
 #[cfg(not(feature = "redis"))]
@@ -275,7 +275,7 @@ struct Redis {
     spec: MetricSpec,
     asked: CountTarget,
     pool: Arc<Pool<RedisServer>>,
-    streams: Arc<WakeStreams<NewEntries>>,
+    streams: WakeStreams<NewEntries>,
 }
 
 #[cfg(feature = "redis")]

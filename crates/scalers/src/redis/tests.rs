@@ -215,8 +215,22 @@ async fn sentinels_name_the_master() {
 #[cfg(feature = "redis")]
 #[tokio::test]
 async fn new_entries_of_a_stream_wake_and_those_of_a_list_do_not() {
-    let entry = "*1\r\n*2\r\n$1\r\ns\r\n*0\r\n".to_owned();
-    let address = server(vec!["*-1\r\n".to_owned(), entry]).await;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    // There is one connection only, because another one would wake too.
+    let serving = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        drop(listener);
+        let mut command = [0; 4096];
+        for reply in ["*-1\r\n", "*1\r\n*2\r\n$1\r\ns\r\n*0\r\n"] {
+            let read = stream.read(&mut command).await.unwrap();
+            assert!(String::from_utf8_lossy(&command[..read]).contains("XREAD"));
+            stream.write_all(reply.as_bytes()).await.unwrap();
+        }
+        // The last command gets no answer.
+        while stream.read(&mut command).await.is_ok_and(|read| read > 0) {}
+    });
     let built = |type_: &str, key: &str| {
         let trigger = crate::test_support::trigger(type_, &[("address", &address), (key, "s")]);
         crate::test_support::build(&trigger).unwrap()
@@ -230,4 +244,5 @@ async fn new_entries_of_a_stream_wake_and_those_of_a_list_do_not() {
         assert_eq!(woken.unwrap(), Some(()));
     }
     waking.abort();
+    serving.abort();
 }

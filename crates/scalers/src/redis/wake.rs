@@ -60,6 +60,8 @@ impl NewEntries {
 }
 
 impl WakeSource for NewEntries {
+    const TYPE: &'static str = "redis";
+
     fn name(&self) -> String {
         self.server.name()
     }
