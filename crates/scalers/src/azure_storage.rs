@@ -67,6 +67,8 @@ enum StorageCredentials {
 pub(crate) struct StorageRequest {
     pub(crate) url: String,
     pub(crate) authorization: Option<String>,
+    /// Key, signature or token.
+    credentials: Secret,
 }
 
 impl StorageRequest {
@@ -74,6 +76,7 @@ impl StorageRequest {
     pub(crate) fn call(self, date: &str, within: Duration) -> Result<HttpCall, ScalerError> {
         let call =
             HttpCall::get(self.url, within).header("x-ms-date", date)?.header("x-ms-version", API_VERSION)?;
+        let call = call.signed_by(&[self.credentials.reveal()]);
         match self.authorization {
             Some(authorization) => call.header("authorization", &authorization),
             None => Ok(call),
@@ -164,14 +167,17 @@ impl StorageConnection {
         match &self.access {
             StorageCredentials::Signature(signature) => {
                 let pairs = [&*pairs, &[signature.reveal().to_owned()]].concat();
-                Ok(StorageRequest { url: with_query(&pairs), authorization: None })
+                let credentials = signature.clone();
+                Ok(StorageRequest { url: with_query(&pairs), authorization: None, credentials })
             }
             StorageCredentials::Token(token) => {
-                Ok(StorageRequest { url, authorization: Some(format!("Bearer {}", token.reveal())) })
+                let authorization = Some(format!("Bearer {}", token.reveal()));
+                Ok(StorageRequest { url, authorization, credentials: token.clone() })
             }
-            StorageCredentials::Key(key) => {
-                let key =
-                    STANDARD.decode(key.reveal()).map_err(|_| scaler_error!("AccountKey is not base64"))?;
+            StorageCredentials::Key(encoded) => {
+                let key = STANDARD
+                    .decode(encoded.reveal())
+                    .map_err(|_| scaler_error!("AccountKey is not base64"))?;
                 let account = &self.account;
                 let mut text =
                     format!("GET\n\n\n\n\n\n\n\n\n\n\n\nx-ms-date:{date}\nx-ms-version:{API_VERSION}\n");
@@ -181,7 +187,8 @@ impl StorageConnection {
                 }
                 let tag = hmac::sign(&hmac::Key::new(HMAC_SHA256, &key), text.as_bytes());
                 let signature = STANDARD.encode(tag.as_ref());
-                Ok(StorageRequest { url, authorization: Some(format!("SharedKey {account}:{signature}")) })
+                let authorization = Some(format!("SharedKey {account}:{signature}"));
+                Ok(StorageRequest { url, authorization, credentials: encoded.clone() })
             }
         }
     }

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::ScalerError;
 use crate::identity::{AwsKeys, RequestToSign, sign};
+use crate::parameters::Secret;
 use crate::responses::{excerpt, hidden, json};
 use crate::urls;
 use crate::web::HttpCall;
@@ -57,7 +58,17 @@ impl AwsDispatch<'_> {
             service,
         };
         let signed = sign(&request, self.keys, self.now);
-        let mut call = HttpCall::post(&*url, body, self.within);
+        let AwsKeys { access, secret, session } = self.keys;
+        let session = session.as_ref().map_or("", Secret::reveal);
+        // Limits of AWS are those of an operation, too.
+        let operation =
+            headers.iter().find(|(name, _)| *name == "x-amz-target").map_or("", |(_, target)| *target);
+        let mut call = HttpCall::post(&*url, body, self.within).signed_by(&[
+            access.as_str(),
+            secret.reveal(),
+            session,
+            operation,
+        ]);
         for (name, value) in headers {
             call = call.header(name, value)?;
         }

@@ -102,7 +102,9 @@ impl CosmosContainer {
         access: &CosmosAccess,
         date: &str,
     ) -> Result<HttpCall, ScalerError> {
-        call.header("authorization", &access.authorization(verb, &self.link(), date)?)?
+        let (CosmosAccess::Key(credentials) | CosmosAccess::Token(credentials)) = access;
+        call.signed_by(&[credentials.reveal()])
+            .header("authorization", &access.authorization(verb, &self.link(), date)?)?
             .header("x-ms-date", date)?
             .header("x-ms-version", API_VERSION)
     }

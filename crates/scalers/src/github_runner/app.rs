@@ -41,6 +41,7 @@ impl App {
         }
         let assertion = assertion(self.id, &self.key, now)?;
         let call = HttpCall::post(query::token_url(api, self.installation), "", within)
+            .signed_by(&[self.id.to_string().as_str(), self.key.reveal()])
             .header("authorization", &format!("Bearer {}", assertion.reveal()))?
             .header("accept", "application/vnd.github+json")?;
         let (status, body) = send(web, call).await?;

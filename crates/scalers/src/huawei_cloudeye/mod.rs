@@ -113,6 +113,7 @@ impl HttpSource<Parameters> {
         let date = query::date(now);
         let authorization = query::authorization((access_key, secret_key), (&host, project), &date, &body);
         HttpCall::post(format!("https://{host}{}", query::path(project)), body, self.within)
+            .signed_by(&[access_key.reveal(), secret_key.reveal(), project.as_str()])
             .header("content-type", query::CONTENT_TYPE)?
             .header("x-project-id", project)?
             .header("x-sdk-date", &date)?

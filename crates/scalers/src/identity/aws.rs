@@ -186,7 +186,9 @@ impl Identities {
             service: "sts",
         };
         let signed = sign(&request, &keys, web.now());
-        let mut call = HttpCall::post(url, form.clone(), REQUEST_TIMEOUT);
+        // The role is part of who asks: tenants choose it, and one does not stop the others.
+        let signers = [keys.access.as_str(), keys.secret.reveal(), form.as_str()];
+        let mut call = HttpCall::post(url, form.clone(), REQUEST_TIMEOUT).signed_by(&signers);
         for (name, value) in headers {
             call = call.header(name, value)?;
         }

@@ -37,6 +37,8 @@ pub struct HttpCall {
     pub alone: bool,
     /// The address does not come from a tenant, so it is not checked.
     pub own_address: bool,
+    /// Credentials with which the headers are signed; empty if the headers themselves say who asks.
+    pub signers: Vec<Secret>,
 }
 
 impl fmt::Debug for HttpCall {
@@ -65,6 +67,7 @@ impl HttpCall {
             same_as: None,
             alone: false,
             own_address: false,
+            signers: Vec::new(),
         }
     }
 
@@ -115,6 +118,13 @@ impl HttpCall {
     /// check of [`sources::dial`].
     pub fn own_address(self) -> Self {
         Self { own_address: true, ..self }
+    }
+
+    /// Names the credentials of a request whose headers change with time, so that a pause that the source asks for is that of all
+    /// requests with the same ones.
+    pub fn signed_by(mut self, credentials: &[&str]) -> Self {
+        self.signers = credentials.iter().copied().map(Secret::new).collect();
+        self
     }
 
     pub(super) fn is_shared(&self) -> bool {

@@ -192,7 +192,7 @@ impl SharedHttpClient {
         }
         let (endpoint, path) = call.source(&self.settings);
         let shared = call.is_shared();
-        let HttpCall { method, headers, body, within, at_most, same_as, own_address, .. } = call;
+        let HttpCall { method, headers, body, within, at_most, same_as, own_address, signers, .. } = call;
         let names_caller = quota::names_caller(&endpoint, &headers);
         let (number, permits, client) = self.client((endpoint, own_address))?;
         let (key, caller) = {
@@ -201,7 +201,12 @@ impl SharedHttpClient {
             let requests = locked(&self.shared_requests);
             let same = same_as.as_deref().unwrap_or(&path);
             let key = shared.then(|| requests.key(&(number, same, &values, within)));
-            (key, requests.key(&(number, (!names_caller).then_some((same, &body)), &values)))
+            let caller = if signers.is_empty() {
+                requests.key(&(number, (!names_caller).then_some((same, &body)), &values))
+            } else {
+                requests.key(&(number, &signers))
+            };
+            (key, caller)
         };
         let ask = HttpRequest::new(method, path).headers(headers).body(body).timeout(within);
         let outgoing = OutgoingRequest {

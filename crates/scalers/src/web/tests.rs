@@ -344,6 +344,29 @@ async fn limit_of_one_client_does_not_stop_requests_for_tokens_of_others() {
 }
 
 #[tokio::test]
+async fn limit_of_signed_requests_is_that_of_their_credentials() {
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&count);
+    let url = crate::test_support::server(move |request| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        let status = if request.contains("busy") { 503 } else { 200 };
+        let head = format!("HTTP/1.1 {status} X\r\nretry-after: 30\r\ncontent-length: 0\r\n\r\n");
+        crate::test_support::ServerAction::Raw(head.into_bytes())
+    })
+    .await;
+    let web = asking();
+    let ask = async |key: &str, signature: &str| {
+        let call = HttpCall::post(&url, "x", SECOND * 10).signed_by(&["access", key]);
+        web.ask(call.header("authorization", &format!("{key} {signature}")).unwrap()).await
+    };
+    for second in ["1", "2", "3"] {
+        assert!(ask("busy", second).await.is_err());
+    }
+    assert_eq!(count.load(Ordering::SeqCst), 1, "it was asked once, although the signatures differ");
+    assert_eq!(ask("other", "1").await.unwrap().status, 200, "other credentials are not stopped");
+}
+
+#[tokio::test]
 async fn known_responses_are_confirmed_by_their_tag() {
     let count = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&count);
