@@ -12,7 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::backends::{Backends, OperatorIdentity};
-use crate::identity::{AwsIdentity, AwsKeys, Identities};
+use crate::identity::{AwsIdentity, AwsKeys, Identities, is_aws_region};
 use crate::parameters::Secret;
 use crate::single::send;
 use crate::web::SharedHttpClient;
@@ -107,6 +107,8 @@ impl AwsCredentials {
 /// Sends signed requests to AWS for one trigger.
 pub(crate) struct AwsClient {
     region: String,
+    /// The parameter or field that names the region.
+    region_parameter: &'static str,
     endpoint: Option<String>,
     /// The identity, or why it is not used: that is an error of queries, as in KEDA, and not of the object.
     identity: Result<AwsIdentity, ScalerError>,
@@ -127,6 +129,7 @@ impl AwsClient {
         credentials.identity(trigger)?;
         Ok(Self {
             region: region.to_owned(),
+            region_parameter: "awsRegion",
             endpoint: credentials.endpoint.clone(),
             identity: credentials.permitted_identity(trigger, backends),
             identities: backends.state(),
@@ -135,7 +138,7 @@ impl AwsClient {
         })
     }
 
-    /// A client for the endpoint of a region. It is checked already that the identity may be used.
+    /// A client for the endpoint of the `region` of a secret manager. It is checked already that the identity may be used.
     pub(crate) fn of_identity(
         identity: AwsIdentity,
         region: &str,
@@ -143,12 +146,20 @@ impl AwsClient {
         identities: Arc<Identities>,
         web: Arc<SharedHttpClient>,
     ) -> Self {
-        Self { region: region.to_owned(), endpoint: None, identity: Ok(identity), identities, within, web }
+        Self {
+            region: region.to_owned(),
+            region_parameter: "region",
+            endpoint: None,
+            identity: Ok(identity),
+            identities,
+            within,
+            web,
+        }
     }
 
     /// Sends a request; returns status and body of the response.
     pub(crate) async fn send(&self, request: AwsRequest<'_>) -> Result<(u16, Bytes), ScalerError> {
-        let endpoint = self.endpoint(request.host);
+        let endpoint = self.endpoint(request.host)?;
         let keys = self.keys(&endpoint).await?;
         send(&self.web, request.call(&self.dispatch(&endpoint, &keys))?).await
     }
@@ -160,8 +171,15 @@ impl AwsClient {
         self.identities.aws(identity, &self.region, &self.web).await
     }
 
-    fn endpoint(&self, host: &str) -> String {
-        request::endpoint(host, &self.region, self.endpoint.as_deref())
+    /// The endpoint URL. A region is part of its host name, so that other characters would lead to other hosts.
+    fn endpoint(&self, host: &str) -> Result<String, ScalerError> {
+        if self.endpoint.is_none() && !is_aws_region(&self.region) {
+            bail!(
+                "{} is not a region of AWS: write it as eu-west-1, with lower-case letters, digits and hyphens",
+                self.region_parameter
+            );
+        }
+        Ok(request::endpoint(host, &self.region, self.endpoint.as_deref()))
     }
 
     fn dispatch<'a>(&'a self, endpoint: &'a str, keys: &'a AwsKeys) -> AwsDispatch<'a> {

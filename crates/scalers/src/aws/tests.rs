@@ -111,6 +111,23 @@ fn endpoints() {
     assert_eq!(endpoint("sqs", "r", Some("http://localstack:4566/")), "http://localstack:4566");
 }
 
+#[tokio::test]
+async fn region_is_one_label_of_the_host() {
+    let keys = || AwsIdentity::Keys(keys());
+    let answered = crate::web::SharedHttpClient::answered_by(|call| panic!("{call:?} was sent"));
+    let web = Arc::new(answered);
+    for region in
+        ["", "eu-west-1.evil.example/", "evil.example#", "EU-WEST-1", "eu_west", "a@b", &*"r".repeat(64)]
+    {
+        let within = Duration::from_secs(1);
+        let client = AwsClient::of_identity(keys(), region, within, Arc::default(), Arc::clone(&web));
+        let request =
+            AwsRequest { host: "sqs", service: "sqs", target: "t", version: "1.0", body: String::new() };
+        let error = client.send(request).await.unwrap_err();
+        assert!(error.message.starts_with("region is not a region of AWS"), "{region}: {error}");
+    }
+}
+
 #[test]
 fn credentials_of_the_operator_go_to_aws_only() {
     let keys = AwsIdentity::Keys(AwsKeys {

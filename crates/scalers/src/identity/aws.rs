@@ -6,7 +6,7 @@ use serde_json::Value;
 use sources::http::Secret;
 
 use super::sigv4::{AwsKeys, RequestToSign, sign};
-use super::{Identities, REQUEST_TIMEOUT, is_name, send, token_file, until};
+use super::{Identities, REQUEST_TIMEOUT, send, token_file, until};
 use crate::ScalerError;
 use crate::responses::{excerpt, hidden, json};
 use crate::urls;
@@ -53,6 +53,12 @@ impl AwsIdentity {
     }
 }
 
+/// Whether a text can be a region: one label of a host name.
+pub(crate) fn is_aws_region(text: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    (1..=63).contains(&text.len()) && text.chars().all(allowed)
+}
+
 impl Identities {
     /// The keys of an identity in a region.
     pub async fn aws(
@@ -65,7 +71,7 @@ impl Identities {
             return Ok(keys.clone());
         }
         // The region becomes part of the host that the operator's credentials are sent to.
-        if !is_name(region) || region.contains('.') {
+        if !is_aws_region(region) {
             bail!("{region:?} is not an AWS region");
         }
         let key = (region.to_owned(), identity.clone());
