@@ -43,7 +43,7 @@ use scalers::backends::Backends;
 use scalers::secret_managers::SecretManagers;
 use scalers::web::HttpSettings;
 use sources::dial::Dialer;
-use sources::http::Secret;
+use sources::http::{ProxyRules, Secret};
 
 pub use error::{AuthError, AuthFailure, FetchError, FileError};
 pub use keda::environment::{SourceKind, SourceRef};
@@ -87,6 +87,8 @@ pub struct VaultRules {
     pub insecure: bool,
     /// Opens connections to addresses of objects.
     pub dialer: Dialer,
+    /// Which servers are reached through which proxy.
+    pub proxies: ProxyRules,
 }
 
 impl VaultRules {
@@ -99,6 +101,7 @@ impl VaultRules {
             ca_file: given("VAULT_CACERT").map(PathBuf::from),
             insecure: given("VAULT_SKIP_VERIFY").is_some_and(is_yes),
             dialer: Dialer::default(),
+            proxies: ProxyRules::from_environment(&variable),
         }
     }
 }
@@ -185,7 +188,8 @@ impl AuthResolver {
     /// Reads these objects by these rules.
     pub fn new(objects: Arc<dyn AuthObjects>, rules: AuthRules) -> Self {
         let vaults = vault::Vaults::new(rules.vault.clone());
-        let web = HttpSettings { dialer: rules.vault.dialer.clone(), ..HttpSettings::default() };
+        let VaultRules { dialer, proxies, .. } = rules.vault.clone();
+        let web = HttpSettings { dialer, proxies, ..HttpSettings::default() };
         let managers = SecretManagers::of(&Backends::without_cluster(web, rules.compat));
         Self { objects, rules: Arc::new(rules), vaults, managers, clock: Clock::system() }
     }

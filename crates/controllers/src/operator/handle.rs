@@ -93,8 +93,8 @@ impl Operator {
         let reader = ClusterReader::new(client.clone(), store.clone(), settings.compat, secrets.clone());
         let credentials = CredentialReader::new(client.clone(), store.clone(), secrets);
         let mut rules = parts.auth.unwrap_or_else(|| AuthRules::from(&*settings));
-        rules.vault.dialer = parts.web.dialer.clone();
-        let dialer = parts.web.dialer.clone();
+        let (dialer, proxies) = (parts.web.dialer.clone(), parts.web.proxies.clone());
+        (rules.vault.dialer, rules.vault.proxies) = (dialer.clone(), proxies.clone());
         let backends = Backends::new(Arc::new(reader.clone()), parts.web, settings.compat)
             .with_files(TenantFiles::of(settings.tenant_files.clone()))
             .with_operator_identity(match settings.identity.users {
@@ -119,7 +119,8 @@ impl Operator {
             web: Arc::clone(&builder.backends.web),
         };
         let (clock, counter) = (parts.clock.clone(), panics.clone());
-        let cloud_events = CloudEvents::start(client.clone(), &settings, dialer, clock, counter, topics);
+        let cloud_events =
+            CloudEvents::start(client.clone(), &settings, dialer, proxies, clock, counter, topics);
         let reflectors =
             OperatorReflectors::new(parts.client, store.clone(), settings.clone(), events, faults.clone());
         let health =

@@ -131,7 +131,7 @@ impl Vaults {
             insecure: self.rules.insecure,
             ..Endpoint::at(address)
         };
-        let client = HttpClient::with_dialer(endpoint, self.rules.dialer.clone())?;
+        let client = HttpClient::with_proxies(endpoint, self.rules.dialer.clone(), &self.rules.proxies)?;
         if clients.len() >= MAX_CACHED_CLIENTS {
             clients.clear();
         }

@@ -128,7 +128,7 @@ pub(super) async fn send(
 ) -> Result<(), DeliveryError> {
     let (url, request) = request(shared, message, id, source).await?;
     let endpoint = Endpoint { url, ..Endpoint::default() };
-    let client = HttpClient::with_dialer(endpoint, shared.dialer.clone())?;
+    let client = HttpClient::with_proxies(endpoint, shared.dialer.clone(), &shared.proxies)?;
     let response = client.send(request.timeout(ATTEMPT_TIMEOUT).max_bytes(MAX_RESPONSE_BYTES)).await?;
     if response.status.is_success() {
         return Ok(());

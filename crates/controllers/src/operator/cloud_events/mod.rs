@@ -20,6 +20,7 @@ use cluster::Clock;
 use keda::event::Event;
 use runtime::reconcile_loop::PanicCounter;
 use sources::dial::Dialer;
+use sources::http::ProxyRules;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
@@ -55,6 +56,7 @@ struct DeliveryState {
     namespace: String,
     compat: Compat,
     dialer: Dialer,
+    proxies: ProxyRules,
     topics: TopicCredentials,
     destinations: Mutex<HashMap<DestinationId, Destination>>,
 }
@@ -119,6 +121,7 @@ impl CloudEvents {
         client: LeaderClient,
         settings: &OperatorSettings,
         dialer: Dialer,
+        proxies: ProxyRules,
         clock: Clock,
         panics: PanicCounter,
         topics: TopicCredentials,
@@ -129,6 +132,7 @@ impl CloudEvents {
             namespace: settings.cluster_object_namespace.clone(),
             compat: settings.compat,
             dialer,
+            proxies,
             topics,
             destinations: Mutex::default(),
         });

@@ -92,10 +92,9 @@ async fn started(compat: Compat) -> (localkube::Running, Arc<CloudEvents>) {
     let discovery = cluster::discovery::Discovery::new(client.clone());
     let client = LeaderClient::new(client, discovery, cluster::lease::Leadership::without_election());
     let settings = OperatorSettings { compat, ..OperatorSettings::default() };
-    let dialer = Dialer::allowing_loopback();
-    let topics = topics();
-    let events =
-        CloudEvents::start(client, &settings, dialer, Clock::system(), PanicCounter::default(), topics);
+    let (dialer, proxies) = (Dialer::allowing_loopback(), ProxyRules::default());
+    let (clock, panics) = (Clock::system(), PanicCounter::default());
+    let events = CloudEvents::start(client, &settings, dialer, proxies, clock, panics, topics());
     (running, events)
 }
 
@@ -192,25 +191,42 @@ async fn slow_destination_delays_no_other_and_its_drops_are_counted() {
     assert!(page.contains(&format!("{} 0\n", dropped("fast", "queue_full"))), "{page}");
 }
 
-#[tokio::test]
-async fn refused_address_is_not_sent_to() {
-    let (_running, events) = started(Compat::Better).await;
+/// Deliveries with the default dialer, and an event.
+fn delivery(events: &CloudEvents, proxies: ProxyRules) -> (DeliveryState, CloudEvent) {
     let shared = DeliveryState {
         client: events.shared.client.clone(),
         cluster: String::new(),
         namespace: String::new(),
         compat: Compat::Better,
         dialer: Dialer::default(),
+        proxies,
         topics: topics(),
         destinations: Mutex::default(),
     };
-    let (address, mut requests) = server().await;
     let event = Event::normal("ScaledObjectReady", "yes");
-    let event = CloudEvent::of(EventSubject::Object, &metadata(), &event, Timestamp::UNIX_EPOCH).unwrap();
-    let error =
-        deliver::send(&shared, &event, &id("one"), &source("shop", "one", &address)).await.unwrap_err();
+    (shared, CloudEvent::of(EventSubject::Object, &metadata(), &event, Timestamp::UNIX_EPOCH).unwrap())
+}
+
+#[tokio::test]
+async fn refused_address_is_not_sent_to() {
+    let (_running, events) = started(Compat::Better).await;
+    let (shared, event) = delivery(&events, ProxyRules::default());
+    let (address, mut requests) = server().await;
+    let error = deliver::send(&shared, &event, &id("one"), &source("shop", "one", &address)).await.unwrap_err();
     assert!(error.to_string().contains("--allow-source-cidr"), "{error}");
     assert!(requests.try_recv().is_err());
+}
+
+#[tokio::test]
+async fn events_are_sent_through_the_proxy() {
+    let (_running, events) = started(Compat::Better).await;
+    let (proxy, mut requests) = server().await;
+    let proxies = ProxyRules::from_environment(|name| (name == "HTTP_PROXY").then(|| proxy.clone()));
+    let (shared, event) = delivery(&events, proxies);
+    // Nothing is sent to this address but to the proxy.
+    deliver::send(&shared, &event, &id("one"), &source("shop", "one", "http://10.9.8.7/take")).await.unwrap();
+    let request = requests.recv().await.unwrap();
+    assert!(request.starts_with("POST http://10.9.8.7/take HTTP/1.1"), "{request}");
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use sources::dial::Dialer;
+use sources::http::ProxyRules;
 
 use super::super::{AuthResolver, ManifestObjects, VaultRules};
 use super::{authentication, resolve_as, rules};
@@ -22,4 +23,33 @@ async fn refused_address_of_vault_is_not_asked() {
     let error = resolve_as(&auth, "").await.unwrap_err().to_string();
     assert!(error.contains("--allow-source-cidr"), "{error}");
     assert!(futures::FutureExt::now_or_never(listener.accept()).is_none());
+}
+
+#[tokio::test]
+async fn vault_is_asked_through_the_proxy() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let proxy = format!("http://{}", listener.local_addr().unwrap());
+    let asked = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(stream.read_u8().await.unwrap());
+        }
+        let answer = b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+        stream.write_all(answer).await.unwrap();
+        String::from_utf8(head).unwrap()
+    });
+    // Nothing is sent to this address but to the proxy.
+    let spec = json!({"hashiCorpVault": {
+        "address": "http://10.9.8.7:8200",
+        "authentication": "token", "credential": {"token": "t"},
+        "secrets": [{"parameter": "p", "path": "kv/a", "key": "k"}],
+    }});
+    let mut rules = rules(api::provider::Compat::Better);
+    rules.vault.proxies = ProxyRules::from_environment(|name| (name == "HTTP_PROXY").then(|| proxy.clone()));
+    let auth = AuthResolver::new(Arc::new(ManifestObjects::new(vec![authentication(&spec)])), rules);
+    assert!(resolve_as(&auth, "").await.is_err());
+    let head = asked.await.unwrap();
+    assert!(head.contains(" http://10.9.8.7:8200/v1/"), "{head}");
 }
