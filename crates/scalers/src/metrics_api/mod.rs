@@ -48,7 +48,8 @@ crate::parameters! {
         url: String = "url" in [Metadata], required;
         /// Format of the response.
         format: String = "format" in [Metadata], default "json", one_of ["prometheus", "json", "xml", "yaml"];
-        /// Location of the number in the response: a path such as `tasks.0.waiting`, for `prometheus` a metric such as
+        /// Location of the number in the response: a path such as `tasks.0.waiting` (GJSON syntax for JSON, names and indexes
+        /// separated by dots for YAML and XML), for `prometheus` a metric such as
         /// `waiting{queue="mail"}`.
         value_location: String = "valueLocation" in [Metadata], required;
         /// Accepts any server certificate.

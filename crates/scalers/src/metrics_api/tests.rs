@@ -26,6 +26,10 @@ fn paths_through_json() {
         (r#"list.#(k="y")#.#"#, 2.0),
         (r#"list.#(k%"?").n"#, 1.0),
         (r#"list.#(k!="x").n"#, 5.0),
+        ("list.#.n|2", 7.0),
+        (r#"list.#(k="y")#|#"#, 2.0),
+        ("list|@reverse|0.n", 7.0),
+        ("[a.b,list].@flatten.#", 5.0),
     ] {
         assert_eq!(json(body, path), Ok(number), "{path}");
     }
@@ -214,6 +218,13 @@ proptest! {
         for format in [Format::Json, Format::Yaml, Format::Xml, Format::Prometheus] {
             let _ = query::read(format, body.as_bytes(), &path);
         }
+    }
+
+    #[test]
+    fn arbitrary_stages_do_not_panic(
+        path in "((a|0|#|@(this|reverse|flatten|keys|values|join|group|tostr|fromstr)|\\[a,#\\]|\\{a,\"x\":0\\})[.|]?){0,9}",
+    ) {
+        let _ = json(r#"{"a":[{"a":1},{"a":"x"},[2]]}"#, &path);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! GJSON paths.
 //!
 //! `a.b.0.c`, `a\.b`, `names.#` (count), `names.#.first` (of each), `na*e`, `#(age>40).name` (first match)
-//! and `#(age>40)#.name` (all matches). Modifiers (`@…`), literals (`!…`) and multipaths are not supported.
+//! and `#(age>40)#.name` (all matches). `pipeline` adds pipes, modifiers (`@…`) and several paths at once; literals
+//! (`!…`) and queries within queries are not supported.
 
 use std::cell::Cell;
 
@@ -9,12 +10,16 @@ use serde_json::Value;
 
 use crate::ParseError;
 
-/// Maximum length of a path, in bytes.
-const MAX_PATH_BYTES: usize = 16 << 10;
 /// Steps of comparisons with patterns that each byte of a response may cost. A pattern such as `*a*b` needs one or two.
 const WORK_PER_BYTE: u64 = 64;
 /// Steps of comparisons that a short response may cost.
 const MIN_WORK: u64 = 1 << 16;
+
+/// Modifiers. Another name after `@` is that of a member.
+const MODIFIERS: [&str; 13] = [
+    "@dig", "@flatten", "@fromstr", "@group", "@join", "@keys", "@pretty", "@reverse", "@this", "@tostr",
+    "@ugly", "@valid", "@values",
+];
 
 /// The comparisons that one read may still make.
 #[derive(Debug)]
@@ -96,13 +101,15 @@ pub(super) fn leaf(value: &Value) -> Value {
     }
 }
 
-/// The value at the end of a path through a tree; of lists and objects only the type.
-pub(super) fn follow(value: &Value, steps: &[Step], work: &WorkBudget) -> Result<Option<Value>, TooMuchWork> {
-    let Some((step, rest)) = steps.split_first() else { return Ok(Some(leaf(value))) };
+/// The value at the end of a path through a tree.
+pub(super) fn follow(value: Value, steps: &[Step], work: &WorkBudget) -> Result<Option<Value>, TooMuchWork> {
+    let Some((step, rest)) = steps.split_first() else { return Ok(Some(value)) };
     work.spend(1)?;
     let next = match (step, value) {
-        (Step::Name(name), Value::Object(members)) => members.get(name),
-        (Step::Name(name), Value::Array(items)) => name.parse::<usize>().ok().and_then(|at| items.get(at)),
+        (Step::Name(name), Value::Object(mut members)) => members.swap_remove(name),
+        (Step::Name(name), Value::Array(items)) => {
+            name.parse::<usize>().ok().and_then(|at| items.into_iter().nth(at))
+        }
         (Step::Pattern(pattern), Value::Object(members)) => {
             let mut found = None;
             for (name, value) in members {
@@ -114,30 +121,35 @@ pub(super) fn follow(value: &Value, steps: &[Step], work: &WorkBudget) -> Result
             found
         }
         (Step::Each, Value::Array(items)) if rest.is_empty() => return Ok(Some(items.len().into())),
-        (Step::Each, Value::Array(_)) => return Ok(Some(Value::Array(Vec::new()))),
-        (Step::Query(query), Value::Array(items)) if query.all => {
-            if !matches!(rest, [Step::Each]) {
-                return Ok(Some(Value::Array(Vec::new())));
-            }
-            let mut count = 0_usize;
-            for item in items {
-                count += usize::from(query.matches(item, work)?);
-            }
-            return Ok(Some(count.into()));
-        }
+        (Step::Each, Value::Array(items)) => return each(items, rest, work),
         (Step::Query(query), Value::Array(items)) => {
-            let mut found = None;
+            let mut matching = Vec::new();
             for item in items {
-                if query.matches(item, work)? {
-                    found = Some(item);
-                    break;
+                if query.matches(&item, work)? {
+                    if !query.all {
+                        return follow(item, rest, work);
+                    }
+                    matching.push(item);
                 }
             }
-            found
+            return match rest {
+                _ if !query.all => Ok(None),
+                [Step::Each] => Ok(Some(matching.len().into())),
+                rest => each(matching, rest, work),
+            };
         }
         _ => None,
     };
     next.map_or(Ok(None), |next| follow(next, rest, work))
+}
+
+/// The ends of a path through each item that has them.
+fn each(items: Vec<Value>, rest: &[Step], work: &WorkBudget) -> Result<Option<Value>, TooMuchWork> {
+    let mut found = Vec::new();
+    for item in items {
+        found.extend(follow(item, rest, work)?);
+    }
+    Ok(Some(Value::Array(found)))
 }
 
 /// Whether a name matches a pattern with `*` (any text) and `?` (any character).
@@ -199,44 +211,63 @@ impl ItemCondition {
     }
 }
 
-/// The steps of a path.
-pub(super) fn steps(path: &str) -> Result<Vec<Step>, ParseError> {
-    if path.len() > MAX_PATH_BYTES {
-        return Err(format!("it has more than {MAX_PATH_BYTES} bytes").into());
-    }
+/// Whether a text begins with a modifier, a literal or several paths at once.
+pub(super) fn starts_stage(text: &str) -> bool {
+    text.starts_with(['!', '[', '{']) || (text.starts_with('@') && MODIFIERS.contains(&modifier_name(text)))
+}
+
+/// The name of a modifier, with its `@`.
+pub(super) fn modifier_name(text: &str) -> &str {
+    text.split(['.', '|', ':']).next().unwrap_or_default()
+}
+
+/// The first steps of a path that does not begin with [`starts_stage`], and the rest, which applies to what the steps find.
+pub(super) fn steps(path: &str) -> Result<(Vec<Step>, Option<&str>), ParseError> {
     let mut steps = Vec::new();
     let mut rest = path;
+    // Whether the steps find a list of what each item has: then a dot and a pipe differ.
+    let mut is_list = false;
     loop {
-        if rest.starts_with(['@', '!', '[', '{']) {
-            return Err("modifiers, literals and several paths at once are not supported".into());
-        }
-        if let Some(inner) = rest.strip_prefix("#(") {
-            let end = closing(inner).ok_or("a query has no end")?;
-            let (query, after) = inner.split_at_checked(end).ok_or("a query has no end")?;
-            let after = after.strip_prefix(')').unwrap_or(after);
-            let (all, after) = match after.strip_prefix('#') {
-                Some(after) => (true, after),
-                None => (false, after),
-            };
-            steps.push(self::query(query, all)?);
-            match after.strip_prefix('.') {
-                Some(after) => rest = after,
-                None if after.is_empty() => return Ok(steps),
-                None => return Err(format!("{after:?} after a query makes no sense").into()),
-            }
-            continue;
-        }
-        let (step, after) = plain(rest);
+        let (step, separator) = match rest.strip_prefix("#(") {
+            Some(inner) => first_query(inner)?,
+            None => plain(rest),
+        };
+        is_list |= matches!(step, Step::Each) || matches!(&step, Step::Query(query) if query.all);
         steps.push(step);
-        match after {
-            Some(after) => rest = after,
-            None => return Ok(steps),
+        match separator {
+            None => return Ok((steps, None)),
+            Some(('|', after)) if is_list => return Ok((steps, Some(after))),
+            Some((_, after)) if starts_stage(after) => {
+                if is_list {
+                    return Err(format!("write | instead of a dot before {:?}", modifier_name(after)).into());
+                }
+                return Ok((steps, Some(after)));
+            }
+            Some((_, after)) => rest = after,
         }
     }
 }
 
-/// One name, up to the next unescaped dot.
-fn plain(text: &str) -> (Step, Option<&str>) {
+/// A query after `#(`, and what follows it.
+fn first_query(inner: &str) -> Result<(Step, Option<(char, &str)>), ParseError> {
+    let end = closing(inner).ok_or("a query has no end")?;
+    let (query, after) = inner.split_at_checked(end).ok_or("a query has no end")?;
+    let after = after.strip_prefix(')').unwrap_or(after);
+    let (all, after) = match after.strip_prefix('#') {
+        Some(after) => (true, after),
+        None => (false, after),
+    };
+    let step = self::query(query, all)?;
+    let mut letters = after.chars();
+    match letters.next() {
+        None => Ok((step, None)),
+        Some(separator @ ('.' | '|')) => Ok((step, Some((separator, letters.as_str())))),
+        Some(_) => Err(format!("{after:?} after a query makes no sense").into()),
+    }
+}
+
+/// One name, up to the next unescaped dot or pipe, and what follows it.
+fn plain(text: &str) -> (Step, Option<(char, &str)>) {
     let (mut name, mut pattern, mut escape) = (String::new(), false, false);
     for (at, c) in text.char_indices() {
         match c {
@@ -246,7 +277,7 @@ fn plain(text: &str) -> (Step, Option<&str>) {
             }
             '\\' => escape = true,
             '.' | '|' => {
-                let after = text.get(at + 1..);
+                let after = text.get(at + 1..).map(|after| (c, after));
                 return (step(name, pattern), after);
             }
             _ => {

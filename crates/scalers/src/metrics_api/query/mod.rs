@@ -2,13 +2,15 @@
 //!
 //! ```text
 //! json        GJSON paths, and paths through trees of YAML and XML
-//! stream      the value at a GJSON path, without a tree
+//! pipeline    GJSON paths with pipes, modifiers and several paths at once
+//! stream      the value at a GJSON path, without a tree if the path has one stage
 //! xml         XML as a tree
 //! exposition  the text format of Prometheus
 //! ```
 
 pub mod exposition;
 pub mod json;
+mod pipeline;
 pub mod stream;
 pub mod xml;
 

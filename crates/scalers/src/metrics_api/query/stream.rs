@@ -7,8 +7,9 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
-use super::json::{ItemCondition, Step, TooMuchWork, WorkBudget, fits, follow, leaf, steps};
-use crate::tree::{BoundedTree, TreeBudget, TreeTooLarge};
+use super::json::{ItemCondition, Step, TooMuchWork, WorkBudget, fits, follow, leaf};
+use super::pipeline::{self, Stage, StageError, stages};
+use crate::tree::{self, BoundedTree, TreeBudget, TreeError, TreeTooLarge};
 use crate::{ParseError, ScalerError};
 
 /// Length in characters of the part of a path that an error quotes.
@@ -57,11 +58,23 @@ pub fn find(body: &[u8], path: &str) -> Result<Option<Value>, FindError> {
         Some((end, _)) => format!("{}…", path.get(..end).unwrap_or_default()),
         None => path.to_owned(),
     };
-    let steps = steps(path).map_err(|reason| FindError::Path { path: shown(), reason })?;
+    let stages = stages(path).map_err(|reason| FindError::Path { path: shown(), reason })?;
     let work = WorkBudget::new(body.len());
+    let [Stage::Steps(steps)] = stages.as_slice() else {
+        let tree = tree::from_slice(body).map_err(|error| match error {
+            TreeError::TooLarge(error) => FindError::TooLarge(error),
+            TreeError::Json(error) => FindError::Json(error),
+        })?;
+        let found = pipeline::apply(tree, &stages, &work, &TreeBudget::default());
+        return match found {
+            Ok(found) => Ok(found.as_ref().map(leaf)),
+            Err(StageError::Work(reason)) => Err(FindError::Work { path: shown(), reason }),
+            Err(StageError::TooLarge(error)) => Err(error.into()),
+        };
+    };
     let mut json = serde_json::Deserializer::from_slice(body);
     let too_large = Cell::new(false);
-    let along = Along { steps: &steps, work: &work, too_large: &too_large };
+    let along = Along { steps, work: &work, too_large: &too_large };
     match along.deserialize(&mut json) {
         Ok(found) => {
             json.end()?;
@@ -208,7 +221,8 @@ impl Along<'_> {
             let Some(item) = item? else { break };
             if query.matches(&item, self.work).map_err(A::Error::custom)? {
                 if !query.all {
-                    return follow(&item, rest, self.work).map_err(A::Error::custom);
+                    let found = follow(item, rest, self.work).map_err(A::Error::custom)?;
+                    return Ok(found.as_ref().map(leaf));
                 }
                 matching += 1;
             }
@@ -232,9 +246,11 @@ mod tests {
     use super::*;
 
     fn by_tree(body: &str, path: &str) -> Result<Option<Value>, String> {
-        let steps = steps(path).map_err(|error| error.to_string())?;
+        let stages = stages(path).map_err(|error| error.to_string())?;
         let tree: Value = serde_json::from_str(body).map_err(|error| error.to_string())?;
-        follow(&tree, &steps, &WorkBudget::new(body.len())).map_err(|error| error.to_string())
+        let work = WorkBudget::new(body.len());
+        let found = pipeline::apply(tree, &stages, &work, &TreeBudget::default());
+        found.map(|found| found.as_ref().map(leaf)).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -318,11 +334,18 @@ mod tests {
         #[test]
         fn a_stream_finds_what_a_tree_has(tree in tree(), path in path()) {
             let body = tree.to_string();
-            let found = find(body.as_bytes(), &path).map_err(|error| match error {
-                FindError::Path { reason, .. } => reason.to_string(),
-                other => other.to_string(),
-            });
-            prop_assert_eq!(found, by_tree(&body, &path));
+            let find = |path: &str| {
+                find(body.as_bytes(), path).map_err(|error| match error {
+                    FindError::Path { reason, .. } => reason.to_string(),
+                    other => other.to_string(),
+                })
+            };
+            let found = find(&path);
+            prop_assert_eq!(&found, &by_tree(&body, &path));
+            // Stages that change nothing before it.
+            prop_assert_eq!(&found, &find(&format!("@this|{path}")));
+            prop_assert_eq!(&found, &find(&format!("@reverse|@reverse|{path}")));
+            prop_assert_eq!(&found, &find(&format!("[@this].0|@tostr.@fromstr|{path}")));
         }
     }
 }
