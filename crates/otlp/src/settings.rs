@@ -1,9 +1,10 @@
 //! Where telemetry is sent: the standard variables `OTEL_…`.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use sources::http::Secret;
+use sources::http::{Secret, without_user};
 
 use crate::wire::KeyValue;
 
@@ -57,7 +58,7 @@ pub enum Protocol {
 }
 
 /// A collector and how it is reached.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct CollectorSettings {
     /// What is sent.
     pub signal: Signal,
@@ -73,6 +74,18 @@ pub struct CollectorSettings {
     pub ca_file: Option<PathBuf>,
     /// Client certificate and key (PEM files).
     pub client_certificate: Option<(PathBuf, PathBuf)>,
+}
+
+impl fmt::Debug for CollectorSettings {
+    /// Without user and password of the URL, and without headers.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CollectorSettings")
+            .field("signal", &self.signal)
+            .field("protocol", &self.protocol)
+            .field("url", &without_user(&self.url))
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
+    }
 }
 
 /// A variable that cannot be used.
@@ -196,7 +209,8 @@ impl<V: Fn(&str) -> Option<String>> SignalVariables<'_, V> {
             }),
         };
         if !url.starts_with("http://") && !url.starts_with("https://") {
-            let problem = format!("{url:?} is not a URL: write http://HOST:PORT or https://HOST:PORT");
+            let shown = without_user(&url);
+            let problem = format!("{shown:?} is not a URL: write http://HOST:PORT or https://HOST:PORT");
             return Err(SettingsError { variable: name, problem });
         }
         let url = url.trim_end_matches('/');
@@ -281,6 +295,15 @@ mod tests {
             settings.headers.iter().map(|(name, value)| (&**name, value.reveal())).collect();
         assert_eq!(headers, [("api-key", "s=cret"), ("x-scope", "a")]);
         assert!(!format!("{settings:?}").contains("cret"));
+    }
+
+    #[test]
+    fn user_of_the_url_is_not_shown() {
+        let settings = metrics(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "https://me:s3cret@c:4318")]).unwrap();
+        let shown = format!("{settings:?}");
+        assert!(shown.contains("https://c:4318") && !shown.contains("s3cret"), "{shown}");
+        let error = metrics(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "me:s3cret@c:4318")]).unwrap_err().to_string();
+        assert!(error.contains("c:4318") && !error.contains("s3cret"), "{error}");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use tokio::time::sleep;
 
 use crate::exporter::ExportLog;
 use crate::metrics::nanoseconds;
-use crate::transport::{Collector, ExportError};
+use crate::transport::Collector;
 use crate::wire::{
     INTERNAL, KeyValue, Resource, ResourceSpans, STATUS_ERROR, Scope, ScopeSpans, Span, SpanStatus,
     TracesRequest,
@@ -20,8 +20,10 @@ use crate::wire::{
 
 /// Traces that wait to be sent.
 const MAX_QUEUED_TRACES: usize = 2048;
-/// Traces in one request, because collectors refuse messages of more than 4 MiB by default.
-const MAX_TRACES_PER_REQUEST: usize = 128;
+/// Traces whose spans are made at once.
+const MAX_TRACES_PER_BATCH: usize = 128;
+/// Size of the spans of one request, in bytes: collectors refuse messages of more than 4 MiB by default.
+const MAX_REQUEST_BYTES: usize = 3 << 20;
 
 /// Makes the spans of a trace, on a thread of its own.
 type MakeSpans = Box<dyn FnOnce() -> Vec<Span> + Send>;
@@ -45,6 +47,15 @@ impl TraceSender {
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
+}
+
+/// Spans that are sent together.
+#[derive(Default)]
+struct SpanBatch {
+    spans: Vec<Span>,
+    bytes: usize,
+    /// Number of traces whose first span is one of them.
+    traces: u64,
 }
 
 /// Exports queued traces.
@@ -87,32 +98,58 @@ impl TraceExport {
             let mut next = Some(first);
             while let Some(first) = next {
                 let mut batch = vec![first];
-                while batch.len() < MAX_TRACES_PER_REQUEST
+                while batch.len() < MAX_TRACES_PER_BATCH
                     && let Ok(more) = self.queued.try_recv()
                 {
                     batch.push(more);
                 }
                 let count = batch.len() as u64;
-                let result = self.export(batch).await;
-                if result.is_err() {
-                    self.dropped.fetch_add(count, Ordering::Relaxed);
+                let make = move || batches(batch.into_iter().map(|make| make()));
+                match tokio::task::spawn_blocking(make).await {
+                    Ok(batches) => {
+                        for batch in batches {
+                            self.export(batch, &mut log).await;
+                        }
+                    }
+                    Err(error) => {
+                        self.dropped.fetch_add(count, Ordering::Relaxed);
+                        log.note(&Err(error.into()));
+                    }
                 }
-                log.note(&result);
                 next = self.queued.try_recv().ok();
             }
         }
     }
 
-    async fn export(&self, batch: Vec<MakeSpans>) -> Result<(), ExportError> {
-        let make = move || batch.into_iter().flat_map(|make| make()).collect::<Vec<Span>>();
-        let spans = tokio::task::spawn_blocking(make).await?;
-        if spans.is_empty() {
-            return Ok(());
-        }
-        let scope_spans = vec![ScopeSpans { scope: Some(self.scope.clone()), spans }];
+    async fn export(&self, batch: SpanBatch, log: &mut ExportLog) {
+        let scope_spans = vec![ScopeSpans { scope: Some(self.scope.clone()), spans: batch.spans }];
         let of_process = ResourceSpans { resource: Some(self.resource.clone()), scope_spans };
-        self.collector.send(TracesRequest { resource_spans: vec![of_process] }).await
+        let result = self.collector.send(TracesRequest { resource_spans: vec![of_process] }).await;
+        if result.is_err() {
+            self.dropped.fetch_add(batch.traces, Ordering::Relaxed);
+        }
+        log.note(&result);
     }
+}
+
+/// The spans of traces in batches of bounded size, so that one large trace does not lose the others. None is empty.
+fn batches(traces: impl Iterator<Item = Vec<Span>>) -> Vec<SpanBatch> {
+    let (mut full, mut batch) = (Vec::new(), SpanBatch::default());
+    for trace in traces {
+        for (at, span) in trace.into_iter().enumerate() {
+            let bytes = prost::Message::encoded_len(&span);
+            if !batch.spans.is_empty() && batch.bytes + bytes > MAX_REQUEST_BYTES {
+                full.push(std::mem::take(&mut batch));
+            }
+            batch.bytes += bytes;
+            batch.traces += u64::from(at == 0);
+            batch.spans.push(span);
+        }
+    }
+    if !batch.spans.is_empty() {
+        full.push(batch);
+    }
+    full
 }
 
 /// The spans of one trace.
@@ -219,6 +256,33 @@ mod tests {
             0x7a, 0x05, 0x12, 0x01, b'e', 0x18, 0x02,             // status (15): message (2), code (3): error
         ];
         assert_eq!(span.encode_to_vec(), expected);
+    }
+
+    #[test]
+    fn batches_are_bounded_by_bytes() {
+        let times = SpanTimes { start: Timestamp::UNIX_EPOCH, end: Timestamp::UNIX_EPOCH };
+        let mib = 1 << 20;
+        let trace = |sizes: &[usize]| {
+            let mut trace = TraceSpans::new(1);
+            for size in sizes {
+                let span = trace.add(None, "s", times);
+                trace.set_attributes(span, vec![KeyValue::text("k", "x".repeat(*size))]);
+            }
+            trace.into_spans()
+        };
+        let traces = [
+            trace(&[]),
+            trace(&[mib, mib]),
+            trace(&[mib, 10]),
+            trace(&[10]),
+            // One span is never divided.
+            trace(&[4 * mib]),
+            trace(&[10]),
+        ];
+        let sent = batches(traces.into_iter());
+        let sent: Vec<_> = sent.iter().map(|batch| (batch.spans.len(), batch.traces)).collect();
+        assert_eq!(sent, [(2, 1), (3, 2), (1, 1), (1, 1)]);
+        assert!(batches(std::iter::empty()).is_empty());
     }
 
     #[test]

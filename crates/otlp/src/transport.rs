@@ -6,7 +6,9 @@ use http::header::CONTENT_TYPE;
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Method, StatusCode};
 use prost::Message;
-use sources::http::{Endpoint, HttpClient, HttpError, HttpErrorCause, HttpRequest, Secret, system_bundle};
+use sources::http::{
+    Endpoint, HttpClient, HttpError, HttpErrorCause, HttpRequest, Secret, system_bundle, without_user,
+};
 use tokio::time::timeout;
 use tonic::metadata::{AsciiMetadataKey, AsciiMetadataValue};
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Identity};
@@ -66,7 +68,7 @@ pub enum CollectorError {
     /// The URL or a certificate, for gRPC.
     #[error("{url}: {cause}")]
     Grpc {
-        /// The URL.
+        /// The URL, without user and password.
         url: String,
         /// The cause.
         cause: HttpErrorCause,
@@ -181,7 +183,7 @@ fn http_client(settings: &CollectorSettings) -> Result<HttpClient, HttpError> {
 
 fn grpc_channel(settings: &CollectorSettings) -> Result<Channel, CollectorError> {
     let fail = |error: tonic::transport::Error| CollectorError::Grpc {
-        url: settings.url.clone(),
+        url: without_user(&settings.url),
         cause: HttpErrorCause::classify(&error),
     };
     let endpoint = tonic::transport::Endpoint::from_shared(settings.url.clone())

@@ -158,7 +158,7 @@ pub(super) fn basic(user: &str, password: &Secret) -> String {
 }
 
 /// A URL without user, password, query and fragment.
-pub(super) fn without_user(url: &str) -> String {
+pub fn without_user(url: &str) -> String {
     let before_query = |text: &str| text.split(['?', '#']).next().unwrap_or_default().to_owned();
     let (scheme, whole) = url.split_once("://").unwrap_or(("", url));
     let authority = whole.split(['/', '?', '#']).next().unwrap_or_default();

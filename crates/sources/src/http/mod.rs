@@ -28,7 +28,7 @@ mod verifier;
 pub use api::url_escape::path_unescaped;
 pub use budget::{ByteBudget, ByteShare, UNCOUNTED_BYTES};
 pub use client::HttpClient;
-pub use endpoint::{Auth, Endpoint, Secret};
+pub use endpoint::{Auth, Endpoint, Secret, without_user};
 pub use error::{HttpError, HttpErrorCause};
 pub use message::{HttpRequest, HttpResponse, StreamedResponse};
 pub use proxy::ProxyRules;
