@@ -123,6 +123,7 @@ impl External {
             }),
             server_name: String::new(),
             dialer: backends.dialer.clone(),
+            proxies: backends.web.settings().proxies.clone(),
         };
         // KEDA 2.20 accepts such addresses and has no metrics then.
         let target = format!("dns:///{}", destination.address);

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use api::provider::Compat;
 use external_scaler::{ActivityStream, ExternalScaler, MetricSpec, MetricValue, Server, Status};
 use futures::StreamExt as _;
-use tokio::io::AsyncWriteExt as _;
+use sources::http::ProxyRules;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -279,6 +280,31 @@ async fn idle_stream_stays_open() {
 }
 
 #[tokio::test]
+async fn scaler_is_reached_through_a_tunnel_of_the_proxy() {
+    let (address, _, _end) = served().await;
+    let proxy = odd(move |mut stream| {
+        let address = address.clone();
+        async move {
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                head.push(stream.read_u8().await.unwrap());
+            }
+            assert!(head.starts_with(b"CONNECT 10.9.8.7:6000 HTTP/1.1\r\n"), "{head:?}");
+            let mut server = TcpStream::connect(address).await.unwrap();
+            stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+            let _ = tokio::io::copy_bidirectional(&mut stream, &mut server).await;
+        }
+    })
+    .await;
+    let settings = HttpSettings::from_environment(|name| (name == "HTTPS_PROXY").then(|| proxy.clone()));
+    let backends = Backends::without_cluster(settings, Compat::Better);
+    // Nothing is sent to this address but to the proxy.
+    let scaler = (TYPE.build)(&trigger("10.9.8.7:6000", &[("whole", "4")]), &backends).unwrap();
+    let reading = scaler.read("s3-letters").await.unwrap();
+    assert_eq!(texts(&reading)[0].1, "4");
+}
+
+#[tokio::test]
 async fn channels_are_shared_by_equal_destinations_only() {
     let dialer = crate::dial::Dialer::default();
     let plain = |address: &str| Destination {
@@ -287,6 +313,7 @@ async fn channels_are_shared_by_equal_destinations_only() {
         tls: None,
         server_name: String::new(),
         dialer: dialer.clone(),
+        proxies: ProxyRules::default(),
     };
     let channels = Channels::default();
     let channel = channels.of(plain("shared:1"));

@@ -12,7 +12,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use http::uri::PathAndQuery;
 use rustls::crypto::aws_lc_rs;
-use sources::http::HttpErrorCause;
+use sources::http::{HttpErrorCause, ProxyRules};
 use tokio::time::{Instant, timeout};
 use tonic::metadata::AsciiMetadataValue;
 use tonic::transport::{self, ClientTlsConfig, Endpoint, Identity};
@@ -50,6 +50,8 @@ pub(crate) struct Destination {
     pub(crate) server_name: String,
     /// Opens its connections.
     pub(crate) dialer: Dialer,
+    /// Which servers are reached through which proxy.
+    pub(crate) proxies: ProxyRules,
 }
 
 /// The connection to a server, and the result of the last attempt.
@@ -188,12 +190,11 @@ impl Channel {
             ChannelState::Failed(error, at) if at.elapsed() < RECONNECT_PAUSE => return Err(error.clone()),
             _ => {}
         }
-        let made = match self.destination.endpoint() {
-            Ok(endpoint) => {
-                let connector = UriConnector::new(self.destination.dialer.clone());
+        let made = match (self.destination.endpoint(), self.destination.connector()) {
+            (Ok(endpoint), Ok(connector)) => {
                 endpoint.connect_with_connector(connector).await.map_err(transport_failure)
             }
-            Err(error) => Err(error),
+            (Err(error), _) | (_, Err(error)) => Err(error),
         };
         match made {
             Ok(channel) => {
@@ -253,6 +254,13 @@ fn transport_failure(error: transport::Error) -> ScalerError {
 }
 
 impl Destination {
+    fn connector(&self) -> Result<UriConnector, ScalerError> {
+        let host = address::parse_address(&self.address).map_err(ScalerError::new)?;
+        let proxy = self.proxies.tunnel_for(&host);
+        let proxy = proxy.map_err(|cause| ScalerError::caused_by(cause.to_string(), cause))?;
+        Ok(UriConnector::tunneled(self.dialer.clone(), proxy))
+    }
+
     fn endpoint(&self) -> Result<Endpoint, ScalerError> {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         let host = address::parse_address(&self.address).map_err(ScalerError::new)?;

@@ -57,6 +57,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
         tls: None,
         server_name: String::new(),
         dialer: backends.dialer.clone(),
+        proxies: backends.web.settings().proxies.clone(),
     };
     let channel = backends.state::<Channels>().of(destination);
     let activation = parameters.activation as f64;

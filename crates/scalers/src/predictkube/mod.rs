@@ -94,6 +94,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
         tls: Some(tls),
         server_name: String::new(),
         dialer: backends.dialer.clone(),
+        proxies: backends.web.settings().proxies.clone(),
     };
     PredictKube::build(trigger, backends, destination)
 }

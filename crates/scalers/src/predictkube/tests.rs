@@ -1,4 +1,5 @@
 use prost::Message as _;
+use sources::http::ProxyRules;
 
 use super::query::{self, PredictRequest, PredictResponse};
 use super::rules::{check_duration, is_absolute_url, is_token, seconds};
@@ -78,6 +79,7 @@ async fn read(samples: &'static str, predicted: i64) -> Result<Reading, ScalerEr
         tls: None,
         server_name: String::new(),
         dialer: Dialer::allowing_loopback(),
+        proxies: ProxyRules::default(),
     };
     let backends = backends(FakeCluster::default());
     PredictKube::build(&predictkube(&address), &backends, destination)?.read("m").await

@@ -184,6 +184,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
         tls: parameters.tls(&backends.web.settings().authorities),
         server_name: parameters.tls_server_name.clone(),
         dialer: backends.dialer.clone(),
+        proxies: backends.web.settings().proxies.clone(),
     };
     Ok(Arc::new(Temporal {
         spec: external(trigger, &parameters.metric(), whole(parameters.target)),

@@ -42,7 +42,7 @@ impl fmt::Display for AddressClass {
 }
 
 /// A range of addresses, such as `10.0.0.0/8`; a single address is a range of one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Cidr {
     address: IpAddr,
     prefix: u8,

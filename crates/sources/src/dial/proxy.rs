@@ -17,7 +17,7 @@ const LOOKUP_TIMEOUT: Duration = Duration::from_secs(1);
 const MAX_HEAD_BYTES: usize = 8 << 10;
 
 /// An HTTP proxy.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub struct ProxyServer {
     /// Its host.
     pub host: String,

@@ -20,6 +20,8 @@ use super::{DialError, Dialer};
 pub struct UriConnector {
     dialer: Dialer,
     proxy: Option<ProxyServer>,
+    /// Whether the proxy has to open a tunnel for connections without TLS, too.
+    always_tunnels: bool,
 }
 
 /// A connection to a server, or to a proxy that forwards requests without TLS.
@@ -31,14 +33,14 @@ pub struct DialedStream {
 }
 
 impl UriConnector {
-    /// A connector that uses this dialer.
-    pub fn new(dialer: Dialer) -> Self {
-        Self { dialer, proxy: None }
-    }
-
     /// A connector that connects through a proxy, if there is one.
     pub fn through(dialer: Dialer, proxy: Option<ProxyServer>) -> Self {
-        Self { dialer, proxy }
+        Self { dialer, proxy, always_tunnels: false }
+    }
+
+    /// A connector whose connections are tunnels of a proxy, if there is one: for protocols that a proxy does not forward.
+    pub fn tunneled(dialer: Dialer, proxy: Option<ProxyServer>) -> Self {
+        Self { dialer, proxy, always_tunnels: true }
     }
 }
 
@@ -52,7 +54,7 @@ impl Service<Uri> for UriConnector {
     }
 
     fn call(&mut self, uri: Uri) -> Self::Future {
-        let Self { dialer, proxy } = self.clone();
+        let Self { dialer, proxy, always_tunnels } = self.clone();
         Box::pin(async move {
             let is_tls = uri.scheme_str() == Some("https");
             let port = uri.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
@@ -62,10 +64,11 @@ impl Service<Uri> for UriConnector {
                 return Ok(DialedStream { stream, is_forwarded: false });
             };
             let mut stream = proxy.connect(&dialer, host, port).await?;
-            if is_tls {
+            let is_tunnel = is_tls || always_tunnels;
+            if is_tunnel {
                 proxy.open_tunnel(&mut stream, host, port).await?;
             }
-            Ok(DialedStream { stream: TokioIo::new(stream), is_forwarded: !is_tls })
+            Ok(DialedStream { stream: TokioIo::new(stream), is_forwarded: !is_tunnel })
         })
     }
 }

@@ -10,7 +10,7 @@ use crate::dial::{Cidr, OutboundPolicy, ProxyServer};
 const LOCAL_NAMES: [&str; 2] = ["localhost", "metadata.google.internal"];
 
 /// Which requests are sent through which proxy. By default none is.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ProxyRules {
     /// For `http` URLs.
     http: Option<ConfiguredProxy>,
@@ -20,14 +20,14 @@ pub struct ProxyRules {
 }
 
 /// A proxy, or why the one of the environment cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum ConfiguredProxy {
     Usable(ProxyServer),
     Unusable(String),
 }
 
 /// Servers that are connected to directly.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum ProxyException {
     All,
     Range(Cidr),
@@ -63,6 +63,14 @@ impl ProxyRules {
             ConfiguredProxy::Usable(proxy) => Ok(Some(proxy.clone())),
             ConfiguredProxy::Unusable(reason) => Err(HttpErrorCause::Proxy(reason.clone())),
         }
+    }
+
+    /// The proxy for connections of gRPC to `host:port`: that for `https` URLs, with and without TLS, as in Go.
+    ///
+    /// # Errors
+    /// The proxy of the environment cannot be used.
+    pub fn tunnel_for(&self, authority: &str) -> Result<Option<ProxyServer>, HttpErrorCause> {
+        self.proxy_for(&ParsedUrl::parse(&format!("https://{authority}"))?)
     }
 
     fn uses_proxy(&self, url: &ParsedUrl) -> bool {
@@ -238,6 +246,16 @@ mod tests {
         ];
         for (exceptions, url) in proxied {
             assert!(!except(exceptions, url), "{exceptions:?} {url}");
+        }
+    }
+
+    #[test]
+    fn grpc_uses_the_proxy_of_https() {
+        let proxies = rules(&[("HTTP_PROXY", "plain:1"), ("HTTPS_PROXY", "secure:2"), ("NO_PROXY", ".svc")]);
+        let chosen = |authority: &str| proxies.tunnel_for(authority).unwrap().map(|proxy| proxy.to_string());
+        assert_eq!(chosen("scaler.example:6000").as_deref(), Some("http://secure:2"));
+        for direct in ["scaler.shop.svc:6000", "127.0.0.1:6000", "[::1]:6000", "localhost:6000"] {
+            assert_eq!(chosen(direct), None, "{direct}");
         }
     }
 
