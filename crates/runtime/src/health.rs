@@ -25,6 +25,8 @@ pub struct WatchCondition {
     pub disconnected_since: Option<Instant>,
     /// The last error; it stays after the watch has recovered.
     pub last_error: Option<String>,
+    /// HTTP status of the last error; none if there was no response.
+    pub last_error_code: Option<u16>,
     /// Whether the collection does not exist at the moment.
     pub absent: bool,
     /// How many complete lists were received.

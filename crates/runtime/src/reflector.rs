@@ -113,6 +113,7 @@ async fn supervise<T, S>(
             condition.is_stale = true;
             condition.disconnected_since.get_or_insert_with(Instant::now);
             condition.last_error = Some(cause);
+            condition.last_error_code = None;
         });
         tokio::time::sleep(delay).await;
     }

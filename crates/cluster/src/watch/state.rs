@@ -335,6 +335,7 @@ impl<T: View> Watcher<T> {
             health.absent = failure.code == Some(404);
             health.disconnected_since.get_or_insert(now);
             health.last_error = Some(error.clone());
+            health.last_error_code = failure.code;
         });
     }
 

@@ -31,6 +31,8 @@ const SLOW_RETRY_INTERVAL: Duration = Duration::from_mins(1);
 const MANY_DECISIONS: usize = 1000;
 /// Passes of one answer.
 const PAGE_SIZE: &str = "10000";
+/// The HTTP status for a user who has not the right for a request.
+const FORBIDDEN: u16 = 403;
 /// An interruption of a watch that is shorter is not mentioned.
 const MENTIONED_INTERRUPTION: Duration = Duration::from_secs(5);
 
@@ -113,10 +115,7 @@ impl Follower {
     /// The watch that the user has no right for.
     pub(super) fn refused(&self) -> Option<String> {
         let is_refused = |condition: &WatchCondition| {
-            let error = condition.last_error.as_deref().unwrap_or_default();
-            // With the message of the API server, or without one, as a proxy before it answers.
-            let is_forbidden = error.ends_with("(403)") || error.ends_with(" 403");
-            condition.disconnected_since.is_some() && is_forbidden
+            condition.disconnected_since.is_some() && condition.last_error_code == Some(FORBIDDEN)
         };
         self.conditions()
             .into_iter()

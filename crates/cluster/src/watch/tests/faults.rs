@@ -85,6 +85,7 @@ async fn a_broken_connection_is_resumed_from_the_last_version() {
     assert_eq!(server.asked()[2..], [watch_from(11), watch_from(11), watch_from(11)]);
     assert_eq!((health.lists(), health.restarts()), (1, 3));
     assert_eq!(health.last_error().unwrap(), "the server answered 500");
+    assert_eq!(health.condition().last_error_code, Some(500));
     assert_eq!(health.disconnected_since(), None, "it is over");
 }
 
@@ -166,6 +167,7 @@ async fn a_silent_watch_times_out() {
     assert_eq!(server.asked()[2], watch_from(10));
     assert_eq!(health.disconnected_since(), Some(start), "since it fell silent, not since we noticed");
     assert_eq!(health.last_error().unwrap(), "connection refused");
+    assert_eq!(health.condition().last_error_code, None, "nobody answered");
 }
 
 #[tokio::test(start_paused = true)]
