@@ -106,7 +106,8 @@ impl Follower {
         self.conditions().iter().all(|(_, condition)| condition.is_current())
     }
 
-    fn is_connected(&self) -> bool {
+    /// Whether every watch receives changes.
+    pub(super) fn is_connected(&self) -> bool {
         let is_connected =
             |condition: &WatchCondition| condition.absent || condition.disconnected_since.is_none();
         self.conditions().iter().all(|(_, condition)| is_connected(condition))

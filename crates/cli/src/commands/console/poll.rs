@@ -172,8 +172,12 @@ impl Poller {
             let is_first = last_sweep.is_none();
             if last_sweep.is_none_or(|at: Instant| at.elapsed() >= SWEEP_INTERVAL) {
                 last_sweep = Some(computing);
+                let is_connected = follower.is_connected();
                 let mut store = follower.store();
                 store.find_silent(self.site.now());
+                if is_connected {
+                    store.drop_early();
+                }
                 triggers = sources::triggers(store.records());
             }
             self.publish(follower, &triggers, is_first);

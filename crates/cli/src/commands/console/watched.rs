@@ -24,7 +24,7 @@ const MAX_EARLY_RECORDS: usize = 10_000;
 pub(super) struct WatchedStore {
     objects: HashMap<AutoscalerKind, ObjectStore<WatchedName, WatchedEntry>>,
     /// Decisions about autoscalers that the watch has not shown yet.
-    early: HashMap<WatchedKey, DecisionRecord>,
+    early: HashMap<WatchedKey, EarlyRecord>,
     /// Whose row may differ from the one that was taken last.
     changed: HashSet<WatchedKey>,
     /// Whose row was removed.
@@ -39,6 +39,13 @@ pub(super) struct WatchedChange {
     pub(super) removed: Vec<String>,
     /// All problems, if they may have changed.
     pub(super) problems: Option<Value>,
+}
+
+/// A decision about an autoscaler that the watch has not shown yet.
+struct EarlyRecord {
+    record: DecisionRecord,
+    /// Whether it was there when early decisions were last dropped.
+    is_old: bool,
 }
 
 type WatchedKey = (AutoscalerKind, WatchedName);
@@ -93,7 +100,7 @@ impl WatchedStore {
                 if let Some(watched) = store.get_mut(&key.1) {
                     match before {
                         Some(before) => watched.follow(before),
-                        None => watched.entry.record = self.early.remove(&key),
+                        None => watched.entry.record = self.early.remove(&key).map(|early| early.record),
                     }
                 }
                 self.changed.insert(key);
@@ -154,8 +161,13 @@ impl WatchedStore {
             watched.set_record(Some(record));
             self.changed.insert(key);
         } else if self.early.len() < MAX_EARLY_RECORDS {
-            self.early.insert(key, record);
+            self.early.insert(key, EarlyRecord { record, is_old: false });
         }
+    }
+
+    /// Drops decisions about autoscalers that no watch has shown since the last call: these are deleted.
+    pub(super) fn drop_early(&mut self) {
+        self.early.retain(|_, early| !std::mem::replace(&mut early.is_old, true));
     }
 
     /// Adds a pass. False if it does not follow from the decision that is known, so that one is missing.

@@ -82,6 +82,16 @@ fn silence_is_a_problem_without_an_event() {
 }
 
 #[test]
+fn decisions_about_deleted_autoscalers_are_dropped() {
+    let mut store = listed(&[]);
+    store.decided(record_of("web", "2026-01-05T09:15:00Z", 1, &[610]));
+    store.drop_early();
+    assert_eq!(store.early.len(), 1, "the watch may show the object a moment later");
+    store.drop_early();
+    assert!(store.early.is_empty());
+}
+
+#[test]
 fn decisions_may_be_known_before_their_object_and_may_go() {
     let mut store = listed(&[]);
     store.decided(record_of("web", "2026-01-05T09:15:00Z", 1, &[610]));
