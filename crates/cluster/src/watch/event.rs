@@ -11,7 +11,7 @@ use super::{View, WatchEvent, WatchSource};
 pub(super) enum Event<T> {
     /// An object changed; the collection has this version.
     Change(WatchEvent<T>, Option<Version>),
-    /// An object changed to a version that is already known.
+    /// An object changed to a version that is already known, or that was applied without decoding it.
     Known(Option<Version>),
     /// A bookmark: there was no change up to this version.
     Bookmark(Option<Version>),
@@ -34,6 +34,7 @@ pub(super) fn read<T: View>(
     let version = Version::new(&head.version);
     Ok(match kind {
         "MODIFIED" if source.knows(&head.namespace, &head.name, &head.version) => Event::Known(version),
+        "MODIFIED" if source.applies_text(object) => Event::Known(version),
         "ADDED" | "MODIFIED" => match view(object, &head, scratch) {
             Ok(object) => Event::Change(WatchEvent::Applied(object), version),
             // Without a name the changed object is unknown, so everything must be listed again.
@@ -98,5 +99,20 @@ mod tests {
         assert!(matches!(read("MODIFIED", 8), Ok(Event::Change(WatchEvent::Applied(_), _))));
         assert!(matches!(read("ADDED", 7), Ok(Event::Change(WatchEvent::Applied(_), _))));
         assert!(matches!(read("DELETED", 7), Ok(Event::Change(WatchEvent::Deleted { .. }, _))));
+    }
+
+    #[test]
+    fn a_change_that_was_applied_as_text_is_not_decoded() {
+        let source =
+            WatchSource::pods().with_text_handler(|text| text.starts_with(br#"{"metadata":{"name":"a""#));
+        let read = |kind: &str, name: &str| {
+            let line = format!(
+                r#"{{"type":"{kind}","object":{{"metadata":{{"name":"{name}","resourceVersion":"7"}}}}}}"#
+            );
+            read::<Pod>(line.as_bytes(), &source, &mut Vec::new())
+        };
+        assert!(matches!(read("MODIFIED", "a"), Ok(Event::Known(Some(version))) if version.as_str() == "7"));
+        assert!(matches!(read("MODIFIED", "b"), Ok(Event::Change(WatchEvent::Applied(_), _))));
+        assert!(matches!(read("ADDED", "a"), Ok(Event::Change(WatchEvent::Applied(_), _))));
     }
 }

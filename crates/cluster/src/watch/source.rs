@@ -12,6 +12,8 @@ pub(crate) const METADATA_LIST: &str =
 
 /// Whether an object is known in a version, by its namespace, name and version.
 type Known = Arc<dyn Fn(&str, &str, &str) -> bool + Send + Sync>;
+/// Applies the text of a changed object; false if the object must be decoded.
+type TextHandler = Arc<dyn Fn(&[u8]) -> bool + Send + Sync>;
 
 /// The form in which objects are requested.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,6 +34,7 @@ pub struct WatchSource {
     pub parameters: Vec<(&'static str, String)>,
     form: Form,
     known: Option<Known>,
+    text_handler: Option<TextHandler>,
 }
 
 impl fmt::Debug for WatchSource {
@@ -43,7 +46,7 @@ impl fmt::Debug for WatchSource {
 impl WatchSource {
     /// A whole collection.
     pub fn new(path: impl Into<String>) -> Self {
-        Self { path: path.into(), parameters: Vec::new(), form: Form::Whole, known: None }
+        Self { path: path.into(), parameters: Vec::new(), form: Form::Whole, known: None, text_handler: None }
     }
 
     /// Adds a field selector.
@@ -63,6 +66,13 @@ impl WatchSource {
         self
     }
 
+    /// Offers the JSON text of each changed object to `handler` before it is decoded. A change that `handler` has applied, so that it
+    /// returns true, is not reported. The text begins with the object and ends with the line of the watch.
+    pub fn with_text_handler(mut self, handler: impl Fn(&[u8]) -> bool + Send + Sync + 'static) -> Self {
+        self.text_handler = Some(Arc::new(handler));
+        self
+    }
+
     /// The plural name of the resource: `pods`.
     pub fn resource(&self) -> &str {
         self.path.rsplit('/').next().unwrap_or_default()
@@ -71,6 +81,11 @@ impl WatchSource {
     /// Whether an object is known in this version.
     pub(super) fn knows(&self, namespace: &str, name: &str, version: &str) -> bool {
         self.known.as_ref().is_some_and(|known| known(namespace, name, version))
+    }
+
+    /// Whether the text of a changed object was applied without decoding it.
+    pub(super) fn applies_text(&self, object: &[u8]) -> bool {
+        self.text_handler.as_ref().is_some_and(|handler| handler(object))
     }
 
     /// All pods.

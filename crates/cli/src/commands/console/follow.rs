@@ -76,7 +76,12 @@ impl Follower {
         Object: From<T>,
     {
         let path = within(&format!("/apis/{}/{}", kind.api_version(), kind.plural()), scope.namespace());
-        let (source, client) = (WatchSource::new(path), client.clone());
+        let mut source = WatchSource::new(path);
+        if kind == AutoscalerKind::Hpa {
+            let store = Arc::clone(&self.store);
+            source = source.with_text_handler(move |text| lock(&store).apply_status(text));
+        }
+        let client = client.clone();
         let (store, scope) = (Arc::clone(&self.store), scope.namespace().to_owned());
         self.watches.spawn(
             kind.plural(),

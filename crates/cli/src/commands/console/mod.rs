@@ -4,6 +4,7 @@
 //! start     the listener, the address with its token, the task that polls
 //! listing   what the user may list: cluster-wide, or namespace by namespace
 //! watched   the watched autoscalers, and what changed since the last look
+//! status    changes of an HPA's status, read without decoding the whole object
 //! follow    list-and-watch of autoscalers, and only the new passes about them
 //! poll      what changes into the feed, while somebody looks: by watches, or by lists where the user may not watch
 //! rows      autoscalers and problems as the frontend shows them
@@ -11,7 +12,7 @@
 //! manifest  fields of specs as manifests have them
 //! recording a recording in the place of a cluster
 //! samples   what the status of objects showed while the console ran
-//! sources   metrics APIs and deciders, their health and latency
+//! sources   metrics APIs, controller and operator, their health and latency
 //! path      the path of one autoscaler
 //! object    one autoscaler: why, conditions, events, YAML
 //! passes    the recorded passes, incrementally
@@ -37,6 +38,7 @@ mod rows;
 mod samples;
 mod sources;
 mod start;
+mod status;
 mod watched;
 mod whatif;
 

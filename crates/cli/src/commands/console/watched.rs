@@ -11,6 +11,7 @@ use serde_json::Value;
 use web_console::FeedRow;
 
 use super::rows;
+use super::status::{HpaDigest, StatusEvent};
 use crate::commands::get::Entry;
 use crate::commands::top::{AutoscalerLine, AutoscalerProblem, Grade, by_cause, grade, troubles};
 use crate::live::decisions::silent;
@@ -67,6 +68,8 @@ struct WatchedEntry {
     /// Whether problems and grade are those of the record, which later passes do not change.
     is_judged: bool,
     is_silent: bool,
+    /// Of an HPA: what its last event had beside the values of the status.
+    digest: Option<HpaDigest>,
 }
 
 impl ObjectKey for WatchedName {
@@ -112,6 +115,18 @@ impl WatchedStore {
             }
             StoreChange::Unreadable(name, Some(before), _) => self.remove(&(kind, name), &before),
         }
+    }
+
+    /// Applies the text of an event about an HPA. False if more than values of the status may differ, so that it must be decoded.
+    pub(super) fn apply_status(&mut self, text: &[u8]) -> bool {
+        let Some(event) = StatusEvent::read(text) else { return false };
+        let key = (AutoscalerKind::Hpa, WatchedName::new(event.namespace(), event.name()));
+        let Some(watched) = self.get_mut(&key) else { return false };
+        let is_applied = event.apply(&mut watched.entry.object.hpa, &mut watched.digest);
+        if is_applied {
+            self.changed.insert(key);
+        }
+        is_applied
     }
 
     fn remove(&mut self, key: &WatchedKey, before: &WatchedEntry) {
@@ -251,15 +266,16 @@ impl WatchedEntry {
     fn new(object: Object) -> Self {
         let entry = Entry { object, record: None };
         let (latest, troubles) = (None, Vec::new());
-        Self { entry, latest, troubles, grade: Grade::default(), is_judged: false, is_silent: false }
+        let (grade, digest) = (Grade::default(), None);
+        Self { entry, latest, troubles, grade, is_judged: false, is_silent: false, digest }
     }
 
     /// Takes over what was decided about the state before.
     fn follow(&mut self, before: Self) {
-        let Self { entry, latest, troubles, grade, is_judged, is_silent } = before;
+        let Self { entry, latest, troubles, grade, is_judged, is_silent, digest } = before;
         self.entry.record = entry.record;
         (self.latest, self.troubles, self.grade) = (latest, troubles, grade);
-        (self.is_judged, self.is_silent) = (is_judged, is_silent);
+        (self.is_judged, self.is_silent, self.digest) = (is_judged, is_silent, digest);
     }
 
     /// Replaces what was decided.

@@ -1,3 +1,4 @@
+use api::autoscaling::v2::HorizontalPodAutoscaler;
 use api::decisions::API_VERSION;
 use api::decisions::passes::PassMetric;
 use serde_json::json;
@@ -79,6 +80,48 @@ fn silence_is_a_problem_without_an_event() {
         (&problems[0]["cause"], &problems[0]["autoscalers"]),
         (&json!("the controller has gone silent"), &json!(["shop/hpa/web"]))
     );
+}
+
+/// An HPA as a watch sends it.
+fn text(version: u32, max: i32, percent: i32) -> String {
+    let mut hpa = crate::live::sample::hpa("web");
+    hpa["metadata"]["resourceVersion"] = json!(version.to_string());
+    hpa["spec"]["maxReplicas"] = json!(max);
+    hpa["status"] = json!({"currentReplicas": 3, "desiredReplicas": 4, "conditions": [{"type": "AbleToScale", "status": "True"}],
+        "currentMetrics": [{"type": "Resource", "resource": {"name": "cpu", "current": {"averageUtilization": percent}}}]});
+    hpa.to_string()
+}
+
+#[test]
+fn status_of_an_hpa_is_applied_without_decoding_the_rest() {
+    let mut store = listed(&["web"]);
+    take(&mut store, NOW);
+    // The text of the object ends before the line does.
+    let event = |version, max, percent| format!("{}}}", text(version, max, percent)).into_bytes();
+    let decode = |store: &mut WatchedStore, version, max, percent| {
+        let hpa: HorizontalPodAutoscaler = serde_json::from_str(&text(version, max, percent)).unwrap();
+        store.apply(AutoscalerKind::Hpa, "", WatchEvent::Applied(hpa.into()));
+        changed(store)
+    };
+    assert!(!store.apply_status(&event(8, 10, 60)), "the rest was never compared");
+    decode(&mut store, 8, 10, 60);
+    assert!(store.apply_status(&event(9, 10, 70)));
+    let row = changed(&mut store);
+    assert_eq!(
+        (&row["metrics"], &row["replicas"], &row["desired"]),
+        (&json!("cpu: 70%/50%"), &json!(3), &json!(4))
+    );
+    assert!(!store.apply_status(&event(10, 12, 80)), "the spec differs");
+    assert!(take(&mut store, NOW).rows.is_empty());
+    assert_eq!(decode(&mut store, 10, 12, 80)["max"], json!(12));
+    assert!(store.apply_status(&event(11, 12, 90)));
+    assert_eq!(changed(&mut store)["metrics"], json!("cpu: 90%/50%"));
+    assert!(!store.apply_status(&event(9, 12, 10)), "it is older");
+    assert!(
+        !store.apply_status(&event(12, 12, 10)),
+        "the rest was compared with an event that was not applied"
+    );
+    assert!(!store.apply_status(b"{}"), "it has another form");
 }
 
 #[test]
