@@ -145,6 +145,32 @@ fn roles_in_one_process_share_a_deployment_and_an_account() {
 }
 
 #[test]
+fn network_policy_opens_the_port_of_the_collector() {
+    for (endpoint, port) in [
+        ("http://collector.telemetry.svc:4318", 4318),
+        ("https://collector.telemetry.svc:55681/v1/traces", 55681),
+        ("http://collector.telemetry.svc", 80),
+    ] {
+        let objects = rendered(&[
+            "--set=controller.mode=active,networkPolicies.enabled=true".to_owned(),
+            format!(
+                "--set=monitoring.opentelemetry.endpoint={endpoint},monitoring.opentelemetry.traces=true"
+            ),
+        ]);
+        let policies = of_kind(&objects, "NetworkPolicy");
+        let controller = policies.iter().find(|policy| policy["metadata"]["name"] == "plimsoll-controller");
+        let rules = controller.unwrap()["spec"]["egress"].as_array().unwrap();
+        let mut open = rules.iter().flat_map(|rule| rule["ports"].as_array().into_iter().flatten());
+        assert!(open.any(|open| open["port"] == port), "{endpoint}: {rules:#?}");
+    }
+    for signal in ["metrics", "traces"] {
+        let without = format!("--set=monitoring.opentelemetry.{signal}=true");
+        let error = helm(&["template", "plimsoll", "charts/plimsoll", &without]).unwrap_err();
+        assert!(error.contains("set monitoring.opentelemetry.endpoint"), "{error}");
+    }
+}
+
+#[test]
 fn helm_accepts_the_chart() {
     helm(&["lint", "--strict", "charts/plimsoll"]).unwrap();
     let unknown = ["template", "plimsoll", "charts/plimsoll", "--set=controler.mode=active"];
