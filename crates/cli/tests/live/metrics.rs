@@ -1,7 +1,7 @@
 //! The metrics server and its doctor on a cluster with simulated nodes.
 #![allow(clippy::panic)]
 
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -13,12 +13,7 @@ use hyper_util::rt::TokioIo;
 use localkube::nodes::{Nodes, Plan};
 use serde_json::{Value, json};
 
-use crate::setting::{Ended, Setting};
-
-/// A port that was free a moment ago.
-fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
-}
+use crate::setting::{Ended, Setting, free_port};
 
 /// Asks until an answer will do.
 async fn until(what: &str, mut ask: impl AsyncFnMut() -> Option<Value>) -> Value {

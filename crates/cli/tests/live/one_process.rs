@@ -1,7 +1,7 @@
 //! `plimsoll run`: all roles in one process, on a cluster with simulated nodes.
 #![allow(clippy::panic)]
 
-use std::net::{Ipv4Addr, TcpListener};
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-use crate::setting::Setting;
+use crate::setting::{Setting, free_port};
 
 /// Two scrapes take 20 seconds on any machine; the rest is for busy ones.
 const PATIENCE: Duration = Duration::from_mins(3);
@@ -39,11 +39,6 @@ const APIS: [(&str, &str); 5] = [
     ("decisions.plimsoll.dev", "v1alpha1"),
     ("operator.plimsoll.dev", "v1alpha1"),
 ];
-
-/// A port that was free a moment ago.
-fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
-}
 
 /// Asks until there is an answer.
 async fn until<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {

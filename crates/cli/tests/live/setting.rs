@@ -1,5 +1,6 @@
 //! A cluster with a folder, and the binary run against it.
 
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,6 +17,20 @@ use crate::sample;
 
 /// Everything here is done in much less, unless something hangs.
 const PATIENCE: Duration = Duration::from_mins(1);
+/// Below the ephemeral ports of the system, which an outgoing connection might take before the program listens.
+const FIRST_PORT: u32 = 12_000;
+const PORT_COUNT: u32 = 8_000;
+
+/// A port on which nothing listens, and that this process does not give out again.
+pub(crate) fn free_port() -> u16 {
+    static GIVEN: AtomicU32 = AtomicU32::new(0);
+    // Processes that run at the same time begin at different ports.
+    let begin = std::process::id().wrapping_mul(101);
+    let next = || begin.wrapping_add(GIVEN.fetch_add(1, Ordering::Relaxed)) % PORT_COUNT + FIRST_PORT;
+    let ports = std::iter::repeat_with(next).take(PORT_COUNT as usize);
+    let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::UNSPECIFIED, *port)).is_ok();
+    ports.filter_map(|port| u16::try_from(port).ok()).find(is_free).unwrap()
+}
 
 /// A cluster, and a kubeconfig that leads to it.
 pub(crate) struct Setting {
