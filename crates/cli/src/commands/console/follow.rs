@@ -1,4 +1,4 @@
-//! Follows a cluster: list-and-watch of autoscalers, and only the new passes of those that decide.
+//! Follows a cluster: list-and-watch of autoscalers, and only the new passes of controller and operator.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -40,16 +40,16 @@ const MENTIONED_INTERRUPTION: Duration = Duration::from_secs(5);
 pub(super) struct Follower {
     store: Arc<Mutex<WatchedStore>>,
     watches: Reflectors,
-    /// What is known of the controller and of the operator.
-    deciders: Mutex<[DeciderState; 2]>,
+    /// What is known of the decisions APIs of the controller and of the operator.
+    decision_apis: Mutex<[DecisionApiState; 2]>,
     /// New passes were read.
     news: Notify,
 }
 
-/// What is known of a process that decides.
+/// What is known of a decisions API.
 #[derive(Default)]
-struct DeciderState {
-    /// Whether it was asked.
+struct DecisionApiState {
+    /// Whether it was read, or could not be read.
     is_asked: bool,
     unavailable: Option<Unavailable>,
 }
@@ -60,7 +60,7 @@ impl Follower {
         let follower = Self {
             store: Arc::default(),
             watches: Reflectors::default(),
-            deciders: Mutex::default(),
+            decision_apis: Mutex::default(),
             news: Notify::new(),
         };
         kinds.iter().fold(follower, |follower, kind| match kind {
@@ -101,9 +101,9 @@ impl Follower {
         let _ = tokio::time::timeout(at_most, self.news.notified()).await;
     }
 
-    /// Whether every watch has listed its objects, and every process that decides was asked.
+    /// Whether every watch has listed its objects, and the decisions of both roles were read, as far as they can be.
     pub(super) fn is_complete(&self) -> bool {
-        lock(&self.deciders).iter().all(|decider| decider.is_asked) && self.is_listed()
+        lock(&self.decision_apis).iter().all(|api| api.is_asked) && self.is_listed()
     }
 
     /// Whether every watch has listed its objects.
@@ -140,7 +140,7 @@ impl Follower {
                 notes.push(json!({"text": text, "remedy": "the console tries again"}));
             }
         }
-        let unavailable = lock(&self.deciders).iter().find_map(|decider| decider.unavailable.clone());
+        let unavailable = lock(&self.decision_apis).iter().find_map(|api| api.unavailable.clone());
         notes.extend(unavailable.map(|why| without_decisions(&why)));
         notes
     }
@@ -265,10 +265,10 @@ impl Follower {
     }
 
     fn asked(&self, kind: AutoscalerKind, unavailable: Option<Unavailable>) {
-        let mut deciders = lock(&self.deciders);
-        let [controller, operator] = &mut *deciders;
-        let decider = if kind.has_triggers() { operator } else { controller };
-        *decider = DeciderState { is_asked: true, unavailable };
+        let mut decision_apis = lock(&self.decision_apis);
+        let [controller, operator] = &mut *decision_apis;
+        let api = if kind.has_triggers() { operator } else { controller };
+        *api = DecisionApiState { is_asked: true, unavailable };
     }
 }
 

@@ -59,7 +59,7 @@ pub(super) async fn history(
                 readings::of_object(&object.hpa).iter().map(readings::Reading::heading).collect();
             let points = samples.lock().unwrap_or_else(std::sync::PoisonError::into_inner).points(&path.id());
             let note = format!(
-                "The chart shows what the status said while this console ran, without decisions: {note}."
+                "The chart shows the status since this console was started, without decisions: {note}."
             );
             Ok(
                 json!({"source": "status", "note": note, "cursor": null, "reset": true, "metrics": headings, "points": points, "marks": []}),

@@ -52,7 +52,7 @@ pub(super) async fn read(
     let mut found = PassPoints { reset: after.is_none(), ..PassPoints::default() };
     let mut cursor = after.map(str::to_owned);
     for _ in 0..MAX_PAGES {
-        // Everything is read with the decisions; what is new has them beside.
+        // At first all decisions are read by another request; later ones come with their passes.
         let detail = if found.reset { "" } else { "changed" };
         let query = [
             ("fieldSelector", selector.as_str()),

@@ -57,7 +57,7 @@ pub(super) struct Poller {
     pub(super) site: ClusterClient,
     pub(super) namespace: Option<String>,
     pub(super) samples: Mutex<Samples>,
-    /// What the sources said; null until they were asked.
+    /// The health of the sources; null until they were read.
     sources: Mutex<Value>,
     feed: Arc<Feed>,
     has_lab: bool,

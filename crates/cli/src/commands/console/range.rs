@@ -1,4 +1,4 @@
-//! Longer ranges than deciders keep: from the Prometheus that the metrics server reports, through the API server and with the rights of
+//! Longer ranges than controller and operator keep: from the Prometheus that the metrics server reports, through the API server and with the rights of
 //! the user. The series are those of kube-state-metrics; of Autoscalers, which it does not know, also that of the controller.
 
 use std::collections::BTreeMap;

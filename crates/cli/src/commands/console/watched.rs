@@ -13,7 +13,7 @@ use web_console::FeedRow;
 use super::rows;
 use super::status::{HpaDigest, StatusEvent};
 use crate::commands::get::Entry;
-use crate::commands::top::{AutoscalerLine, AutoscalerProblem, Grade, by_cause, grade, troubles};
+use crate::commands::top::{AutoscalerLine, AutoscalerProblem, Grade, by_cause, grade, problems_of};
 use crate::live::decisions::silent;
 use crate::live::objects::Object;
 
@@ -63,12 +63,12 @@ struct WatchedEntry {
     entry: Entry,
     /// The latest pass, if it decided the same as the record, which is of the first such pass.
     latest: Option<PassItem>,
-    troubles: Vec<AutoscalerProblem>,
+    problems: Vec<AutoscalerProblem>,
     grade: Grade,
     /// Whether problems and grade are those of the record, which later passes do not change.
     is_judged: bool,
     is_silent: bool,
-    /// Of an HPA: what its last event had beside the values of the status.
+    /// Of an HPA: what its last event had besides the values of the status.
     digest: Option<HpaDigest>,
 }
 
@@ -130,7 +130,7 @@ impl WatchedStore {
     }
 
     fn remove(&mut self, key: &WatchedKey, before: &WatchedEntry) {
-        self.are_problems_taken &= before.troubles.is_empty();
+        self.are_problems_taken &= before.problems.is_empty();
         self.removed.push(rows::id(&before.entry));
         self.changed.remove(key);
     }
@@ -247,15 +247,15 @@ impl WatchedStore {
 
     fn problems(&self) -> Value {
         let all = self.objects.values().flat_map(ObjectStore::iter).map(|(_, watched)| watched);
-        let troubled: BTreeMap<String, &WatchedEntry> = all
-            .filter(|watched| !watched.troubles.is_empty())
+        let by_id: BTreeMap<String, &WatchedEntry> = all
+            .filter(|watched| !watched.problems.is_empty())
             .map(|watched| (rows::id(&watched.entry), watched))
             .collect();
-        let troubles = troubled
+        let problems = by_id
             .iter()
-            .flat_map(|(id, watched)| watched.troubles.iter().map(move |trouble| (id.as_str(), trouble)));
-        let since = |id: &String| rows::began(&troubled.get(id)?.entry);
-        by_cause(troubles)
+            .flat_map(|(id, watched)| watched.problems.iter().map(move |problem| (id.as_str(), problem)));
+        let since = |id: &String| rows::began(&by_id.get(id)?.entry);
+        by_cause(problems)
             .iter()
             .map(|problem| rows::problem(problem, problem.autoscalers.iter().filter_map(since).min()))
             .collect()
@@ -265,16 +265,16 @@ impl WatchedStore {
 impl WatchedEntry {
     fn new(object: Object) -> Self {
         let entry = Entry { object, record: None };
-        let (latest, troubles) = (None, Vec::new());
+        let (latest, problems) = (None, Vec::new());
         let (grade, digest) = (Grade::default(), None);
-        Self { entry, latest, troubles, grade, is_judged: false, is_silent: false, digest }
+        Self { entry, latest, problems, grade, is_judged: false, is_silent: false, digest }
     }
 
     /// Takes over what was decided about the state before.
     fn follow(&mut self, before: Self) {
-        let Self { entry, latest, troubles, grade, is_judged, is_silent, digest } = before;
+        let Self { entry, latest, problems, grade, is_judged, is_silent, digest } = before;
         self.entry.record = entry.record;
-        (self.latest, self.troubles, self.grade) = (latest, troubles, grade);
+        (self.latest, self.problems, self.grade) = (latest, problems, grade);
         (self.is_judged, self.is_silent, self.digest) = (is_judged, is_silent, digest);
     }
 
@@ -292,10 +292,10 @@ impl WatchedEntry {
         let is_silent = self.is_silent_at(now);
         let mut has_same_problems = true;
         if !self.is_judged || is_silent != self.is_silent {
-            let troubles = troubles(&self.entry, now);
-            has_same_problems = troubles.iter().map(group).eq(self.troubles.iter().map(group));
-            self.grade = grade(&self.entry, &troubles);
-            self.troubles = troubles;
+            let problems = problems_of(&self.entry, now);
+            has_same_problems = problems.iter().map(group).eq(self.problems.iter().map(group));
+            self.grade = grade(&self.entry, &problems);
+            self.problems = problems;
         }
         self.is_silent = is_silent;
         // Without a record, conditions are judged, which may change with every event.

@@ -20,7 +20,7 @@ use crate::live::page::Page;
 use crate::live::{ClusterArgs, ClusterClient};
 use crate::output::{self, Format};
 pub(crate) use overview::{AutoscalerLine, Overview};
-pub(crate) use problem::{AutoscalerProblem, Grade, Problem, by_cause, grade, troubles};
+pub(crate) use problem::{AutoscalerProblem, Grade, Problem, by_cause, grade, problems_of};
 
 /// Show what needs attention first, live
 ///

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::Sort;
-use super::problem::{Grade, Problem, by_cause, grade, troubles};
+use super::problem::{Grade, Problem, by_cause, grade, problems_of};
 use crate::commands::get::Entry;
 use crate::live::decisions::Unavailable;
 
@@ -54,12 +54,12 @@ impl Overview {
     ) -> Self {
         let (mut found, mut lines) = (Vec::new(), Vec::new());
         for entry in entries {
-            let troubles = troubles(entry, now);
-            lines.push(AutoscalerLine::of(entry, grade(entry, &troubles)));
+            let problems = problems_of(entry, now);
+            lines.push(AutoscalerLine::of(entry, grade(entry, &problems)));
             let who = format!("{}/{}", entry.object.namespace(), entry.object.named());
-            found.extend(troubles.into_iter().map(|trouble| (who.clone(), trouble)));
+            found.extend(problems.into_iter().map(|problem| (who.clone(), problem)));
         }
-        let problems = by_cause(found.iter().map(|(who, trouble)| (who.as_str(), trouble)));
+        let problems = by_cause(found.iter().map(|(who, problem)| (who.as_str(), problem)));
         sorted(&mut lines, sort);
         let note = unavailable.map(|why| format!("decisions cannot be read: {}", why.cause));
         Self { at: now, note, problems, autoscalers: lines }

@@ -61,31 +61,31 @@ pub(crate) struct AutoscalerProblem {
 }
 
 /// Problems of autoscalers (`shop/hpa/web`) by cause, worst first.
-pub(crate) fn by_cause<'a>(troubles: impl Iterator<Item = (&'a str, &'a AutoscalerProblem)>) -> Vec<Problem> {
-    let mut problems: Vec<Problem> = Vec::new();
+pub(crate) fn by_cause<'a>(problems: impl Iterator<Item = (&'a str, &'a AutoscalerProblem)>) -> Vec<Problem> {
+    let mut by_cause: Vec<Problem> = Vec::new();
     let mut places = HashMap::new();
-    for (who, trouble) in troubles {
+    for (who, problem) in problems {
         // Differences in names and numbers do not make another cause; another remedy does.
-        let same = (trouble.grade, trouble.cause.as_str(), trouble.remedy.as_str());
-        let place = *places.entry(same).or_insert(problems.len());
-        match problems.get_mut(place) {
-            Some(problem) => problem.autoscalers.push(who.to_owned()),
-            None => problems.push(Problem {
-                cause: trouble.cause.clone(),
-                effect: trouble.grade.effect(),
-                detail: trouble.detail.clone(),
-                remedy: trouble.remedy.clone(),
+        let same = (problem.grade, problem.cause.as_str(), problem.remedy.as_str());
+        let place = *places.entry(same).or_insert(by_cause.len());
+        match by_cause.get_mut(place) {
+            Some(known) => known.autoscalers.push(who.to_owned()),
+            None => by_cause.push(Problem {
+                cause: problem.cause.clone(),
+                effect: problem.grade.effect(),
+                detail: problem.detail.clone(),
+                remedy: problem.remedy.clone(),
                 autoscalers: vec![who.to_owned()],
-                grade: trouble.grade,
+                grade: problem.grade,
             }),
         }
     }
-    problems.sort_by_key(|problem| (problem.grade, std::cmp::Reverse(problem.autoscalers.len())));
-    problems
+    by_cause.sort_by_key(|problem| (problem.grade, std::cmp::Reverse(problem.autoscalers.len())));
+    by_cause
 }
 
 /// The problems of one autoscaler.
-pub(crate) fn troubles(entry: &Entry, now: Timestamp) -> Vec<AutoscalerProblem> {
+pub(crate) fn problems_of(entry: &Entry, now: Timestamp) -> Vec<AutoscalerProblem> {
     match &entry.record {
         Some(record) => by_record(entry.object.kind, record, now),
         None => by_conditions(&entry.object.hpa.status.conditions),
@@ -93,12 +93,12 @@ pub(crate) fn troubles(entry: &Entry, now: Timestamp) -> Vec<AutoscalerProblem> 
 }
 
 /// The severity of one autoscaler.
-pub(crate) fn grade(entry: &Entry, troubles: &[AutoscalerProblem]) -> Grade {
+pub(crate) fn grade(entry: &Entry, problems: &[AutoscalerProblem]) -> Grade {
     let disabled = match &entry.record {
         Some(record) => record.decision.course == Course::Disabled || record.mode == DecisionMode::Off,
         None => entry.object.hpa.status.conditions.iter().any(|c| c.reason == "ScalingDisabled"),
     };
-    let worst = troubles.iter().map(|trouble| trouble.grade).min();
+    let worst = problems.iter().map(|problem| problem.grade).min();
     worst.unwrap_or(if disabled { Grade::Paused } else { Grade::Fine })
 }
 
