@@ -7,7 +7,7 @@
 //!
 //! Problems are grouped by cause, and every cause has a remedy.
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// The group.
@@ -98,6 +98,9 @@ pub struct ResourceReport {
     pub pods: u64,
     /// Pods with metrics.
     pub served_pods: u64,
+    /// Mean duration of a scrape, if there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency: Option<SignedDuration>,
     /// Problems of nodes, by cause.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub node_problems: Vec<ReportedProblem>,
@@ -179,6 +182,9 @@ pub struct BackendReport {
     /// Number of metrics, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metrics: Option<u64>,
+    /// Duration of a query, if there was one: the mean for Prometheus, the 99th percentile for a metrics API server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latency: Option<SignedDuration>,
 }
 
 /// Another replica.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use api::provider::{Compat, ResourceMetricsProvider};
 use api::reports::{MAX_LISTED_NAMES, ProblemSeverity, ReportedProblem, ResourceReport};
 use api::selector::Selector;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use runtime::{CheckFailure, Reflectors};
 use sources::inventory::{Inventory, Node};
@@ -165,6 +165,12 @@ impl Kubelets {
             fresh_nodes: points.saturating_sub(self.store.stale_nodes(now)).min(nodes),
             pods,
             served_pods: pods.saturating_sub(without),
+            latency: self
+                .report
+                .counters()
+                .durations
+                .mean()
+                .and_then(|mean| SignedDuration::try_from(mean).ok()),
             node_problems: problems.groups.iter().map(|group| node_problem(group, &self.inventory)).collect(),
             pod_problems: pod_problems(&missing, now),
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use api::provider::{CustomMetricsProvider, ExternalMetricsProvider, ResourceMetricsProvider};
 use api::reports::{BackendReport, MetricsReport, ProblemSeverity, ReportedProblem, ResourceReport};
 use cluster::request::ApiError;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use sources::Clock;
 use sources::http::{self, Endpoint};
@@ -218,6 +218,8 @@ impl Rules {
         let error =
             selectors.iter().find_map(|status| status.error.clone()).filter(|_| failed == selectors.len());
         let (error, remedy) = error.unwrap_or_default();
+        let [queries, _] = &report.backend.latency;
+        let latency = queries.mean().and_then(|mean| SignedDuration::try_from(mean).ok());
         vec![BackendReport {
             name: String::new(),
             address: report.backend.server,
@@ -226,6 +228,7 @@ impl Rules {
             remedy: remedy.to_owned(),
             last_good: selectors.iter().filter_map(|status| status.last_success).max(),
             metrics: None,
+            latency,
         }]
     }
 

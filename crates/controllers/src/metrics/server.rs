@@ -148,6 +148,7 @@ fn backend(found: &UpstreamReport, now: Timestamp) -> BackendReport {
         remedy,
         last_good,
         metrics: Some((found.custom + found.external) as u64),
+        latency: found.p99.and_then(|latency| SignedDuration::try_from(latency).ok()),
     }
 }
 

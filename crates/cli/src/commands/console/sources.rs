@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use api::decisions::{self, DecisionRecord};
 use api::reports::{self, BackendReport, ReportedProblem, ServerReport};
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -28,6 +29,17 @@ const GROUPS: [(&str, &str, &str); 5] = [
 ];
 /// Problems of one kind that are shown.
 const MAX_PROBLEMS: usize = 20;
+
+/// The triggers of one scaler type.
+#[derive(Default)]
+struct TriggerSummary<'a> {
+    count: usize,
+    failed: usize,
+    /// The first error.
+    error: &'a str,
+    /// The longest query of the latest polls.
+    latency: Option<SignedDuration>,
+}
 
 /// Asks every source.
 pub(super) async fn read(site: &ClusterClient) -> Value {
@@ -75,26 +87,35 @@ pub(super) async fn read(site: &ClusterClient) -> Value {
 
 /// The triggers of ScaledObjects and ScaledJobs by scaler type, as their latest polls found them.
 pub(super) fn triggers<'a>(records: impl Iterator<Item = &'a DecisionRecord>) -> Vec<Value> {
-    // Triggers, those that failed, and the first error.
-    let mut by_type: BTreeMap<&str, (usize, usize, &str)> = BTreeMap::new();
+    let mut by_type: BTreeMap<&str, TriggerSummary<'_>> = BTreeMap::new();
     for trigger in records.filter_map(|record| record.round.as_ref()).flat_map(|round| &round.triggers) {
         let of_metrics = trigger.metrics.iter().find_map(|metric| metric.failure.as_deref());
         let failure = trigger.failure.as_deref().or(of_metrics);
-        let (count, failed, error) = by_type.entry(&trigger.type_).or_default();
-        *count += 1;
+        let summary = by_type.entry(&trigger.type_).or_default();
+        summary.count += 1;
+        summary.latency = trigger
+            .metrics
+            .iter()
+            .filter_map(|metric| metric.read)
+            .map(|read| read.took)
+            .max()
+            .max(summary.latency);
         if let Some(failure) = failure {
-            *failed += 1;
-            if error.is_empty() {
-                *error = failure;
+            summary.failed += 1;
+            if summary.error.is_empty() {
+                summary.error = failure;
             }
         }
     }
-    let one = |(name, (count, failed, error)): (&str, (usize, usize, &str))| match failed {
-        0 => source(name, "triggers", "ok", None, &format!("{count} read in the latest polls"), ""),
-        _ => {
-            let text = format!("{failed} of {count} cannot be read: {error}");
-            source(name, "triggers", "failing", None, &text, "Problems names the autoscalers and what to do")
+    let one = |(name, summary): (&str, TriggerSummary<'_>)| {
+        let TriggerSummary { count, failed, error, latency } = summary;
+        let latency = latency.map(milliseconds);
+        if failed == 0 {
+            let text = format!("{count} read in the latest polls");
+            return source(name, "triggers", "ok", latency, &text, "");
         }
+        let text = format!("{failed} of {count} cannot be read: {error}");
+        source(name, "triggers", "failing", latency, &text, "Problems names the autoscalers and what to do")
     };
     by_type.into_iter().map(one).collect()
 }
@@ -123,7 +144,8 @@ fn reported(report: &ServerReport) -> Vec<Value> {
             resource.fresh_nodes, resource.nodes, resource.served_pods, resource.pods
         );
         let health = if resource.node_problems.is_empty() { "ok" } else { "failing" };
-        found.push(source(&resource.source, "nodes", health, None, &text, ""));
+        let latency = resource.latency.map(milliseconds);
+        found.push(source(&resource.source, "nodes", health, latency, &text, ""));
         let problems = resource.node_problems.iter().chain(&resource.pod_problems);
         found.extend(problems.take(MAX_PROBLEMS).map(|one| problem(&resource.source, one)));
     }
@@ -138,10 +160,11 @@ fn reported(report: &ServerReport) -> Vec<Value> {
 fn backend(kind: &str, one: &BackendReport) -> Value {
     let name = if one.name.is_empty() { &one.address } else { &one.name };
     let metrics = one.metrics.map(|count| format!(", {count} metrics")).unwrap_or_default();
+    let latency = one.latency.map(milliseconds);
     if one.healthy {
-        source(name, kind, "ok", None, &format!("{}{metrics}", one.address), "")
+        source(name, kind, "ok", latency, &format!("{}{metrics}", one.address), "")
     } else {
-        source(name, kind, "failing", None, &one.error, &one.remedy)
+        source(name, kind, "failing", latency, &one.error, &one.remedy)
     }
 }
 
@@ -151,6 +174,10 @@ fn problem(of: &str, one: &ReportedProblem) -> Value {
     source(of, "problem", "failing", None, &text, &one.remedy)
 }
 
+fn milliseconds(duration: SignedDuration) -> f64 {
+    duration.as_secs_f64() * 1000.0
+}
+
 fn source(name: &str, kind: &str, health: &str, latency: Option<f64>, detail: &str, remedy: &str) -> Value {
     json!({"name": name, "kind": kind, "health": health, "latencyMs": latency.map(f64::round), "detail": detail, "remedy": remedy})
 }
@@ -158,7 +185,7 @@ fn source(name: &str, kind: &str, health: &str, latency: Option<f64>, detail: &s
 #[cfg(test)]
 mod tests {
     use engine::TriggerPoll;
-    use engine::trigger_poll::PolledTrigger;
+    use engine::trigger_poll::{PolledTrigger, SampleRead, TriggerMetric};
 
     use super::*;
     use crate::live::sample::record_of;
@@ -170,6 +197,7 @@ mod tests {
                 address: "http://prometheus:9090".into(),
                 error: "refused".into(),
                 remedy: "start it".into(),
+                latency: Some(SignedDuration::from_millis(12)),
                 ..BackendReport::default()
             }],
             ..ServerReport::default()
@@ -177,7 +205,7 @@ mod tests {
         let found = reported(&report);
         assert_eq!(
             found[0],
-            json!({"name": "http://prometheus:9090", "kind": "Prometheus", "health": "failing", "latencyMs": null, "detail": "refused", "remedy": "start it"})
+            json!({"name": "http://prometheus:9090", "kind": "Prometheus", "health": "failing", "latencyMs": 12.0, "detail": "refused", "remedy": "start it"})
         );
     }
 
@@ -189,9 +217,15 @@ mod tests {
             ..PolledTrigger::default()
         };
         let mut record = record_of("orders", "2026-01-05T09:15:00Z", 1, &[100]);
-        let all = vec![trigger("kafka", None), trigger("cron", None), trigger("kafka", Some("refused"))];
+        let mut all = vec![trigger("kafka", None), trigger("cron", None), trigger("kafka", Some("refused"))];
+        let read =
+            |took| SampleRead { at: record.last, took: SignedDuration::from_millis(took), shared: false };
+        all[0].metrics = [30, 20]
+            .map(|took| TriggerMetric { read: Some(read(took)), ..TriggerMetric::default() })
+            .to_vec();
         record.round = Some(TriggerPoll { triggers: all, ..TriggerPoll::default() });
         let found = triggers([record].iter());
+        assert_eq!((&found[0]["latencyMs"], &found[1]["latencyMs"]), (&Value::Null, &json!(30.0)));
         let shown: Vec<_> = found.iter().map(|one| (&one["name"], &one["health"], &one["detail"])).collect();
         assert_eq!(
             shown,

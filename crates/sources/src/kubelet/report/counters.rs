@@ -47,6 +47,11 @@ impl DurationHistogram {
         self.counts.iter().sum()
     }
 
+    /// Mean of the observations, if there are any.
+    pub fn mean(&self) -> Option<Duration> {
+        Duration::try_from_secs_f64(self.sum / self.count() as f64).ok()
+    }
+
     /// Sum of observations in seconds.
     pub fn sum(&self) -> f64 {
         self.sum
@@ -103,6 +108,8 @@ mod tests {
         assert_eq!(all, [(0.5, 1), (1.0, 3), (f64::INFINITY, 4)]);
         assert_eq!(histogram.count(), 4);
         assert!((histogram.sum() - 7.001).abs() < 1e-9);
+        assert_eq!(histogram.mean().map(|mean| mean.as_millis()), Some(1750));
+        assert_eq!(DurationHistogram::new([0.5].into()).mean(), None);
     }
 
     #[test]
