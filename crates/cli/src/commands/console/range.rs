@@ -1,5 +1,6 @@
-//! Longer ranges than controller and operator keep: from the Prometheus that the metrics server reports, through the API server and with the rights of
-//! the user. The series are those of kube-state-metrics; of Autoscalers, which it does not know, also that of the controller.
+//! Longer ranges than controller and operator keep: from the Prometheus that the metrics server reports, through the API server and
+//! with the rights of the user. The series are those of kube-state-metrics; of Autoscalers, which it does not know, also that of the
+//! controller, and of ScaledJobs those of their Jobs.
 
 use std::collections::BTreeMap;
 
@@ -86,15 +87,20 @@ pub(super) async fn read(
             let object = site.object(path.namespace, &named).await.map_err(|trouble| failed(&trouble))?;
             (hpa_query(path.namespace, &hpa_of(&object.raw, path.name)), None)
         }
-        AutoscalerKind::Autoscaler => {
+        kind @ (AutoscalerKind::Autoscaler | AutoscalerKind::ScaledJob) => {
             let object = site.object(path.namespace, &named).await.map_err(|trouble| failed(&trouble))?;
             let spec = object.hpa.spec;
-            let query = autoscaler_query(path.namespace, path.name, &spec.scale_target_ref);
+            let query = if kind == AutoscalerKind::ScaledJob {
+                jobs_query(path.namespace, path.name)
+            } else {
+                autoscaler_query(path.namespace, path.name, &spec.scale_target_ref)
+            };
             (query, Some((spec.min_replicas.unwrap_or(1), spec.max_replicas)))
         }
-        AutoscalerKind::ScaledJob => {
-            return Err(ApiError::new(400, "there are no series of ScaledJobs in Prometheus"));
-        }
+    };
+    let exporters = match named.kind {
+        AutoscalerKind::Autoscaler => "plimsoll controller and kube-state-metrics",
+        _ => "kube-state-metrics",
     };
     let report = format!("/apis/{}/{}/{}", reports::API_VERSION, reports::RESOURCE, reports::CURRENT);
     // Whatever the cause: the autoscaler itself is there, which another code would deny.
@@ -117,12 +123,8 @@ pub(super) async fn read(
     let is_empty = history.get("points").and_then(Value::as_array).is_none_or(Vec::is_empty);
     let who = path.id();
     let note = match (is_empty, bounds) {
-        (true, None) => format!(
-            "Prometheus {service} in {namespace} has no series of {who}; remedy: let it scrape kube-state-metrics."
-        ),
-        (true, Some(_)) => format!(
-            "Prometheus {service} in {namespace} has no series of {who}; remedy: let it scrape plimsoll controller and \
-             kube-state-metrics."
+        (true, _) => format!(
+            "Prometheus {service} in {namespace} has no series of {who}; remedy: let it scrape {exporters}."
         ),
         (false, None) => {
             format!("From Prometheus {service} in {namespace}: one point every {step} s, without decisions.")
@@ -157,6 +159,19 @@ fn autoscaler_query(namespace: &str, name: &str, target: &CrossVersionObjectRefe
         query += &format!(" or {}", series(&current, "current"));
     }
     query
+}
+
+/// The Jobs of a ScaledJob that have not finished, as series `current`.
+fn jobs_query(namespace: &str, name: &str) -> String {
+    // Several exporters may have the same Job.
+    let jobs = |series: &str| format!("max by (namespace, job_name) ({series})");
+    let active = jobs(&format!("kube_job_status_active{{namespace=\"{namespace}\"}}"));
+    let owned = jobs(&format!(
+        "kube_job_owner{{namespace=\"{namespace}\",owner_kind=\"ScaledJob\",owner_name=\"{name}\"}}"
+    ));
+    format!(
+        "label_replace(sum({active} * on (namespace, job_name) {owned}), \"series\", \"current\", \"\", \"\")"
+    )
 }
 
 /// The HPA of a ScaledObject, which may have a name of its own.
@@ -214,7 +229,7 @@ fn of_answer(answer: &Value) -> Value {
     chart(&points, &targets)
 }
 
-/// The series of one Autoscaler as a chart with its present bounds.
+/// The series of one Autoscaler or ScaledJob as a chart with its present bounds.
 fn of_autoscaler_answer(answer: &Value, (min, max): (i32, i32)) -> Value {
     let mut points: BTreeMap<i64, RangePoint> = BTreeMap::new();
     for series in answer.pointer("/data/result").and_then(Value::as_array).into_iter().flatten() {
@@ -311,6 +326,14 @@ mod tests {
             (&json!(2.0), &json!(4.0), &json!(9.0))
         );
         assert_eq!((&points[1]["current"], &points[1]["desired"]), (&json!(3.0), &Value::Null));
+    }
+
+    #[test]
+    fn jobs_of_a_scaled_job_are_found_by_their_owner() {
+        let expected = "label_replace(sum(max by (namespace, job_name) (kube_job_status_active{namespace=\"shop\"}) \
+            * on (namespace, job_name) max by (namespace, job_name) \
+            (kube_job_owner{namespace=\"shop\",owner_kind=\"ScaledJob\",owner_name=\"mails\"})), \"series\", \"current\", \"\", \"\")";
+        assert_eq!(jobs_query("shop", "mails"), expected);
     }
 
     #[test]
