@@ -2,8 +2,9 @@
 .PHONY: docs
 
 # The cache of `cargo xtask real build`, too.
+CACHE = $(or $(PLIMSOLL_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/plimsoll)
 MDBOOK_VERSION := 0.5.4
-MDBOOK_ROOT = $(or $(PLIMSOLL_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/plimsoll)/mdbook-$(MDBOOK_VERSION)
+MDBOOK_ROOT = $(CACHE)/mdbook-$(MDBOOK_VERSION)
 MDBOOK = $(MDBOOK_ROOT)/bin/mdbook
 SITE := target/site
 REPOSITORY := https://github.com/plimsoll/plimsoll/blob/main

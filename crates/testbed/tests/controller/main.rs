@@ -16,6 +16,7 @@
 //! | `bad_objects` | objects that make no sense |
 //! | `autoscalers` | our own kind |
 //! | `supervision` | watch tasks that panic or end, reconciles that panic |
+//! | `versions` | a rolling update to another version of the binary and back, under load (`make test-upgrade`) |
 //! | `upgrade` | a real control plane of another release under a running controller (`make test-1.37`) |
 //!
 //! `PLIMSOLL_SOAK=1` (`make soak`) makes the long versions of them.
@@ -42,6 +43,7 @@ mod golden;
 mod metric_types;
 mod metrics_faults;
 mod modes;
+mod replica;
 mod restart;
 #[path = "../deploy/serving.rs"]
 #[allow(dead_code, reason = "shared with the tests of deploy/, which use more of it")]
@@ -52,3 +54,4 @@ mod shared;
 mod supervision;
 mod takeover;
 mod upgrade;
+mod versions;

@@ -20,6 +20,7 @@
 //! | `supervision` | watches, reconciles and polls that die are reported and restarted; the others go on |
 //! | `migrate` | `plimsoll migrate` names broken objects, and its plan stops and starts KEDA |
 //! | `switch` | objects that KEDA left behind are adopted unchanged |
+//! | `versions` | a rolling update to another version of the binary and back, under load (`make test-upgrade`) |
 //! | `roles` | it works under its roles, and needs all of them |
 //! | `env` | cluster, sources and operators of the tests |
 
@@ -57,3 +58,4 @@ mod stopped;
 mod supervision;
 mod switch;
 mod vault;
+mod versions;

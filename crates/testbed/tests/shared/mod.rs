@@ -5,6 +5,7 @@
 //! manifests     applies objects of the repository
 //! kubectl       kubectl in a namespace
 //! program       the plimsoll binary
+//! replica_watch every replica count of a deployment
 //! roles         compares what roles grant with the requests that were made
 //! why           `plimsoll why` on a cluster
 //! ```
@@ -13,6 +14,7 @@ pub(crate) mod environments;
 pub(crate) mod kubectl;
 pub(crate) mod manifests;
 pub(crate) mod program;
+pub(crate) mod replica_watch;
 pub(crate) mod roles;
 pub(crate) mod why;
 

@@ -9,6 +9,8 @@ use testbed::program::Room;
 
 /// Names another binary than the one that is built here.
 const PROGRAM: &str = "PLIMSOLL_PROGRAM";
+/// Names the binary of an older version.
+const OLD_PROGRAM: &str = "PLIMSOLL_OLD_PROGRAM";
 
 /// Our binary, which is built if need be.
 pub(crate) fn program() -> &'static Path {
@@ -47,4 +49,10 @@ pub(crate) fn json_of(kubeconfig: &str, arguments: &[&str]) -> (Option<i32>, Val
 /// A port that nobody listens on, and that nobody else here is given.
 pub(crate) fn free_port() -> u16 {
     testbed::ports::free().unwrap()
+}
+
+/// The binary of an older version, which `make test-upgrade` builds.
+pub(crate) fn old_program() -> PathBuf {
+    let named = std::env::var_os(OLD_PROGRAM).filter(|path| !path.is_empty());
+    named.map(PathBuf::from).unwrap_or_else(|| panic!("{OLD_PROGRAM} names no binary: run make test-upgrade"))
 }

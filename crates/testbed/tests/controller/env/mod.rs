@@ -23,9 +23,9 @@ use tokio::sync::OnceCell;
 
 use crate::shared::environments::side_by_side;
 
+pub(crate) use crate::shared::replica_watch::ReplicaWatch;
 pub(crate) use controller::RunningController;
 pub(crate) use proxied::Proxied;
-pub(crate) use replica_watch::ReplicaWatch;
 pub(crate) use window::Held;
 
 /// Time between two decisions in tests.

@@ -1,5 +1,6 @@
 //! `plimsoll operator`, the binary, as the service account of `deploy/operator`.
 
+use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -26,6 +27,7 @@ pub(crate) struct Operator {
     pub(crate) port: u16,
     arguments: Vec<String>,
     variables: Vec<(&'static str, String)>,
+    program: Mutex<PathBuf>,
     running: Mutex<Option<Program>>,
     idle: Mutex<Option<Room>>,
     /// The only namespace that it watches.
@@ -46,7 +48,8 @@ impl Operator {
     ) -> Self {
         let alone = ["--enable-webhook-patching=false", "--enable-apiservice-patching=false"];
         let kubeconfig = with_token(&ns.env.cluster.kubeconfig, &token(ns).await);
-        Self::started(ns, &kubeconfig, free_port(), &[&alone, flags].concat(), variables).await
+        let flags = [&alone, flags].concat();
+        Self::started(ns, program(), &kubeconfig, free_port(), &flags, variables).await
     }
 
     /// Starts an operator whose external metrics and webhook the API server uses, as in `deploy/operator`;
@@ -95,11 +98,18 @@ impl Operator {
 
     /// Starts an operator with this kubeconfig.
     pub(crate) async fn start_as(ns: &TestNamespace, kubeconfig: &str, port: u16, flags: &[&str]) -> Self {
-        Self::started(ns, kubeconfig, port, flags, &[]).await
+        Self::started(ns, program(), kubeconfig, port, flags, &[]).await
+    }
+
+    /// Starts another version of the program as an administrator, as a replica that takes part in an election.
+    pub(crate) async fn start_version(ns: &TestNamespace, program: &Path, flags: &[&str]) -> Self {
+        let variables = [("POD_IP", "127.0.0.1"), ("KEDA_OPERATOR_LEADER_ELECTION_RETRY_PERIOD", "1s")];
+        Self::started(ns, program, &ns.env.cluster.kubeconfig, free_port(), flags, &variables).await
     }
 
     async fn started(
         ns: &TestNamespace,
+        program: &Path,
         kubeconfig: &str,
         port: u16,
         flags: &[&str],
@@ -127,6 +137,7 @@ impl Operator {
             port,
             arguments,
             variables: variables.collect(),
+            program: Mutex::new(program.to_owned()),
             running: Mutex::default(),
             idle: Mutex::new(Some(room)),
             namespace: ns.namespace.clone(),
@@ -142,6 +153,21 @@ impl Operator {
         *self.idle.lock().unwrap() = running.map(Program::end);
     }
 
+    /// Ends the process in order, as Kubernetes does, and starts another version in its place.
+    pub(crate) async fn replace(&self, program: &Path) {
+        self.signal("-TERM");
+        let mut code = None;
+        until("the end of a replica", async || {
+            code = self.running.lock().unwrap().as_mut().and_then(Program::ended);
+            code.map(drop).ok_or(())
+        })
+        .await;
+        assert_eq!(code, Some(0), "{}", self.log_end());
+        self.kill();
+        program.clone_into(&mut self.program.lock().unwrap());
+        self.resume().await;
+    }
+
     /// Sends a signal to the process.
     pub(crate) fn signal(&self, name: &str) {
         let pid = self.running.lock().unwrap().as_ref().and_then(Program::pid).unwrap();
@@ -153,8 +179,9 @@ impl Operator {
     pub(crate) async fn resume(&self) {
         let room = self.idle.lock().unwrap().take().expect("one that was killed");
         let variables: Vec<_> = self.variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let program = self.program.lock().unwrap().clone();
         let mut started =
-            Program::start_with("plimsoll", program(), &self.arguments, &variables, room).unwrap();
+            Program::start_with("plimsoll", &program, &self.arguments, &variables, room).unwrap();
         let direct = Direct::new(self.port, &Caller::nobody()).unwrap();
         let ready = async || direct.get("/readyz").await.is_ok_and(|answer| answer.code == 200);
         started.until(PATIENCE, ready).await.unwrap();

@@ -8,6 +8,7 @@ use std::time::Duration;
 use external_scaler::{ExternalScaler, MetricSpec, MetricValue, ScaledObjectRef, Server, Status};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::time::Instant;
 
 /// The response of a source.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,7 +32,8 @@ struct Script(Arc<Mutex<HashMap<(String, String), Source>>>);
 #[derive(Default)]
 struct Source {
     says: Option<Says>,
-    asked: u64,
+    /// When it was queried.
+    asked: Vec<Instant>,
 }
 
 /// The addresses of the sources.
@@ -68,7 +70,13 @@ impl Sources {
     /// Number of queries to a source.
     pub(crate) fn asked(&self, namespace: &str, source: &str) -> u64 {
         let key = (namespace.to_owned(), source.to_owned());
-        self.script.0.lock().unwrap().get(&key).map_or(0, |source| source.asked)
+        self.script.0.lock().unwrap().get(&key).map_or(0, |source| source.asked.len() as u64)
+    }
+
+    /// When a source was queried.
+    pub(crate) fn asked_at(&self, namespace: &str, source: &str) -> Vec<Instant> {
+        let key = (namespace.to_owned(), source.to_owned());
+        self.script.0.lock().unwrap().get(&key).map(|source| source.asked.clone()).unwrap_or_default()
     }
 
     /// The URL of a source.
@@ -81,7 +89,7 @@ impl Script {
     fn ask(&self, namespace: &str, source: &str) -> Says {
         let mut all = self.0.lock().unwrap();
         let source = all.entry((namespace.to_owned(), source.to_owned())).or_default();
-        source.asked += 1;
+        source.asked.push(Instant::now());
         source.says.clone().unwrap_or(Says::Value(0))
     }
 }
