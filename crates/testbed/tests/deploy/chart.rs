@@ -259,11 +259,20 @@ fn with_cert_manager_no_role_may_write_secrets_or_ca_bundles() {
 }
 
 #[test]
-fn promtool_accepts_the_alerts() {
+fn each_alert_fires_and_none_where_nothing_is_wrong() {
+    let tests = repository().join("crates/testbed/tests/deploy/alerts.test.yaml");
+    let alerts = repository().join("charts/plimsoll/files/alerts.yaml");
+    let names = std::fs::read_to_string(&alerts).unwrap();
+    let tested = std::fs::read_to_string(&tests).unwrap();
+    for name in names.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")) {
+        assert!(tested.contains(&format!("alertname=\"{name}\"")), "{name} is not tested");
+    }
     let promtool = Prometheus::ensure().unwrap().promtool;
-    let file = repository().join("charts/plimsoll/files/alerts.yaml");
-    let output = Command::new(promtool).args(["check", "rules"]).arg(file).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    for (command, file) in [("check", alerts), ("test", tests)] {
+        let output = Command::new(&promtool).args([command, "rules"]).arg(file).output().unwrap();
+        let printed = [output.stdout, output.stderr].concat();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&printed));
+    }
 }
 
 #[test]
