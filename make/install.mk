@@ -17,3 +17,8 @@ test-install: programs ## Install the chart on real nodes: every role in pods (6
 	@[ "$$(id -u)" = 0 ] || { echo "error: real nodes need root"; echo "  remedy: run make test-install as root"; exit 1; }
 	@[ -e $(IMAGE)/index.json ] || $(MAKE) --no-print-directory image
 	@PLIMSOLL_IMAGE=$(abspath $(IMAGE)) $(CARGO) test $(WORKSPACE) --test install -- --ignored --nocapture
+
+.PHONY: test-dashboards
+
+test-dashboards: programs ## Run every query of the chart's dashboards and alerts in a real Prometheus that scrapes the three roles (2 min; downloads Prometheus the first time).
+	@$(CARGO) test $(WORKSPACE) --test metrics -- --ignored --nocapture dashboards::

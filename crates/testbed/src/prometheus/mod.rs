@@ -30,11 +30,16 @@ const READY_TIMEOUT: Duration = Duration::from_mins(1);
 impl Server {
     /// Starts one that scrapes what [`Server::scrape`] names, and itself, so often.
     pub async fn start(interval: Duration) -> Result<Self, Error> {
+        Self::start_with(interval, "").await
+    }
+
+    /// The same with further items of `scrape_configs`, as YAML.
+    pub async fn start_with(interval: Duration, jobs: &str) -> Result<Self, Error> {
         let program = Prometheus::ensure()?.prometheus;
         let port = ports::free()?;
         let room = Room::new()?;
         room.write(TARGETS, "[]")?;
-        room.write("prometheus.yml", &config(interval, port))?;
+        room.write("prometheus.yml", &(config(interval, port) + jobs))?;
         let mut server = Self { program, port, process: Restartable::new(room) };
         server.resume().await?;
         Ok(server)

@@ -218,6 +218,11 @@ fn broken_configuration_is_not_loaded() -> Result<(), Failure> {
 
 /// Who may do everything on a cluster.
 pub(crate) fn admin(ns: &TestNamespace) -> Caller {
+    Caller::certified(&identity(ns))
+}
+
+/// The client certificate and key of that user.
+pub(crate) fn identity(ns: &TestNamespace) -> testbed::pki::Identity {
     use base64::Engine as _;
     let config = &ns.env.cluster.kubeconfig;
     let field = |name: &str| {
@@ -225,10 +230,7 @@ pub(crate) fn admin(ns: &TestNamespace) -> Caller {
         let bytes = base64::engine::general_purpose::STANDARD.decode(line.trim()).unwrap();
         String::from_utf8(bytes).unwrap()
     };
-    Caller::certified(&testbed::pki::Identity {
-        certificate: field("client-certificate-data"),
-        key: field("client-key-data"),
-    })
+    testbed::pki::Identity { certificate: field("client-certificate-data"), key: field("client-key-data") }
 }
 
 #[test]

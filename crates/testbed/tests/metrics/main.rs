@@ -6,6 +6,7 @@
 //! | `urls` | every form of address, as JSON and as protobuf |
 //! | `scaling` | Kubernetes' own HPA controller scales on all kinds of metrics that it serves, and so does ours in one process with it |
 //! | `access` | who may read, and who is not believed |
+//! | `dashboards` | every query of the chart's dashboards and alerts returns data (`make test-dashboards`) |
 //! | `doctor` | what is wrong, in words, with cause and remedy |
 //! | `faults` | bad kubelets, a bad Prometheus, a bad configuration |
 //! | `roles` | it works under the roles of `deploy/`, and needs all of them |
@@ -31,6 +32,7 @@ mod arguments;
 #[path = "../controller/env/controller.rs"]
 #[allow(dead_code, reason = "shared with the tests of the controller, which use more of it")]
 mod controller;
+mod dashboards;
 mod doctor;
 mod env;
 mod faults;

@@ -104,6 +104,14 @@ pub(crate) fn on_real<T: Future<Output = ()>>(
     environments::on_one(on_one(&test, true))
 }
 
+/// Runs a test on the cluster in memory only.
+pub(crate) fn on_local<T: Future<Output = ()>>(
+    test: impl Fn(TestNamespace) -> T + Sync,
+) -> Result<(), Failure> {
+    let _shared = ALONE.read().unwrap_or_else(PoisonError::into_inner);
+    environments::on_one(on_one(&test, false))
+}
+
 async fn on_one<T: Future<Output = ()>>(
     test: &impl Fn(TestNamespace) -> T,
     real: bool,
