@@ -13,13 +13,15 @@ use testbed::{ControlPlane, Helm, NodeOptions, Options};
 pub(crate) const SYSTEM: &str = "plimsoll-system";
 /// The Deployments of the chart.
 pub(crate) const ROLES: [&str; 3] = ["plimsoll-controller", "plimsoll-metrics", "plimsoll-operator"];
+/// The Deployment of all of them in one process.
+pub(crate) const ONE_PROCESS: &str = "plimsoll";
 
 /// How long any single step may take on a machine that does much else.
 const DEADLINE: Duration = Duration::from_mins(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// All roles, each as the chart ships it, with an image that nodes have already.
-const VALUES: [&str; 4] = [
+pub(crate) const VALUES: [&str; 4] = [
     "--set=controller.mode=active",
     "--set=metrics.enabled=true",
     "--set=operator.enabled=true",
@@ -125,7 +127,9 @@ impl Cluster {
             if let Some(value) = condition() {
                 return value;
             }
-            let reports = || ROLES.map(|role| self.report(role)).join("\n");
+            let [controller, metrics, operator] = ROLES;
+            let reports =
+                || [controller, metrics, operator, ONE_PROCESS].map(|role| self.report(role)).join("\n");
             assert!(since.elapsed() < DEADLINE, "not after {DEADLINE:?}: {what}\n{}", reports());
             std::thread::sleep(POLL_INTERVAL);
         }

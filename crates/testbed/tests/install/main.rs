@@ -8,6 +8,7 @@
 //! | `changes` | another leader, new certificates, a rolling update, a drained node, a restart after OOM: the APIs answer throughout |
 //! | `load` | an HPA follows the real CPU time of its pods up and down, and ignores a busy sidecar if it is told to |
 //! | `events` | a ScaledObject wakes a worker from zero; the webhook refuses a second one |
+//! | `one_process` | the same chart with all roles in one process |
 //! | `removal` | what `helm uninstall` leaves |
 //! | `cluster` | what these stand on |
 
@@ -25,6 +26,7 @@ mod changes;
 mod cluster;
 mod events;
 mod load;
+mod one_process;
 mod removal;
 mod roles;
 
@@ -38,7 +40,7 @@ type InstallStep = (&'static str, fn(&Cluster));
 #[ignore = "needs root and an image: make test-install"]
 fn every_role_runs_in_pods_on_real_nodes() {
     let cluster = Cluster::start();
-    let steps: [InstallStep; 11] = [
+    let steps: [InstallStep; 12] = [
         ("every role becomes ready", roles::become_ready),
         ("kubectl reads what they serve", roles::serve),
         ("an HPA follows real load", load::is_followed),
@@ -49,6 +51,7 @@ fn every_role_runs_in_pods_on_real_nodes() {
         ("a rolling update is not noticed", changes::rolling_update),
         ("a node is drained", changes::drain),
         ("a container that runs out of memory is restarted", changes::out_of_memory),
+        ("all roles in one process replace them", one_process::replaces_the_roles),
         ("helm uninstall leaves only definitions", removal::leaves_definitions),
     ];
     for (name, step) in steps {

@@ -17,17 +17,28 @@ const API_SERVICES: [&str; 6] = [
 pub(crate) fn become_ready(cluster: &Cluster) {
     for role in ROLES {
         cluster.rolled_out(role);
-        let pods = cluster.pods(role);
-        assert_eq!(pods.len(), 2, "{role}");
-        for pod in &pods {
-            let status = &pod["status"]["containerStatuses"][0];
-            assert_eq!(status["restartCount"], 0, "{role}: {status}");
-            let security = &pod["spec"]["containers"][0]["securityContext"];
-            assert_eq!(security["readOnlyRootFilesystem"], true, "{role}");
-        }
+        let pods = check_pods(cluster, role);
         let node = |pod: &Value| pod["spec"]["nodeName"].clone();
         assert_ne!(node(&pods[0]), node(&pods[1]), "{role}: both pods are on one node");
     }
+    check_apis(cluster);
+}
+
+/// Asserts that a Deployment has two pods with a read-only root that have never been restarted, and returns them.
+pub(crate) fn check_pods(cluster: &Cluster, role: &str) -> Vec<Value> {
+    let pods = cluster.pods(role);
+    assert_eq!(pods.len(), 2, "{role}");
+    for pod in &pods {
+        let status = &pod["status"]["containerStatuses"][0];
+        assert_eq!(status["restartCount"], 0, "{role}: {status}");
+        let security = &pod["spec"]["containers"][0]["securityContext"];
+        assert_eq!(security["readOnlyRootFilesystem"], true, "{role}");
+    }
+    pods
+}
+
+/// Waits until the API server can use the APIs of all roles.
+pub(crate) fn check_apis(cluster: &Cluster) {
     for name in API_SERVICES {
         available(cluster, name);
     }
