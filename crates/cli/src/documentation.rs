@@ -85,7 +85,16 @@ fn commands(page: &str) -> Vec<(usize, &str)> {
             found.extend(line.split('`').skip(1).step_by(2).map(|code| (number, code)));
         }
     }
-    found.into_iter().map(|(number, line)| (number, first_command(line))).collect()
+    found
+        .into_iter()
+        .flat_map(|(number, line)| shell_commands(line).map(move |command| (number, command)))
+        .collect()
+}
+
+/// All commands in a line of a shell.
+fn shell_commands(line: &str) -> impl Iterator<Item = &str> {
+    let line = line.split(" #").next().unwrap_or_default();
+    line.split(" | ").flat_map(|part| part.split(" && ")).map(first_command)
 }
 
 /// The first command in a line of a shell, without a comment.
@@ -149,7 +158,7 @@ fn yaml_can_be_parsed_and_upstreams_are_valid() {
 #[test]
 fn code_is_found_in_pages() {
     let page = "Use `a b` and `c`.\n\n    $ d --e  # f\n\n```yaml\ng: h\n```\n```console\n$ i | j\nk\n```\n";
-    assert_eq!(commands(page), [(1, "a b"), (1, "c"), (3, "d --e"), (9, "i"), (10, "k")]);
+    assert_eq!(commands(page), [(1, "a b"), (1, "c"), (3, "d --e"), (9, "i"), (9, "j"), (10, "k")]);
     assert_eq!(words("a --b 'c d' [E] …"), ["a", "--b", "c d"]);
     let page = "- a\n  ```yaml\n  b:\n    c: d\n  ```\n```json\n{}\n```\n```yaml\ne: f\n```\n";
     assert_eq!(yaml_blocks(page), ["b:\n  c: d\n", "e: f\n"]);
@@ -214,4 +223,61 @@ fn developer_tasks_exist() {
             [format!("    {variant}("), format!("    {variant},")].iter().any(|line| tasks.contains(line));
         assert!(exists || name == "--help", "{place}: there is no task {name}");
     }
+}
+
+/// The text of all plain manifests.
+fn add_manifests(folder: &Path, text: &mut String) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            add_manifests(&path, text);
+        } else if path.extension().is_some_and(|extension| extension == "yaml") {
+            text.push_str(&fs::read_to_string(path).unwrap());
+        }
+    }
+}
+
+#[test]
+fn files_and_objects_of_kubectl_and_helm_exist() {
+    let mut manifests = String::new();
+    add_manifests(&root().join("deploy"), &mut manifests);
+    let (mut files, mut objects) = (0, 0);
+    for DocumentedCommand { place, text } in ["kubectl ", "helm "].into_iter().flat_map(documented) {
+        for word in words(&text) {
+            let name = word.rsplit('/').next().unwrap_or_default();
+            if ["charts/", "deploy/", "examples/"].iter().any(|folder| word.starts_with(folder)) {
+                assert!(root().join(&word).exists(), "{place}: there is no {word}");
+                files += 1;
+            } else if name.starts_with("plimsoll-") || name.ends_with(".plimsoll.dev") {
+                assert!(manifests.contains(&format!("name: {name}")), "{place}: deploy/ has no {name}");
+                objects += 1;
+            }
+        }
+    }
+    assert!(files >= 10 && objects >= 10, "{files} files, {objects} objects");
+}
+
+#[test]
+fn values_of_the_chart_in_commands_exist() {
+    let file = fs::read_to_string(root().join("charts/plimsoll/values.yaml")).unwrap();
+    let documents = api::yaml::parse(&SourceFile::new("values.yaml", file.as_str())).unwrap_or_default();
+    let values = documents[0].root.to_json();
+    let mut checked = 0;
+    for DocumentedCommand { place, text } in documented("") {
+        let words = words(&text);
+        for (index, word) in words.iter().enumerate() {
+            let setting = match word.strip_prefix("--set") {
+                Some("") => words.get(index + 1).map_or("", String::as_str),
+                Some(setting) => setting,
+                None => continue,
+            };
+            let Some((key, _)) = setting.trim_start_matches('=').split_once('=') else { continue };
+            // Items of lists are not in the file.
+            let key = key.split('[').next().unwrap_or_default();
+            let found = values.pointer(&format!("/{}", key.replace('.', "/")));
+            assert!(found.is_some(), "{place}: the chart has no value {key}");
+            checked += 1;
+        }
+    }
+    assert!(checked >= 10, "{checked}");
 }
