@@ -72,7 +72,8 @@ fn image_uses_the_pgo_profile() {
 #[test]
 fn image_has_ca_certificates() {
     let file = read("Dockerfile");
-    let authorities = after(&file, "COPY --from=build /etc/")[1];
+    let (_, authorities) = file.split_once("xargs -0 cat > /rootfs").unwrap();
+    let authorities = authorities.split_whitespace().next().unwrap();
     for reader in ["crates/scalers/src/tls.rs", "crates/sources/src/http/trust.rs"] {
         assert!(
             read(reader).contains(&format!("\"{authorities}\"")),
@@ -81,10 +82,29 @@ fn image_has_ca_certificates() {
     }
 }
 
+/// `make image` and the Dockerfile take the same files from the same packages.
+#[test]
+fn dockerfile_has_the_files_of_the_image() {
+    let (file, source) = (read("Dockerfile"), read("xtask/src/image/rootfs.rs"));
+    let (_, lists) = source.split_once("const LIBRARIES").unwrap();
+    let (lists, rest) = lists.split_once("/// Writes the files").unwrap();
+    let words: Vec<&str> = file.split([' ', '\n', ';', '/']).collect();
+    let names: Vec<&str> = lists.split('"').skip(1).step_by(2).collect();
+    assert!(names.len() >= 12, "{names:?}");
+    for name in names {
+        assert!(words.contains(&name), "the Dockerfile lacks {name}");
+    }
+    for line in rest.split("b\"").skip(1).filter_map(|text| text.split("\\n").next()).take(2) {
+        assert!(file.contains(&format!("'{line}'")), "the Dockerfile lacks {line}");
+    }
+    let (_, last) = file.rsplit_once("\nFROM ").unwrap();
+    assert!(last.starts_with("scratch\n") && !last.contains("\nRUN "), "{last}");
+}
+
 #[test]
 fn image_has_links_named_like_replaced_servers() {
     let file = read("Dockerfile");
-    let linked: Vec<&str> = file.split("ln -s usr/local/bin/plimsoll /").skip(1).collect();
+    let linked: Vec<&str> = file.split("ln -s usr/local/bin/plimsoll /rootfs/").skip(1).collect();
     let linked: Vec<&str> = linked.iter().map(|rest| rest.split_whitespace().next().unwrap()).collect();
     assert_eq!(linked, ["metrics-server", "adapter", "keda"]);
     let room = Room::new().unwrap();
