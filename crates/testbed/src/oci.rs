@@ -20,6 +20,8 @@ pub struct ImageConfig<'a> {
     pub title: &'a str,
     /// Its version.
     pub version: &'a str,
+    /// The architecture of its programs, as Go names it.
+    pub architecture: &'a str,
 }
 
 /// An image that was written.
@@ -42,7 +44,7 @@ pub fn write(folder: &Path, root: &Path, image: &ImageConfig<'_>) -> Result<Imag
     let layer = add(&blobs, &read(&compressed)?)?;
     fs::remove_file(&compressed).attempt(|| format!("remove {}", compressed.display()))?;
     let config = json!({
-        "architecture": architecture(),
+        "architecture": image.architecture,
         "os": "linux",
         "config": {
             "User": "65532:65532",
@@ -141,8 +143,8 @@ fn digest(content: &[u8]) -> String {
     text
 }
 
-/// The name that OCI uses for the architecture of this machine.
-fn architecture() -> &'static str {
+/// The name that OCI and Debian use for the architecture of this machine.
+pub fn architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",
         "aarch64" => "arm64",

@@ -18,15 +18,21 @@ use testbed::oci::{self, ImageConfig};
 
 /// The OCI layout in the folder of an image; it is made first, so that an interrupted run can be repeated.
 const LAYOUT: &str = "oci";
+/// How large the image that is shipped may be, compressed.
+const MAX_LAYER_BYTES: u64 = 30_000_000;
 
 /// Writes the container image as an OCI layout.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   make image                                                           # builds the binary first
   cargo xtask image --binary target/debug/plimsoll                     # an image of a debug build
+  cargo xtask image --architecture arm64 --output target/image-arm64   # of a program that was built for another machine
   ctr --namespace k8s.io images import <(tar -C target/image/oci -c .) # into containerd of a node")]
 pub(crate) struct ImageArgs {
-    /// The program [default: what `make dist` builds].
+    /// The architecture of the program and of the packages of Debian, such as arm64.
+    #[arg(long, value_name = "NAME", default_value = oci::architecture())]
+    architecture: String,
+    /// The program [default: what `make dist` builds for this architecture].
     #[arg(long, value_name = "FILE")]
     binary: Option<PathBuf>,
     /// The folder of the image; an earlier image in it is replaced.
@@ -41,18 +47,19 @@ pub(crate) struct ImageArgs {
 }
 
 pub(crate) fn run(args: &ImageArgs) -> anyhow::Result<ExitCode> {
-    let binary = args.binary.clone().map_or_else(dist_binary, Ok)?;
+    let binary = args.binary.clone().map_or_else(|| dist_binary(&args.architecture), Ok)?;
     if !binary.is_file() {
         bail!("there is no {}\n  remedy: make dist, or name a program with --binary", binary.display());
     }
     let root = args.output.join("rootfs");
     make_empty(&args.output)?;
-    let packages = rootfs::build(&root, &binary)?;
+    let packages = rootfs::build(&root, &binary, &args.architecture)?;
     let config = ImageConfig {
         name: &args.name,
         entrypoint: "/usr/local/bin/plimsoll",
         title: "plimsoll",
         version: env!("CARGO_PKG_VERSION"),
+        architecture: &args.architecture,
     };
     let image = oci::write(&args.output, &root, &config)?;
     if !args.without_sbom {
@@ -61,6 +68,10 @@ pub(crate) fn run(args: &ImageArgs) -> anyhow::Result<ExitCode> {
     }
     println!("{}@{} in {}", args.name, image.digest, args.output.join(LAYOUT).display());
     println!("layer: {:.1} MB compressed", megabytes(image.layer_bytes));
+    // Programs that somebody names may have debug information.
+    if args.binary.is_none() && image.layer_bytes > MAX_LAYER_BYTES {
+        bail!("the image is larger than {:.0} MB", megabytes(MAX_LAYER_BYTES));
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -88,11 +99,19 @@ fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / 1e6
 }
 
-/// Where `make dist` leaves the program.
-fn dist_binary() -> anyhow::Result<PathBuf> {
-    let version = output(Command::new("rustc").arg("-vV"))?;
-    let host = version.lines().find_map(|line| line.strip_prefix("host: ")).context("rustc names no host")?;
-    Ok(Path::new("target").join(host).join("dist/plimsoll"))
+/// Where `make dist` leaves the program for an architecture; for another one than that of this machine, `make dist HOST=…`.
+fn dist_binary(architecture: &str) -> anyhow::Result<PathBuf> {
+    let target = match architecture {
+        own if own == oci::architecture() => {
+            let version = output(Command::new("rustc").arg("-vV"))?;
+            let host = version.lines().find_map(|line| line.strip_prefix("host: "));
+            host.context("rustc names no host")?.to_owned()
+        }
+        "amd64" => "x86_64-unknown-linux-gnu".to_owned(),
+        "arm64" => "aarch64-unknown-linux-gnu".to_owned(),
+        other => bail!("unknown architecture {other:?}\n  remedy: name the program with --binary"),
+    };
+    Ok(Path::new("target").join(target).join("dist/plimsoll"))
 }
 
 /// Runs a command; its standard output.

@@ -25,17 +25,17 @@ const CERTIFICATES: &str = "ca-certificates";
 /// The names by which the programs that Plimsoll replaces are called in their own manifests.
 const PEER_PROGRAMS: [&str; 3] = ["metrics-server", "adapter", "keda"];
 
-/// Writes the files below `root`; returns the packages they come from.
-pub(super) fn build(root: &Path, binary: &Path) -> anyhow::Result<Vec<DebianPackage>> {
+/// Writes the files for an architecture below `root`; returns the packages they come from.
+pub(super) fn build(root: &Path, binary: &Path, architecture: &str) -> anyhow::Result<Vec<DebianPackage>> {
     let scratch = root.with_extension("packages");
     fs::create_dir_all(&scratch).with_context(|| format!("creating {}", scratch.display()))?;
     let mut packages = Vec::new();
     for (package, libraries) in LIBRARIES {
-        let (found, files) = unpacked(package, &scratch)?;
+        let (found, files) = unpacked(package, Some(architecture), &scratch)?;
         packages.push(found);
         copy_libraries(&files, libraries, root)?;
     }
-    let (found, files) = unpacked(CERTIFICATES, &scratch)?;
+    let (found, files) = unpacked(CERTIFICATES, None, &scratch)?;
     packages.push(found);
     let bundle = certificate_bundle(&files.join("usr/share/ca-certificates"))?;
     write(root, "etc/ssl/certs/ca-certificates.crt", bundle.as_bytes(), 0o644)?;
@@ -51,13 +51,18 @@ pub(super) fn build(root: &Path, binary: &Path) -> anyhow::Result<Vec<DebianPack
     Ok(packages)
 }
 
-/// Fetches and unpacks a package without installing it.
-fn unpacked(package: &str, scratch: &Path) -> anyhow::Result<(DebianPackage, PathBuf)> {
+/// Fetches and unpacks a package without installing it; without an architecture, one for all of them.
+fn unpacked(package: &str, architecture: Option<&str>, scratch: &Path) -> anyhow::Result<(DebianPackage, PathBuf)> {
     let folder = scratch.join(package);
     fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
-    let apt = ["--quiet", "-o", "APT::Sandbox::User=root", "download", package];
-    output(Command::new("apt-get").args(apt).current_dir(&folder))
-        .with_context(|| format!("fetching {package}\n  remedy: run this on Debian, after apt-get update"))?;
+    let chosen = architecture.map_or_else(|| package.to_owned(), |name| format!("{package}:{name}"));
+    let apt = ["--quiet", "-o", "APT::Sandbox::User=root", "download", &chosen];
+    output(Command::new("apt-get").args(apt).current_dir(&folder)).with_context(|| {
+        format!(
+            "fetching {chosen}\n  remedy: run this on Debian, after apt-get update, \
+             and for another architecture than that of this machine after dpkg --add-architecture"
+        )
+    })?;
     let archive = fs::read_dir(&folder)?.flatten().map(|entry| entry.path());
     let archive = archive.into_iter().find(|path| path.extension().is_some_and(|end| end == "deb"));
     let archive = archive.with_context(|| format!("apt-get left no {package}"))?;

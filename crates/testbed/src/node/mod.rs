@@ -231,8 +231,13 @@ fn write_tool_image(folder: &Path, program: &Path) -> Result<(), Error> {
     fs::copy(program, &file).attempt(|| format!("copy {}", program.display()))?;
     fs::set_permissions(&file, fs::Permissions::from_mode(0o755))
         .attempt(|| format!("write {}", file.display()))?;
-    let config =
-        oci::ImageConfig { name: TOOL_IMAGE, entrypoint: "/node-tool", title: "node-tool", version: "1" };
+    let config = oci::ImageConfig {
+        name: TOOL_IMAGE,
+        entrypoint: "/node-tool",
+        title: "node-tool",
+        version: "1",
+        architecture: oci::architecture(),
+    };
     oci::write(&image, &root, &config)?;
     symlink(image.join("oci"), folder.join("images/tool")).attempt(|| "link an image".into())
 }
