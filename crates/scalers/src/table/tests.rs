@@ -4,6 +4,7 @@ mod bad_values;
 mod bodies;
 mod hostile;
 mod outbound;
+mod rebuilds;
 mod samples;
 mod secrets;
 mod sources;
