@@ -7,20 +7,30 @@
 //! wake        1,250 ScaledObjects at zero whose source becomes active at the same moment
 //! push        time from the push of an external scaler to the write of the scale
 //! restart     Prometheus is killed and started again under load
+//! backends    5,000 ScaledObjects over 20 backends of six protocols, one of which hangs
+//! kafka       1,000 consumer groups on one Kafka cluster: first KEDA 2.20.2, then Plimsoll
 //! learn       a little of everything, only if it is named: the profile for `make pgo-profile`
 //! workloads   the deployments and ScaledObjects
 //! env         localkube in another process
 //! subject     the operator as a process
 //! source      a scripted Prometheus that counts queries
 //! questions   the requests of an HPA controller
+//! backend_servers  small servers of several protocols
+//! kafka_server     a real Kafka broker, its topics and consumer groups
+//! kafka_proxy      counts requests to the broker
 //! ```
 
 #![allow(clippy::disallowed_methods, reason = "tests and benches measure with the clock of the machine")]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod alone;
+mod backend_servers;
+mod backends;
 mod beside;
 mod env;
+mod kafka;
+mod kafka_proxy;
+mod kafka_server;
 mod learn;
 mod push;
 mod questions;
@@ -67,6 +77,8 @@ fn main() -> ExitCode {
                 ("restart", &|| runtime.block_on(restart::run())),
                 ("wake", &|| runtime.block_on(wake::run())),
                 ("push", &|| runtime.block_on(push::run())),
+                ("backends", &|| runtime.block_on(backends::run())),
+                ("kafka", &|| runtime.block_on(kafka::run())),
             ],
         ),
     }
