@@ -80,7 +80,7 @@ impl ValueSource for Search {
     fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
             let SearchParameters { value_location, ignore_null_values, .. } = &self.searched;
-            let (status, body) = self.access.post(&self.question.path, &self.question.body).await?;
+            let (status, body) = self.access.search(&self.question).await?;
             value(self.access.product, status, &body, value_location, *ignore_null_values)
         })
     }
@@ -89,10 +89,27 @@ impl ValueSource for Search {
 impl SearchAccess {
     /// Sends JSON to the first address that responds; returns status and body.
     pub(crate) async fn post(&self, path: &str, body: &str) -> Result<(u16, Bytes), ScalerError> {
+        self.send(path, body, HttpCall::post).await
+    }
+
+    /// The same for a search, whose response equal searches share.
+    async fn search(
+        &self,
+        SearchRequest { path, body }: &SearchRequest,
+    ) -> Result<(u16, Bytes), ScalerError> {
+        self.send(path, body, HttpCall::post_query).await
+    }
+
+    async fn send(
+        &self,
+        path: &str,
+        body: &str,
+        post: fn(String, String, Duration) -> HttpCall,
+    ) -> Result<(u16, Bytes), ScalerError> {
         let mut failed = scaler_error!("no addresses are given");
         for address in self.addresses.as_ref().map_err(Clone::clone)? {
             let url = format!("{}{path}", address.trim_end_matches('/'));
-            let mut call = HttpCall::post(url, body.to_owned(), self.within)
+            let mut call = post(url, body.to_owned(), self.within)
                 .access(self.endpoint.clone())
                 .header("content-type", "application/json")?;
             if let Some(authorization) = &self.authorization {

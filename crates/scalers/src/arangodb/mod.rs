@@ -71,7 +71,8 @@ impl ValueSource for HttpSource<Parameters> {
             let Parameters { endpoints, db_name, query, auth, unsafe_ssl, .. } = &self.parameters;
             let mut failed = scaler_error!("no endpoints are given");
             for endpoint in endpoints {
-                let call = HttpCall::post(query::url(endpoint, db_name), query::body(query), self.within);
+                let call =
+                    HttpCall::post_query(query::url(endpoint, db_name), query::body(query), self.within);
                 let call = auth.sign(call, *unsafe_ssl)?.header("content-type", "application/json")?;
                 match send(&self.web, call).await {
                     Ok((status, body)) => return query::value(status, &body),

@@ -299,6 +299,10 @@ impl pool::PooledServer for EventHubServer {
         REQUEST_TIMEOUT
     }
 
+    fn sharing_key((): &()) -> String {
+        String::new()
+    }
+
     fn connect(&self) -> PoolFuture<'_, EventHubConnection, ScalerError> {
         Box::pin(async move { self.open().await.map_err(|error| error.inside(self.name())) })
     }

@@ -127,6 +127,10 @@ impl pool::PooledServer for CassandraNode {
         REQUEST_TIMEOUT
     }
 
+    fn sharing_key(question: &CqlQuery) -> String {
+        format!("{} {}", question.consistency, question.text)
+    }
+
     fn connect(&self) -> PoolFuture<'_, CassandraConnection, ScalerError> {
         Box::pin(async move { self.open().await.map_err(|error| error.inside(self.name())) })
     }

@@ -102,13 +102,15 @@ impl ValueSource for CouchDb {
             let body = query::body(query, self.first_page)?;
             let call = match connection_string.reveal() {
                 "" if host.contains("://") => {
-                    HttpCall::post(query::url(&format!("{host}:{port}"), db_name), body, self.within)
+                    HttpCall::post_query(query::url(&format!("{host}:{port}"), db_name), body, self.within)
                 }
-                "" => {
-                    HttpCall::post(query::url(&format!("http://{host}:{port}"), db_name), body, self.within)
-                }
+                "" => HttpCall::post_query(
+                    query::url(&format!("http://{host}:{port}"), db_name),
+                    body,
+                    self.within,
+                ),
                 given if given.starts_with("http") && is_request_uri(given) => {
-                    HttpCall::post(query::url(given, db_name), body, self.within)
+                    HttpCall::post_query(query::url(given, db_name), body, self.within)
                 }
                 // The value is not quoted, because it contains a password.
                 _ => {

@@ -1,6 +1,11 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
 use super::query::cloud;
 use crate::search::{SearchParameters, SearchRequest, value};
-use crate::test_support::{ServerAction, read, server, texts, trigger};
+use crate::test_support::{FakeCluster, ServerAction, backends, read, server, texts, trigger};
+use crate::web::with_max_age;
 
 #[test]
 fn searches() {
@@ -77,4 +82,29 @@ async fn uses_first_reachable_address() {
     let mut trigger = trigger("elasticsearch", &pairs);
     trigger.auth = texts(&[("password", "p")]);
     assert_eq!(read(&trigger).await.unwrap().values.first().unwrap().value.canonical(), "3");
+}
+
+#[tokio::test]
+async fn equal_searches_share_a_response() {
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&count);
+    let url = server(move |_| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        ServerAction::Answer(200, r#"{"hits":{"total":{"value":5}}}"#.to_owned())
+    })
+    .await;
+    let backends = backends(FakeCluster::default());
+    let search = async |query: &str| {
+        let mut given = trigger(
+            "elasticsearch",
+            &[("addresses", &*url), ("index", "i"), ("valueLocation", "hits.total.value"), ("query", query)],
+        );
+        given.metadata.extend(texts(&[("targetValue", "5"), ("username", "u"), ("password", "p")]));
+        let scaler = crate::table::build(&given, &backends).unwrap();
+        with_max_age(Duration::from_mins(1), scaler.read("m")).await.0.unwrap()
+    };
+    let first = search("{}").await;
+    assert_eq!((search("{}").await, count.load(Ordering::SeqCst)), (first, 1));
+    search(r#"{"query": {}}"#).await;
+    assert_eq!(count.load(Ordering::SeqCst), 2);
 }

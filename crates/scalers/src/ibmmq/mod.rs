@@ -90,7 +90,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
 impl HttpSource<Parameters> {
     async fn depth(&self, queue: &str) -> Result<f64, ScalerError> {
         let Parameters { host, username, password, .. } = &self.parameters;
-        let call = HttpCall::post(host, query::command(queue), self.within)
+        let call = HttpCall::post_query(host, query::command(queue), self.within)
             .access(self.parameters.trust())
             .basic(username, password)
             .header("content-type", "application/json")?

@@ -107,7 +107,7 @@ impl ValueSource for HttpSource<Parameters> {
             } else {
                 query::flux_question(server_url, organization, query)
             };
-            let mut call = HttpCall::post(url, body, self.within)
+            let mut call = HttpCall::post_query(url, body, self.within)
                 .unsafe_ssl(self.parameters.unsafe_ssl && !three)
                 .header("content-type", "application/json")?;
             let token = self.parameters.token.reveal();

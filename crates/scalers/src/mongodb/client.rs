@@ -331,6 +331,11 @@ impl pool::PooledServer for MongoServer {
         REQUEST_TIMEOUT
     }
 
+    fn sharing_key(question: &CountQuery) -> String {
+        let CountQuery { database, collection, filter } = question;
+        format!("{database:?} {collection:?} {filter:?}")
+    }
+
     fn connect(&self) -> PoolFuture<'_, MongoConnection, ScalerError> {
         Box::pin(self.open())
     }

@@ -216,6 +216,10 @@ impl pool::PooledServer for MssqlServer {
         REQUEST_TIMEOUT
     }
 
+    fn sharing_key(question: &String) -> String {
+        question.clone()
+    }
+
     fn connect(&self) -> PoolFuture<'_, MssqlConnection, ScalerError> {
         Box::pin(async move { self.open().await.map_err(|error| error.inside(self.name())) })
     }

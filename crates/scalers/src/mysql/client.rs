@@ -242,6 +242,10 @@ impl pool::PooledServer for MysqlServer {
         REQUEST_TIMEOUT
     }
 
+    fn sharing_key(question: &String) -> String {
+        question.clone()
+    }
+
     fn connect(&self) -> PoolFuture<'_, MysqlConnection, ScalerError> {
         Box::pin(async move { self.open().await.map_err(|error| error.inside(self.name())) })
     }

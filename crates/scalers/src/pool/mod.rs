@@ -1,8 +1,9 @@
 //! Connection pools: one per server, shared by all triggers with the same server and credentials.
 //!
 //! Connections are made on first use and replaced after a failure, with backoff. A pool is dropped with the last trigger that
-//! uses it.
+//! uses it. Equal requests share an answer as long as their callers accept its age ([`crate::web::with_max_age`]).
 
+mod answers;
 #[cfg(test)]
 mod tests;
 
@@ -18,6 +19,8 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
 use crate::ScalerError;
+use crate::web::{allowed_age, response_used};
+use answers::{RecentAnswer, RecentAnswers};
 
 /// Backoff after the first failed connection attempt; it doubles with each further failure.
 const MIN_BACKOFF: Duration = Duration::from_millis(250);
@@ -45,7 +48,7 @@ pub(crate) trait PooledServer: Clone + Eq + Hash + Send + Sync + 'static {
     /// A request.
     type Request: Send + Sync;
     /// A response.
-    type Response: Send;
+    type Response: Clone + Send;
 
     /// Maximum number of connections.
     const MAX_CONNECTIONS: usize;
@@ -55,6 +58,9 @@ pub(crate) trait PooledServer: Clone + Eq + Hash + Send + Sync + 'static {
 
     /// Timeout of a request, including the connection and the wait for a free one.
     fn within(&self) -> Duration;
+
+    /// Identifies equal requests, whose callers share a response.
+    fn sharing_key(question: &Self::Request) -> String;
 
     /// Connects to the server.
     fn connect(&self) -> PoolFuture<'_, Self::Connection, ScalerError>;
@@ -75,6 +81,7 @@ pub(crate) struct Pool<S: PooledServer> {
     server: S,
     slots: Semaphore,
     state: Mutex<PoolState<S::Connection>>,
+    answers: RecentAnswers<S::Response>,
 }
 
 struct PoolState<C> {
@@ -113,7 +120,8 @@ impl<S: PooledServer> Pools<S> {
 impl<S: PooledServer> Pool<S> {
     fn new(server: S) -> Self {
         let state = Mutex::new(PoolState { idle: Vec::new(), failure: None });
-        Self { server, slots: Semaphore::new(S::MAX_CONNECTIONS), state }
+        let answers = RecentAnswers::default();
+        Self { server, slots: Semaphore::new(S::MAX_CONNECTIONS), state, answers }
     }
 
     /// The server of the pool.
@@ -121,17 +129,35 @@ impl<S: PooledServer> Pool<S> {
         &self.server
     }
 
-    /// Sends a request over an idle or a new connection.
+    /// Returns a recent response to an equal request, or sends the request over an idle or a new connection.
     pub(crate) async fn ask(&self, question: &S::Request) -> Result<S::Response, ScalerError> {
         let within = self.server.within();
         let deadline = Instant::now() + within;
-        match timeout_at(deadline, self.attempts(question)).await {
+        match timeout_at(deadline, self.answer(question)).await {
             Ok(answer) => answer,
             Err(_) => {
                 let text = format!("{}: no answer within {within:?}", self.server.name());
                 Err(ScalerError::caused_by(text, HttpErrorCause::TimedOut(within)))
             }
         }
+    }
+
+    /// Failures are not shared.
+    async fn answer(&self, question: &S::Request) -> Result<S::Response, ScalerError> {
+        let Some(max_age) = allowed_age() else { return self.attempts(question).await };
+        let asked = Instant::now();
+        let slot = self.answers.slot(S::sharing_key(question));
+        let mut slot = slot.lock().await;
+        if let Some(recent) = slot.as_ref().filter(|recent| recent.is_accepted(asked, max_age)) {
+            response_used(recent.at);
+            return Ok(recent.answer.clone());
+        }
+        let begun = Instant::now();
+        let answer = self.attempts(question).await?;
+        let at = Instant::now();
+        response_used(at);
+        *slot = Some(RecentAnswer { begun, at, answer: answer.clone() });
+        Ok(answer)
     }
 
     async fn attempts(&self, question: &S::Request) -> Result<S::Response, ScalerError> {

@@ -1,6 +1,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
+use crate::web::with_max_age;
 
 /// A server whose clones share state; servers with equal names are equal.
 #[derive(Clone)]
@@ -16,6 +17,7 @@ struct State {
     /// Connections of older generations are dead.
     generation: AtomicUsize,
     connected: AtomicUsize,
+    asked: AtomicUsize,
     open: AtomicUsize,
     most: AtomicUsize,
 }
@@ -54,6 +56,10 @@ impl PooledServer for Play {
         Duration::from_secs(3)
     }
 
+    fn sharing_key(question: &&'static str) -> String {
+        (*question).to_owned()
+    }
+
     fn connect(&self) -> PoolFuture<'_, Line, ScalerError> {
         Box::pin(async move {
             self.state.connected.fetch_add(1, Ordering::SeqCst);
@@ -71,6 +77,7 @@ impl PooledServer for Play {
 
     fn ask<'a>(&'a self, line: &'a mut Line, question: &'a &'static str) -> PoolFuture<'a, usize, PoolError> {
         Box::pin(async move {
+            self.state.asked.fetch_add(1, Ordering::SeqCst);
             tokio::time::sleep(Duration::from_millis(10)).await;
             if line.0 != self.state.generation.load(Ordering::SeqCst) {
                 return Err(PoolError::Lost(scaler_error!("broken pipe")));
@@ -170,4 +177,29 @@ async fn equal_servers_share_a_pool_until_it_is_dropped() {
     assert!(weak.upgrade().is_none());
     let _ = pools.of(&server("c"));
     assert_eq!(locked(&pools.0).len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn equal_requests_share_a_response_of_accepted_age() {
+    const MAX_AGE: Duration = Duration::from_secs(5);
+    let (pool, state) = pool();
+    let ask = |question: &'static str, age| {
+        let pool = Arc::clone(&pool);
+        async move { with_max_age(age, pool.ask(&question)).await.0 }
+    };
+    let asked = || state.asked.load(Ordering::SeqCst);
+    let both = futures::future::join(ask("value", MAX_AGE), ask("value", MAX_AGE)).await;
+    assert_eq!((both, asked()), ((Ok(0), Ok(0)), 1));
+    assert_eq!((ask("other", MAX_AGE).await, asked()), (Ok(0), 2));
+    assert_eq!((ask("value", MAX_AGE).await, asked()), (Ok(0), 2));
+    tokio::time::advance(MAX_AGE).await;
+    assert_eq!((ask("value", MAX_AGE).await, asked()), (Ok(0), 3));
+    // A caller that accepts no age is answered anew, and others share that answer.
+    assert_eq!((ask("value", Duration::ZERO).await, asked()), (Ok(0), 4));
+    assert_eq!((ask("value", MAX_AGE).await, asked()), (Ok(0), 4));
+    // Failures are not shared.
+    assert!(ask("nonsense", MAX_AGE).await.is_err() && ask("nonsense", MAX_AGE).await.is_err());
+    assert_eq!(asked(), 6);
+    // Without an age nothing is shared.
+    assert_eq!((pool.ask(&"value").await, asked()), (Ok(0), 7));
 }

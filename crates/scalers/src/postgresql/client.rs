@@ -185,6 +185,10 @@ impl pool::PooledServer for PostgresServer {
         REQUEST_TIMEOUT
     }
 
+    fn sharing_key(question: &String) -> String {
+        question.clone()
+    }
+
     fn connect(&self) -> PoolFuture<'_, Connection, ScalerError> {
         Box::pin(async move { self.open(None).await.map_err(|error| error.inside(self.name())) })
     }

@@ -183,6 +183,10 @@ impl pool::PooledServer for RedisServer {
         REQUEST_TIMEOUT
     }
 
+    fn sharing_key(question: &RedisCount) -> String {
+        format!("{question:?}")
+    }
+
     fn connect(&self) -> PoolFuture<'_, Connection, ScalerError> {
         Box::pin(async move { self.open().await.map_err(|error| error.inside(self.name())) })
     }

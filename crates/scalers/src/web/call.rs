@@ -31,7 +31,7 @@ pub struct HttpCall {
     pub within: Duration,
     /// Maximum size of the response, in bytes.
     pub at_most: usize,
-    /// Key that identifies equal requests, instead of path and query: for URLs that contain the current time.
+    /// Key that identifies equal requests, instead of path and query: for URLs that contain the current time, and for `POST`.
     pub same_as: Option<String>,
     /// Never shares a response: for callers that need response headers, which are not kept.
     pub alone: bool,
@@ -71,9 +71,16 @@ impl HttpCall {
         }
     }
 
-    /// `POST`; its response is never shared.
+    /// `POST`; its response is not shared.
     pub fn post(url: impl Into<String>, body: impl Into<Bytes>, within: Duration) -> Self {
         Self { method: Method::POST, body: body.into(), ..Self::get(url, within) }
+    }
+
+    /// `POST` of a query that changes nothing: requests with the same URL and body share a response.
+    pub fn post_query(url: impl Into<String>, body: impl Into<Bytes>, within: Duration) -> Self {
+        let call = Self::post(url, body, within);
+        let same_as = format!("POST {} {}", call.url, String::from_utf8_lossy(&call.body));
+        call.same_as(same_as)
     }
 
     /// Sets TLS settings and credentials.
@@ -128,7 +135,7 @@ impl HttpCall {
     }
 
     pub(super) fn is_shared(&self) -> bool {
-        self.method == Method::GET && self.body.is_empty() && !self.alone
+        !self.alone && (self.same_as.is_some() || self.method == Method::GET && self.body.is_empty())
     }
 
     /// The endpoint to connect to, and the path.

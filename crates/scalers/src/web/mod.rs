@@ -163,10 +163,10 @@ impl SharedHttpClient {
         &self.settings
     }
 
-    /// Sends a request. Callers that send the same (`GET`, server, credentials, path, headers) concurrently, or within the time of
-    /// [`with_max_age`] or else [`HttpSettings::fresh`], share one response (later callers get it without headers);
-    /// errors are shared only by concurrent callers. A source that asked for a pause is not asked: the request fails with
-    /// [`HttpErrorCause::RateLimited`](sources::http::HttpErrorCause::RateLimited).
+    /// Sends a request. Callers that send the same (`GET` or [`HttpCall::post_query`]: server, credentials, path, headers)
+    /// concurrently, or within the time of [`with_max_age`] or else [`HttpSettings::fresh`], share one response (later callers get
+    /// it without headers); errors are shared only by concurrent callers. A source that asked for a pause is not asked: the request
+    /// fails with [`HttpErrorCause::RateLimited`](sources::http::HttpErrorCause::RateLimited).
     pub async fn ask(&self, call: HttpCall) -> HttpResult {
         off_thread::send_from_task().await;
         let answer = self.answer(call).await;

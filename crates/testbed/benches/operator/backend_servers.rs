@@ -55,9 +55,9 @@ pub(crate) struct BackendCounts {
 }
 
 impl BackendProtocol {
-    /// Whether equal questions of several objects are sent once: requests of HTTP without a body.
+    /// Whether equal questions of several objects are sent once. beanstalkd has neither HTTP nor a connection pool.
     pub(crate) fn shares_questions(self) -> bool {
-        matches!(self, Self::Prometheus | Self::MetricsApi | Self::Rabbitmq)
+        self != Self::Beanstalkd
     }
 
     /// How many connections to one server there may be: requests under way of HTTP, or the size of a pool.

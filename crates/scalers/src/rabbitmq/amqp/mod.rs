@@ -235,6 +235,10 @@ impl pool::PooledServer for AmqpServer {
         REQUEST_TIMEOUT
     }
 
+    fn sharing_key(queue: &String) -> String {
+        queue.clone()
+    }
+
     fn connect(&self) -> PoolFuture<'_, AmqpConnection, ScalerError> {
         Box::pin(async move {
             let made = self.open().await;
