@@ -164,11 +164,8 @@ impl BackendState {
         counts.max_connections = counts.max_connections.max(counts.connections);
     }
 
-    /// Does not return if the server hangs.
-    async fn unless_it_hangs(&self) {
-        if self.hangs.load(Ordering::SeqCst) {
-            std::future::pending::<()>().await;
-        }
+    fn hangs(&self) -> bool {
+        self.hangs.load(Ordering::SeqCst)
     }
 
     fn count(&self, question: &str) {
@@ -205,7 +202,10 @@ async fn answer(
     let query = query.split('&').find(|pair| pair.starts_with("query=")).unwrap_or_default();
     state.count(&format!("{} {query}", request.uri().path()));
     let _ = request.into_body().collect().await;
-    state.unless_it_hangs().await;
+    if state.hangs() {
+        // Until the client closes the connection.
+        std::future::pending::<()>().await;
+    }
     let body = match protocol {
         BackendProtocol::Prometheus => {
             r#"{"status":"success","data":{"resultType":"vector","result":[{"metric":{},"value":[1779883200.781,"7"]}]}}"#
@@ -231,7 +231,9 @@ async fn serve_redis(stream: &mut BufReader<TcpStream>, state: &BackendState) ->
             stream.read_exact(&mut word).await?;
             words.push(String::from_utf8_lossy(&word[..length]).into_owned());
         }
-        state.unless_it_hangs().await;
+        if state.hangs() {
+            return until_closed(stream).await;
+        }
         let reply = match words.first().map(String::as_str) {
             Some("TYPE") => "+list\r\n",
             Some("LLEN") => {
@@ -242,6 +244,13 @@ async fn serve_redis(stream: &mut BufReader<TcpStream>, state: &BackendState) ->
         };
         stream.write_all(reply.as_bytes()).await?;
     }
+}
+
+/// Reads until the client closes the connection.
+async fn until_closed(stream: &mut BufReader<TcpStream>) -> io::Result<()> {
+    let mut piece = [0; 1024];
+    while stream.read(&mut piece).await? > 0 {}
+    Ok(())
 }
 
 /// The number in a line that begins with this character.
@@ -260,7 +269,9 @@ async fn serve_beanstalkd(stream: &mut BufReader<TcpStream>, state: &BackendStat
             return Ok(());
         }
         state.count(line.trim());
-        state.unless_it_hangs().await;
+        if state.hangs() {
+            return until_closed(stream).await;
+        }
         let statistics = "---\ncurrent-jobs-ready: 7\ncurrent-jobs-reserved: 0\ncurrent-jobs-delayed: 0\n";
         let reply = format!("OK {}\r\n{statistics}\r\n", statistics.len());
         stream.write_all(reply.as_bytes()).await?;
