@@ -10,7 +10,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::samples::{Protocol, samples};
+use super::samples::{Protocol, SECRET, samples};
+use crate::Trigger;
 use crate::table::build;
 use crate::test_support::{FakeCluster, backends, read_first};
 
@@ -62,7 +63,17 @@ async fn server(mode: ServerMode) -> (u16, watch::Receiver<ConnectionCounts>) {
     (port, seen)
 }
 
-/// Builds a scaler many times and drops it, mostly while it waits for its server; returns what is left behind.
+/// The same trigger after its password has changed.
+fn with_password(trigger: &Trigger, number: usize) -> Trigger {
+    let mut trigger = trigger.clone();
+    for text in trigger.metadata.values_mut().chain(trigger.auth.values_mut()) {
+        *text = text.replace(SECRET, &format!("{SECRET}{number}"));
+    }
+    trigger
+}
+
+/// Builds a scaler many times and drops it while it waits for its server, each time with another password if it has one; returns
+/// what is left behind.
 async fn rebuild(which: usize) -> Option<String> {
     let (port, mut seen) = server(ServerMode::Silent).await;
     let (_, trigger) = samples(port).into_iter().nth(which)?;
@@ -70,7 +81,7 @@ async fn rebuild(which: usize) -> Option<String> {
     let backends = backends(FakeCluster::default());
     let mut dropped = Vec::new();
     for number in 0..REBUILDS {
-        let scaler = match build(&trigger, &backends) {
+        let scaler = match build(&with_password(&trigger, number / READ_EVERY), &backends) {
             Ok(scaler) => scaler,
             Err(error) => return Some(format!("{name}: {error}")),
         };
