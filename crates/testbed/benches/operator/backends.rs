@@ -52,7 +52,9 @@ pub(crate) async fn run() -> bool {
     let env = OperatorBenchEnv::start().await;
     let asked = Arc::clone(&backends);
     let workloads = OperatorWorkloads {
-        trigger: Arc::new(move |number| asked[number % asked.len()].trigger(&question(&asked, number))),
+        trigger: Arc::new(move |number: usize| {
+            asked[number % asked.len()].trigger(&question(&asked, number))
+        }),
         ..OperatorWorkloads::new("backends", OBJECTS, "", Queries::Distinct)
     };
     workloads.make(&env.client).await;
