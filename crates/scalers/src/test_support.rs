@@ -10,7 +10,7 @@ use std::time::Duration;
 use api::provider::Compat;
 use api::selector::Selector;
 use http::{HeaderMap, StatusCode};
-use sources::http::HttpResponse;
+use sources::http::{HttpResponse, ProxyRules};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
@@ -126,6 +126,17 @@ pub(crate) fn backends(fake_cluster: FakeCluster) -> Backends {
 pub(crate) fn backends_with(fake_cluster: FakeCluster, dialer: Dialer) -> Backends {
     let settings = HttpSettings { fresh: Duration::ZERO, dialer, ..HttpSettings::default() };
     Backends::new(Arc::new(fake_cluster), settings, Compat::default())
+}
+
+/// Shared state whose HTTP requests go through a proxy on this port of this machine: for servers at fixed addresses. No name is
+/// looked up.
+pub(crate) fn backends_through_proxy(port: u16) -> Backends {
+    let proxies = ProxyRules::from_environment(|name| {
+        matches!(name, "HTTP_PROXY" | "HTTPS_PROXY").then(|| format!("http://127.0.0.1:{port}"))
+    });
+    let dialer = Dialer::unrestricted();
+    let settings = HttpSettings { fresh: Duration::ZERO, dialer, proxies, ..HttpSettings::default() };
+    Backends::new(Arc::new(FakeCluster::default()), settings, Compat::default())
 }
 
 /// Builds the scaler of a trigger.

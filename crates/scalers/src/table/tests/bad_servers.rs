@@ -10,7 +10,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
 use super::samples::{Protocol, is_told, samples};
-use crate::test_support;
+use crate::table;
+use crate::test_support::{FakeCluster, backends, backends_through_proxy};
 
 /// Upper limit for the duration of a read; the slowest scaler gives up after a third of it.
 const READ_LIMIT: Duration = Duration::from_mins(1);
@@ -161,9 +162,11 @@ async fn flood(stream: &mut TcpStream, piece: &[u8], taken: &AtomicU64) -> Optio
 /// Reads one scaler; returns a description if it misbehaves.
 async fn judge(mode: Mode, which: usize) -> Option<String> {
     let (port, taken) = server(mode).await;
-    let (_, trigger) = samples(port).into_iter().nth(which)?;
+    let (protocol, trigger) = samples(port).into_iter().nth(which)?;
     let what = format!("{} {mode:?}", trigger.type_);
-    let scaler = match test_support::build(&trigger) {
+    let is_fixed = protocol == Protocol::Fixed;
+    let backends = if is_fixed { backends_through_proxy(port) } else { backends(FakeCluster::default()) };
+    let scaler = match table::build(&trigger, &backends) {
         Ok(scaler) => scaler,
         Err(error) => return Some(format!("{what}: {error}")),
     };
@@ -232,6 +235,12 @@ async fn slow_and_endless_servers_time_out() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn disconnects_and_garbage_are_errors() {
     judge_all(&BROKEN_MODES, over_a_network).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_at_fixed_addresses_fail_behind_a_broken_proxy() {
+    let modes = [Mode::Refuse, Mode::Hang, Mode::CloseAtOnce, Mode::CloseMidway, Mode::Garbage];
+    judge_all(&modes, |protocol| protocol == Protocol::Fixed).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
