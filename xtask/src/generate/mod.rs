@@ -48,7 +48,7 @@ fn files(root: &Path) -> anyhow::Result<Vec<(String, String)>> {
     }
     files.extend(reference::files(root, &all)?);
     files.extend(protobuf::files(root)?);
-    files.extend(scalers::files());
+    files.extend(scalers::files(root)?);
     Ok(files)
 }
 

@@ -1,76 +1,86 @@
 //! The reference pages of the scalers, from their parameters.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
+use std::path::Path;
 
 use ::scalers::parameters::{KedaProfile, Parameter, ParameterSource};
 use ::scalers::table::{SCALER_TYPES, ScalerType, WakeMode};
+use anyhow::{Context as _, anyhow};
+use api::yaml::{self, SourceFile};
+use serde_json::Value;
 
 /// `docs/scalers/`: one page per scaler, and the list of all.
-pub(super) fn files() -> Vec<(String, String)> {
-    let mut files = vec![("docs/scalers/README.md".to_owned(), list())];
+pub(super) fn files(root: &Path) -> anyhow::Result<Vec<(String, String)>> {
+    let tested = TestedTypes::read(&root.join(SCRIPTS))?;
+    let mut files = vec![("docs/scalers/README.md".to_owned(), list(&tested))];
     files
         .extend(SCALER_TYPES.iter().map(|scaler| (format!("docs/scalers/{}.md", scaler.name), page(scaler))));
-    files
+    Ok(files)
 }
 
 const MADE: &str = "<!-- Made by `cargo xtask generate` from crates/scalers; do not edit. -->\n";
 
-/// The types whose tests query a real server: those of `crates/testbed/tests/scalers`, and those that read the cluster itself.
-const REAL_SERVERS: [&str; 27] = [
-    "activemq",
-    "apache-kafka",
-    "artemis-queue",
-    "beanstalkd",
-    "cassandra",
-    "cpu",
-    "elasticsearch",
-    "etcd",
-    "external",
-    "external-push",
-    "kafka",
-    "kubernetes-workload",
-    "memory",
-    "metrics-api",
-    "mysql",
-    "nats-jetstream",
-    "opensearch",
-    "postgresql",
-    "prometheus",
-    "rabbitmq",
-    "redis",
-    "redis-cluster",
-    "redis-cluster-streams",
-    "redis-sentinel",
-    "redis-sentinel-streams",
-    "redis-streams",
-    "selenium-grid",
-];
+/// Scripts that query servers with KEDA's scalers and ours, one per server.
+const SCRIPTS: &str = "crates/testbed/tests/scalers/same_server";
 
-/// The types whose tests query an emulator of another project.
-const EMULATORS: [&str; 8] = [
-    "aws-cloudwatch",
-    "aws-dynamodb",
-    "aws-dynamodb-streams",
-    "aws-kinesis-stream",
-    "aws-sqs-queue",
-    "azure-blob",
-    "azure-queue",
-    "mongodb",
-];
+/// The types that other tests query on real servers: those that read the cluster itself, and those that push.
+const TESTED_ELSEWHERE: [&str; 4] = ["cpu", "external-push", "kubernetes-workload", "memory"];
+
+/// The types that scripts query.
+#[derive(Default)]
+struct TestedTypes {
+    on_servers: BTreeSet<String>,
+    on_emulators: BTreeSet<String>,
+}
+
+impl TestedTypes {
+    fn read(folder: &Path) -> anyhow::Result<Self> {
+        let mut tested = Self::default();
+        tested.on_servers.extend(TESTED_ELSEWHERE.map(str::to_owned));
+        let entries =
+            std::fs::read_dir(folder).with_context(|| format!("failed to read {}", folder.display()))?;
+        for entry in entries {
+            let path = entry?.path();
+            if path.extension().is_some_and(|extension| extension == "yaml") {
+                let text = std::fs::read_to_string(&path)
+                    .with_context(|| format!("failed to read {}", path.display()))?;
+                tested.add(&path.display().to_string(), &text)?;
+            }
+        }
+        Ok(tested)
+    }
+
+    fn add(&mut self, name: &str, text: &str) -> anyhow::Result<()> {
+        let documents = yaml::parse(&SourceFile::new(name, text))
+            .map_err(|problem| anyhow!("{}", problem.render(false)))?;
+        let script = documents.first().map(|document| document.root.to_json()).unwrap_or_default();
+        let steps = script["steps"].as_array().into_iter().flatten();
+        let types = steps.map(|step| &step["type"]).chain([&script["trigger"]["type"]]);
+        let emulated = script["server"]["emulator"] == true;
+        let known = if emulated { &mut self.on_emulators } else { &mut self.on_servers };
+        known.extend(types.filter_map(Value::as_str).map(str::to_owned));
+        Ok(())
+    }
+
+    fn of(&self, name: &str) -> &'static str {
+        match name {
+            name if self.on_servers.contains(name) => "a real server",
+            name if self.on_emulators.contains(name) => "an emulator",
+            "cron" => "no source",
+            _ => "a stand-in",
+        }
+    }
+}
 
 // Writing to a string cannot fail.
 
-fn list() -> String {
+fn list(tested: &TestedTypes) -> String {
     let mut out = format!(
         "{MADE}# Scalers\n\nWhat may stand in `type` of a trigger:\n\n| type | measures | tested with |\n|---|---|---|\n"
     );
     for scaler in SCALER_TYPES.iter() {
-        let tested = match scaler.name {
-            name if REAL_SERVERS.contains(&name) => "a real server",
-            name if EMULATORS.contains(&name) => "an emulator",
-            "cron" => "no source",
-            _ => "a stand-in",
-        };
+        let tested = tested.of(scaler.name);
         let _ = writeln!(out, "| [`{0}`]({0}.md) | {1} | {tested} |", scaler.name, cell(scaler.about));
     }
     out.push_str(
@@ -199,5 +209,22 @@ fn example(one: &Parameter) -> &'static str {
         "duration" => "30s",
         "true or false" => "true",
         _ => one.one_of.first().copied().unwrap_or("…"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_say_which_types_have_met_a_server() {
+        let mut tested = TestedTypes::default();
+        let server =
+            "server: {run: a}\ntrigger: {type: redis}\nsteps:\n- {type: redis-streams}\n- {state: b}\n";
+        tested.add("server", server).unwrap();
+        tested.add("emulator", "server: {emulator: true}\ntrigger: {type: mongodb}\nsteps: []\n").unwrap();
+        let found = ["redis", "redis-streams", "mongodb", "cron", "splunk"].map(|name| tested.of(name));
+        assert_eq!(found, ["a real server", "a real server", "an emulator", "no source", "a stand-in"]);
+        assert!(tested.add("broken", "a: [").is_err());
     }
 }

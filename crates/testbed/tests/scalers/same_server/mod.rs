@@ -7,6 +7,8 @@ mod ours;
 mod script;
 mod server;
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use class::class;
@@ -17,36 +19,19 @@ use server::ScriptServer;
 
 use super::PATIENCE;
 
-macro_rules! scripts {
-    ($($name:literal),*) => {
-        [$(($name, include_str!(concat!($name, ".yaml")))),*]
-    };
+/// The scripts of this folder, by their names. `cargo xtask generate` reads them, too.
+fn scripts() -> BTreeMap<String, ServerScript> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scalers/same_server");
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    files
+        .filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
+        .map(|path| {
+            let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+            let script = ServerScript::parse(&name, &std::fs::read_to_string(&path).unwrap());
+            (name, script)
+        })
+        .collect()
 }
-
-const SCRIPTS: [(&str, &str); 22] = scripts![
-    "activemq",
-    "artemis-queue",
-    "aws",
-    "azure-storage",
-    "beanstalkd",
-    "cassandra",
-    "elasticsearch",
-    "etcd",
-    "external",
-    "kafka",
-    "metrics-api",
-    "mongodb",
-    "mysql",
-    "nats-jetstream",
-    "opensearch",
-    "postgresql",
-    "prometheus",
-    "rabbitmq",
-    "redis",
-    "redis-cluster",
-    "redis-sentinel",
-    "selenium-grid"
-];
 
 /// Names the scripts that run: those with this in their name.
 const CHOSEN: &str = "PLIMSOLL_SCRIPT";
@@ -56,8 +41,7 @@ const SETTLING: Duration = Duration::from_secs(20);
 
 #[test]
 fn scripts_name_servers_and_reasons() {
-    for (name, text) in SCRIPTS {
-        let script = ServerScript::parse(name, text);
+    for (name, script) in scripts() {
         let part = script.server.part.as_deref();
         assert!(part.is_none_or(|part| testbed::servers::server(part).is_some()), "{name}");
         for step in &script.steps {
@@ -71,14 +55,15 @@ fn scripts_name_servers_and_reasons() {
 async fn keda_and_we_find_the_same() {
     let chosen = std::env::var(CHOSEN).unwrap_or_default();
     let mut differences = Vec::new();
-    let scripts: Vec<_> = SCRIPTS.iter().filter(|(name, _)| name.contains(&chosen)).collect();
+    let mut scripts = scripts();
+    scripts.retain(|name, _| name.contains(&chosen));
     assert!(!scripts.is_empty(), "no script has {chosen} in its name");
-    for (name, text) in scripts {
+    for (name, script) in &scripts {
         let begun = Instant::now();
-        let script = ServerScript::parse(name, text);
-        let found = differences_in(name, &script).await;
+        let found = differences_in(name, script).await;
         let took = begun.elapsed().as_secs();
-        eprintln!("{name}: {} states, {} differences, {took} s", script.steps.len(), found.len());
+        let kind = if script.server.emulator { " (an emulator)" } else { "" };
+        eprintln!("{name}{kind}: {} states, {} differences, {took} s", script.steps.len(), found.len());
         differences.extend(found);
     }
     assert!(differences.is_empty(), "{}", differences.join("\n"));

@@ -27,6 +27,9 @@ pub(super) struct ServerScript {
 pub(super) struct ServerSetup {
     /// Its name in `testbed::servers`; none if it is on every machine.
     pub(super) part: Option<String>,
+    /// Whether it only answers as the original does; `docs/scalers/README.md` says so.
+    #[serde(default)]
+    pub(super) emulator: bool,
     /// Names of the ports it needs.
     #[serde(default = "one_port")]
     pub(super) ports: Vec<String>,

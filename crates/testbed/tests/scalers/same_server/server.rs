@@ -28,7 +28,7 @@ pub(super) struct ScriptServer {
 
 impl ScriptServer {
     pub(super) async fn start(script: &ServerScript, keda: &mut KedaProcess) -> Self {
-        let ServerSetup { part, ports: names, files, before, beside, run, ready } = &script.server;
+        let ServerSetup { part, ports: names, files, before, beside, run, ready, .. } = &script.server;
         let room = Room::new().unwrap();
         let mut texts = ScriptTexts::default();
         texts.0.insert("folder".to_owned(), room.folder().display().to_string());
