@@ -12,7 +12,7 @@ pub(super) fn url(server: &str, query: &str, from: &str) -> String {
     format!("{server}/render?from={}&target={}&format=json", escaped(from), escaped(query))
 }
 
-/// The newest value of the series; `None` if there is none.
+/// The newest value of the series; `None` if there is no series, or one without points.
 pub(super) fn value(status: u16, body: &[u8]) -> Result<Option<f64>, ScalerError> {
     if !(200..300).contains(&status) {
         let body = hidden(body);
@@ -34,6 +34,9 @@ pub(super) fn value(status: u16, body: &[u8]) -> Result<Option<f64>, ScalerError
     let Some(points) = points.and_then(Value::as_array) else {
         bail!("the series has {} at datapoints instead of a list", kind(points));
     };
+    if points.is_empty() {
+        return Ok(None);
+    }
     for point in points.iter().rev() {
         match point.get(0) {
             Some(Value::Null) => {}
@@ -43,6 +46,6 @@ pub(super) fn value(status: u16, body: &[u8]) -> Result<Option<f64>, ScalerError
             }
         }
     }
-    // All points in the time range are null.
-    Ok(None)
+    // A gap in the data is not a zero.
+    Err(scaler_error!("every value of the series is null: choose a longer queryTime, or correct the query"))
 }

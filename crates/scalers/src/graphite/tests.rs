@@ -14,10 +14,10 @@ fn answers() {
     let read = |body: &str| value(200, body.as_bytes());
     assert_eq!(read("[]"), Ok(None));
     assert_eq!(read(r#"[{"target":"x","datapoints":[]}]"#), Ok(None));
-    assert_eq!(read(r#"[{"datapoints":[[null,1],[null,2]]}]"#), Ok(None));
     assert_eq!(read(r#"[{"datapoints":[[1,1],[2.5,2],[null,3]]}]"#), Ok(Some(2.5)));
     for (bad, why) in [
         (r#"[{"datapoints":[[1,1]]},{"datapoints":[]}]"#, "2 series"),
+        (r#"[{"datapoints":[[null,1],[null,2]]}]"#, "every value of the series is null"),
         (r#"[{"target":"x"}]"#, "nothing at datapoints"),
         (r#"[{"datapoints":[["1",1]]}]"#, "a string instead of a value"),
         (r#"[{"datapoints":[[]]}]"#, "nothing instead of a value"),

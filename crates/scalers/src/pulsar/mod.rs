@@ -43,6 +43,8 @@ crate::parameters! {
         /// Authentication modes, separated by commas.
         modes: Vec<String> = "authModes" | "authMode" in [Metadata, Authentication, Environment],
             one_of ["apiKey", "basic", "tls", "bearer", "custom", "oauth"], only_one_of ["bearer", "basic", "oauth"];
+        /// `enable` with `cert` or `key` means the same as `tls` in `authModes`.
+        tls: String = "tls" in [Metadata];
         /// The bearer token of `bearer`.
         token: Secret = "bearerToken" | "token" in [Authentication];
         /// The user of `basic`.
@@ -76,6 +78,10 @@ impl Parameters {
 
     fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
         let missing = |secret: &Secret| secret.reveal().is_empty();
+        let has_certificate = !self.certificate.is_empty() || !missing(&self.key);
+        if self.tls == "enable" && has_certificate && !self.has("tls") {
+            self.modes.push("tls".to_owned());
+        }
         let rules = [
             ("bearer", missing(&self.token), "no bearer token provided"),
             ("basic", self.username.is_empty(), "no username provided"),

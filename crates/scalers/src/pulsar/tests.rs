@@ -51,6 +51,24 @@ async fn sends_bearer_token() {
 }
 
 #[tokio::test]
+async fn older_name_of_client_certificates() {
+    let url = server(|head| {
+        assert!(!head.contains("x-pulsar-auth-method-name"), "{head}");
+        ServerAction::Answer(200, STATS.to_owned())
+    })
+    .await;
+    let mut trigger = trigger(
+        "pulsar",
+        &[("adminURL", &url), ("topic", "a/b/c"), ("subscription", "s"), ("tls", "enable")],
+    );
+    // Without a certificate it has no effect.
+    assert_eq!(read(&trigger).await.unwrap().values.first().unwrap().value.canonical(), "12");
+    trigger.auth = texts(&[("cert", "c")]);
+    let error = build(&trigger).err().unwrap().message;
+    assert!(error.contains("no certificate or key provided for auth mode tls"), "{error}");
+}
+
+#[tokio::test]
 async fn requests_token_once() {
     let tokens = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&tokens);
