@@ -199,6 +199,11 @@ impl Datadog {
         Ok(call.header("DD-APPLICATION-KEY", app_key.reveal())?.same_as(same_as))
     }
 
+    /// Whether `metricUnavailableValue` stands for a response: Datadog answers with this status if it cannot compute the metric.
+    fn is_filled(&self, status: u16) -> bool {
+        status == 422 && self.parameters.metric_unavailable_value.is_some()
+    }
+
     async fn found(&self) -> Result<Option<f64>, ScalerError> {
         let Parameters { use_cluster_agent, unsafe_ssl, token, last_available_point_offset, .. } =
             &self.parameters;
@@ -208,10 +213,16 @@ impl Datadog {
                 call.access.auth = Auth::Token(token.clone());
             }
             let (status, body) = send(&self.web, call).await?;
+            if self.is_filled(status) {
+                return Ok(None);
+            }
             return query::agent_value(status, &body);
         }
         let back = usize::try_from(*last_available_point_offset).unwrap_or(0);
         let (status, body) = send(&self.web, self.call(self.web.now())?).await?;
+        if self.is_filled(status) {
+            return Ok(None);
+        }
         query::value(status, &body, self.aggregator, back)
     }
 }

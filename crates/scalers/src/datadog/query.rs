@@ -61,7 +61,9 @@ pub(super) fn value(
     }
     let mut values = Vec::with_capacity(series.len());
     for one in series {
-        values.extend(point(one, back)?);
+        // What is known of the other series is not the value of the query.
+        let Some(value) = point(one, back)? else { return Ok(None) };
+        values.push(value);
     }
     if values.is_empty() {
         return Ok(None);

@@ -30,6 +30,8 @@ fn answers() {
     assert_eq!(of(SERIES, Some(Aggregator::Average), 0), Ok(Some(7.25)));
     assert_eq!(of(r#"{"series":[]}"#, None, 0), Ok(None));
     assert_eq!(of(r#"{"series":[{"pointlist":[]}]}"#, None, 0), Ok(None));
+    let gap = r#"{"series":[{"pointlist":[[1,3]]},{"pointlist":[[1,null]]}]}"#;
+    assert_eq!(of(gap, Some(Aggregator::Max), 0), Ok(None));
     for (bad, why) in [
         (of(SERIES, None, 0), "more than 1 series"),
         (of(r#"{"status":"error","error":"Rule 'x' failed"}"#, None, 0), "Rule 'x' failed"),
@@ -99,4 +101,19 @@ async fn reads_from_cluster_agent() {
     assert!(none.value().await.unwrap_err().message.contains("no Datadog metrics"));
     trigger.metadata.insert("metricUnavailableValue".into(), "1.5".into());
     assert_eq!(source(url, Parameters::read(&trigger).unwrap()).value().await, Ok(1.5));
+}
+
+#[tokio::test]
+async fn metric_that_cannot_be_computed_is_filled() {
+    let url = server(|_| ServerAction::Answer(422, r#"{"message":"not valid"}"#.to_owned())).await;
+    for proxy in ["true", "false"] {
+        let metadata = [("useClusterAgentProxy", proxy), ("query", "sum:x{a}"), ("queryValue", "7")];
+        let mut trigger = trigger("datadog", &metadata);
+        trigger.auth = texts(&[("token", "t"), ("apiKey", "a"), ("appKey", "b")]);
+        let none = source(url.clone(), Parameters::read(&trigger).unwrap());
+        assert!(none.value().await.unwrap_err().message.contains("returned 422"));
+        trigger.metadata.insert("metricUnavailableValue".into(), "1.5".into());
+        let filled = source(url.clone(), Parameters::read(&trigger).unwrap());
+        assert_eq!(filled.value().await, Ok(1.5));
+    }
 }
