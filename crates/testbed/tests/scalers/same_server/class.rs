@@ -2,7 +2,7 @@
 
 /// The classes, each with words of which one is in the text. The first class that fits counts.
 const CLASSES: [(&str, &[&str]); 4] = [
-    ("certificate", &["x509", "certificate", "unknown authority", "unknown ca"]),
+    ("certificate", &["x509", "certificate", "unknown authority", "unknown ca", "unknownca"]),
     (
         "unreachable",
         &[

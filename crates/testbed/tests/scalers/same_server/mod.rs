@@ -82,7 +82,7 @@ async fn differences_in(name: &str, script: &ServerScript) -> Vec<String> {
             server.resume(&mut keda).await;
         }
         for filling in &step.fill {
-            let error = keda.fill(&server.texts.apply_all(filling));
+            let error = server.fill(filling, &mut keda);
             assert!(error.is_none(), "{name}: {}: {error:?}", step.state);
         }
         let trigger = step.trigger(&script.trigger, &server.texts);

@@ -5,6 +5,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use testbed::pki::Authority;
 use testbed::program::{Program, Room};
 use testbed::servers::server;
 use testbed::{Cache, Progress, ports};
@@ -43,6 +44,10 @@ impl ScriptServer {
             given.push(port);
             texts.0.insert(name.clone(), port.to_string());
         }
+        for (name, text) in certificates() {
+            room.write(&format!("{name}.pem"), &text).unwrap();
+            texts.0.insert(name.to_owned(), text);
+        }
         let more: Vec<_> =
             script.texts.iter().map(|(name, text)| (name.clone(), texts.apply(text))).collect();
         texts.0.extend(more);
@@ -50,10 +55,7 @@ impl ScriptServer {
             room.write(name, &texts.apply(text)).unwrap();
         }
         for command in before {
-            let command = texts.apply(command);
-            let output =
-                Command::new("sh").args(["-c", &command]).current_dir(room.folder()).output().unwrap();
-            assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+            assert_eq!(failure_of(&texts.apply(command), room.folder()), None);
         }
         let mut server = Self {
             running: None,
@@ -61,12 +63,21 @@ impl ScriptServer {
             run: texts.apply(run),
             beside: beside.iter().map(|command| texts.apply(command)).collect(),
             helpers: Vec::new(),
-            ready: ready.as_ref().map(|ready| texts.apply_all(ready)),
+            ready: ready.clone(),
             ports: given,
             texts,
         };
         server.resume(keda).await;
         server
+    }
+
+    /// Gives it what a filling says, by a command or by the program that has the clients; the error, if there is one.
+    pub(super) fn fill(&self, filling: &Value, keda: &mut KedaProcess) -> Option<String> {
+        let filling = self.texts.apply_all(filling);
+        match filling["command"].as_str() {
+            Some(command) => failure_of(command, Path::new(&self.texts.0["folder"])),
+            None => keda.fill(&filling),
+        }
     }
 
     pub(super) fn stop(&mut self) {
@@ -103,13 +114,40 @@ impl ScriptServer {
 
     async fn why_not_ready(&self, keda: &mut KedaProcess) -> Option<String> {
         match &self.ready {
-            Some(filling) => keda.fill(filling),
+            Some(filling) => self.fill(filling, keda),
             None => {
                 let connected = tokio::net::TcpStream::connect(("127.0.0.1", self.ports[0])).await;
                 connected.err().map(|error| error.to_string())
             }
         }
     }
+}
+
+/// Runs a command; what it says if it fails.
+fn failure_of(command: &str, folder: &Path) -> Option<String> {
+    let output = Command::new("sh").args(["-c", command]).current_dir(folder).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    (!output.status.success()).then(|| format!("{command}: {said}"))
+}
+
+/// PEM texts by their names: of the server, of a client, of their authority, and of another authority that nobody knows. `server` has
+/// the key and the certificate.
+fn certificates() -> Vec<(&'static str, String)> {
+    let (authority, other) = (Authority::new("testbed").unwrap(), Authority::new("other").unwrap());
+    let server = authority.server(&["127.0.0.1", "localhost"]).unwrap();
+    let client = authority.client("ada", None).unwrap();
+    let stranger = other.client("ada", None).unwrap();
+    vec![
+        ("authority", authority.certificate().to_owned()),
+        ("other_authority", other.certificate().to_owned()),
+        ("server", format!("{}{}", server.key, server.certificate)),
+        ("server_certificate", server.certificate),
+        ("server_key", server.key),
+        ("certificate", client.certificate),
+        ("key", client.key),
+        ("other_certificate", stranger.certificate),
+        ("other_key", stranger.key),
+    ]
 }
 
 /// A command that becomes a program.
