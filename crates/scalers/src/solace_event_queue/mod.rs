@@ -4,6 +4,8 @@ mod query;
 #[cfg(test)]
 mod tests;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use query::SolaceQueue;
 
 use crate::prelude::*;
@@ -33,8 +35,8 @@ pub const TYPE: ScalerType = ScalerType {
 crate::parameters! {
     /// Parameters of solace-event-queue. Each target greater than 0 is a metric.
     pub struct Parameters of "error parsing prometheus metadata" {
-        /// URL of SEMP, e.g. `http://broker.solace:8080`.
-        semp_url: String = "solaceSempBaseURL" in [Metadata], required;
+        /// URLs of SEMP, e.g. `http://broker.solace:8080`, separated by commas; the broker whose message VPN is up is asked.
+        semp_urls: String = "solaceSempBaseURL" in [Metadata], required;
         /// The message VPN.
         message_vpn: String = "messageVpn" in [Metadata], required;
         /// The queue.
@@ -82,6 +84,8 @@ type Pick = fn(&SolaceQueue) -> f64;
 struct Solace {
     metrics: Vec<(MetricSpec, Pick)>,
     parameters: Parameters,
+    /// Which of the URLs answered last.
+    current: AtomicUsize,
     within: Duration,
     web: Arc<SharedHttpClient>,
 }
@@ -100,11 +104,47 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
         (external(trigger, &format!("solace-{queue_name}-{what}"), whole(target)), pick)
     });
     let metrics = metrics.collect();
-    Ok(Arc::new(Solace { metrics, parameters, within: trigger.http_timeout, web: Arc::clone(&backends.web) }))
+    let (within, web) = (trigger.http_timeout, Arc::clone(&backends.web));
+    Ok(Arc::new(Solace { metrics, parameters, current: AtomicUsize::new(0), within, web }))
 }
 
 fn name(spec: &MetricSpec) -> &str {
     spec.external.as_ref().map_or("", |external| &external.metric.name)
+}
+
+impl Solace {
+    /// The queue at the first broker that has it, beginning with the one that answered last.
+    async fn queue(&self) -> Result<SolaceQueue, ScalerError> {
+        let urls: Vec<&str> = self.parameters.semp_urls.split(',').map(str::trim).collect();
+        let first = self.current.load(Ordering::Relaxed);
+        let mut failed: Option<ScalerError> = None;
+        for (at, url) in urls.iter().enumerate().cycle().skip(first).take(urls.len()) {
+            match self.queue_at(url).await {
+                Ok(queue) => {
+                    self.current.store(at, Ordering::Relaxed);
+                    return Ok(queue);
+                }
+                Err(error) => {
+                    failed = Some(match failed {
+                        Some(before) => error.inside(format!("{}, and at the next broker", before.message)),
+                        None => error,
+                    });
+                }
+            }
+        }
+        Err(failed.unwrap_or_else(|| scaler_error!("no URL is given")))
+    }
+
+    /// The queue at one broker.
+    async fn queue_at(&self, url: &str) -> Result<SolaceQueue, ScalerError> {
+        let Parameters { message_vpn, queue_name, username, password, .. } = &self.parameters;
+        let call = |url: String| HttpCall::get(url, self.within).basic(username, password);
+        let (status, body) = send(&self.web, call(query::vpn_url(url, message_vpn))).await?;
+        query::check_vpn(status, &body)?;
+        // The three metrics share one response.
+        let (status, body) = send(&self.web, call(query::url(url, message_vpn, queue_name))).await?;
+        query::queue(status, &body)
+    }
 }
 
 impl Scaler for Solace {
@@ -114,14 +154,9 @@ impl Scaler for Solace {
 
     fn read<'a>(&'a self, metric: &'a str) -> ScalerFuture<'a, Reading> {
         Box::pin(async move {
-            let Parameters { semp_url, message_vpn, queue_name, username, password, .. } = &self.parameters;
             let known = self.metrics.iter().find(|(spec, _)| name(spec).eq_ignore_ascii_case(metric));
             let (_, pick) = known.ok_or_else(|| scaler_error!("unknown metric {metric}"))?;
-            let url = query::url(semp_url, message_vpn, queue_name);
-            // The three metrics share one response.
-            let (status, body) =
-                send(&self.web, HttpCall::get(url, self.within).basic(username, password)).await?;
-            let queue = query::queue(status, &body)?;
+            let queue = self.queue().await?;
             Ok(Reading::one(metric, milli(pick(&queue)), self.parameters.is_active(queue)))
         })
     }

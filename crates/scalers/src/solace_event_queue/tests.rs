@@ -1,4 +1,4 @@
-use super::query::{SolaceQueue, queue, url};
+use super::query::{SolaceQueue, check_vpn, queue, url, vpn_url};
 use crate::test_support::{ServerAction, build, server, texts, trigger};
 
 const GOOD: &str =
@@ -9,6 +9,7 @@ fn address() {
     let expected =
         "http://s/SEMP/v2/monitor/msgVpns/v%2F1/queues/a%2Fb%20c?select=msgs,msgSpoolUsage,averageRxMsgRate";
     assert_eq!(url("http://s/", "v/1", "a/b c"), expected);
+    assert_eq!(vpn_url("http://s/", "v/1"), "http://s/SEMP/v2/monitor/msgVpns/v%2F1?select=state");
 }
 
 #[test]
@@ -38,11 +39,58 @@ fn answers() {
     }
 }
 
+#[test]
+fn states_of_a_message_vpn() {
+    assert_eq!(check_vpn(200, br#"{"data":{"state":"up"}}"#), Ok(()));
+    for (bad, why) in [
+        (r#"{"data":{"state":"standby"}}"#, "is not up (standby)"),
+        (r#"{"data":{}}"#, "nothing at data.state"),
+        ("<html>", "not JSON"),
+    ] {
+        let error = check_vpn(200, bad.as_bytes()).unwrap_err().message;
+        assert!(error.contains(why), "{bad}: {error}");
+    }
+    assert!(check_vpn(401, b"").unwrap_err().message.contains("returned 401"));
+}
+
+#[tokio::test]
+async fn broker_whose_message_vpn_is_up_is_asked() {
+    let broker = |state: &'static str| {
+        server(move |head| {
+            let asks_state = head.contains("/msgVpns/v?select=state ");
+            let state = format!(r#"{{"data":{{"state":"{state}"}}}}"#);
+            ServerAction::Answer(200, if asks_state { state } else { GOOD.to_owned() })
+        })
+    };
+    let (standby, up) = (broker("standby").await, broker("up").await);
+    let (both, none) = (format!("{standby}, {up}"), format!("{standby},{standby}"));
+    let read = async |urls: &str| {
+        let metadata = [
+            ("solaceSempBaseURL", urls),
+            ("messageVpn", "v"),
+            ("queueName", "q"),
+            ("messageCountTarget", "10"),
+        ];
+        let mut trigger = trigger("solace-event-queue", &metadata);
+        trigger.auth = texts(&[("username", "u"), ("password", "p")]);
+        let scaler = build(&trigger).unwrap();
+        // The second time it begins with the broker that answered.
+        let _ = scaler.read("s0-solace-q-msgcount").await;
+        scaler.read("s0-solace-q-msgcount").await
+    };
+    assert_eq!(read(&both).await.unwrap().values.first().unwrap().value.canonical(), "5");
+    assert!(read(&standby).await.unwrap_err().message.ends_with("the message VPN is not up (standby)"));
+    assert!(read(&none).await.unwrap_err().message.contains("and at the next broker"));
+}
+
 #[tokio::test]
 async fn three_metrics_share_one_response() {
     let url = server(|head| {
-        assert!(head.starts_with("GET /SEMP/v2/monitor/msgVpns/v/queues/q?select="), "{head}");
         assert!(head.contains("authorization: Basic dTpw\r\n"), "{head}");
+        if head.starts_with("GET /SEMP/v2/monitor/msgVpns/v?select=state ") {
+            return ServerAction::Answer(200, r#"{"data":{"state":"up"}}"#.to_owned());
+        }
+        assert!(head.starts_with("GET /SEMP/v2/monitor/msgVpns/v/queues/q?select="), "{head}");
         ServerAction::Answer(200, GOOD.to_owned())
     })
     .await;
