@@ -109,7 +109,7 @@ impl Authorizer {
             return Ok(Permission::OfEverybody);
         }
         let permission = if user.is_anonymous() { Permission::OfEverybody } else { Permission::OfUser };
-        // Whoever may see all may see some: so autoscalers with selectors of their own share one answer.
+        // A user who may read all objects may read those of a selector, so autoscalers with different selectors share one review.
         if let Some(broader) = wanted.broader()
             && self.decision(client.as_ref(), user, &broader).await?.allowed
         {

@@ -59,7 +59,7 @@ impl Tokens {
         peer: Option<PeerAddress>,
     ) -> Result<Option<User>, TokenError> {
         let digest = digest::sha256(token.as_bytes());
-        // Whoever makes up tokens has no cached and no proven one.
+        // A client that invents tokens has neither a cached nor a verified one.
         let peer = peer.filter(|_| !self.known.holds(&digest) && !self.is_proven(&digest));
         if peer.is_some_and(|peer| !self.failures.take(&peer)) {
             return Err(TokenError::Throttled);

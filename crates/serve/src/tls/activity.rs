@@ -15,7 +15,7 @@ const CANCELLED_REQUESTS_PER_SECOND: f64 = 10.0;
 /// Whom a connection belongs to. Those of a lower rank make room for new connections first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ConnectionRank {
-    /// Nobody who has been allowed anything yet.
+    /// A client of which no request was allowed yet.
     #[default]
     Unknown,
     /// A user who was authenticated and authorized.

@@ -259,7 +259,7 @@ async fn converse<S: ConnectionHandler>(
     };
     let is_unknown = activity.snapshot().rank == ConnectionRank::Unknown;
     let grace = match end {
-        // Whoever has asked nothing, or was allowed nothing, must not delay the end.
+        // A client without a request that was allowed must not delay the shutdown.
         _ if !activity.has_begun() => return,
         ConnectionEnd::MakesRoom if is_unknown => return,
         ConnectionEnd::Idle | ConnectionEnd::MakesRoom => limits.grace.min(MAX_IDLE_CLOSE_TIME),
