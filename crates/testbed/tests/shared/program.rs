@@ -54,5 +54,5 @@ pub(crate) fn free_port() -> u16 {
 /// The binary of an older version, which `make test-upgrade` builds.
 pub(crate) fn old_program() -> PathBuf {
     let named = std::env::var_os(OLD_PROGRAM).filter(|path| !path.is_empty());
-    named.map(PathBuf::from).unwrap_or_else(|| panic!("{OLD_PROGRAM} names no binary: run make test-upgrade"))
+    named.map_or_else(|| panic!("{OLD_PROGRAM} names no binary: run make test-upgrade"), PathBuf::from)
 }
