@@ -15,7 +15,7 @@ use crate::shared::program::program;
 const FOREIGN_GROUPS: [&str; 2] = ["cert-manager.io/", "monitoring.coreos.com/"];
 
 /// Runs Helm in the repository; the error is what it wrote.
-fn helm(arguments: &[&str]) -> Result<String, String> {
+pub(crate) fn helm(arguments: &[&str]) -> Result<String, String> {
     let helm = Helm::ensure().unwrap().helm;
     let output = Command::new(helm).current_dir(repository()).args(arguments).output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -50,7 +50,7 @@ const THEIRS: [(&str, &str, &str); 3] = [
 ];
 
 /// Every combination of roles, modes and sources of certificates.
-fn combinations() -> Vec<Vec<String>> {
+pub(crate) fn combinations() -> Vec<Vec<String>> {
     let mut all = Vec::new();
     for roles in 0..8_u8 {
         for mode in ["shadow", "active"] {

@@ -7,6 +7,7 @@
 //! | `active` | the controller does all it does under its role, and needs all of it |
 //! | `shadow` | so does shadow mode, which cannot write status or scale |
 //! | `chart` | Helm and both API servers accept the chart, whatever is switched on |
+//! | `values` | every value of the chart has an effect |
 //! | `image` | what the Dockerfile names is there |
 //! | `manifests`, `account`, `serving`, `full` | what these stand on |
 
@@ -35,3 +36,4 @@ mod shadow;
 #[path = "../shared/mod.rs"]
 #[allow(dead_code, reason = "shared with other test programs, which use more of it")]
 mod shared;
+mod values;
