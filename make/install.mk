@@ -22,3 +22,9 @@ test-install: programs ## Install the chart on real nodes: every role in pods (8
 
 test-dashboards: programs ## Run every query of the chart's dashboards and alerts in a real Prometheus that scrapes the three roles (2 min; downloads Prometheus the first time).
 	@$(CARGO) test $(WORKSPACE) --test metrics -- --ignored --nocapture dashboards::
+
+.PHONY: test-switch
+
+test-switch: programs ## Switch from Kubernetes' HPA controller to ours and back: shadow, report, active (2 min; builds a Kubernetes the first time, needs Go).
+	@$(XTASK) real build >/dev/null
+	@$(CARGO) test $(WORKSPACE) --test controller -- --ignored --nocapture switch::

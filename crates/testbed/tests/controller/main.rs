@@ -12,6 +12,7 @@
 //! | `election` | several controllers, the leader killed at any moment |
 //! | `takeover` | the history of a leader that was killed, asked from the replica that followed it |
 //! | `modes` | shadow, dry run, off; by flag and on one object |
+//! | `switch` | from Kubernetes' own controller to ours and back (`make test-switch`) |
 //! | `diagnosis` | broken set-ups: the first line of `why` names the cause |
 //! | `bad_objects` | objects that make no sense |
 //! | `autoscalers` | our own kind |
@@ -52,6 +53,7 @@ mod serving;
 #[allow(dead_code, reason = "shared with other test programs, which use more of it")]
 mod shared;
 mod supervision;
+mod switch;
 mod takeover;
 mod upgrade;
 mod versions;

@@ -11,15 +11,15 @@ use testbed::peer::{Peer, PeerOptions};
 use crate::env::{ControllerEnv, RunningController, alone_on_both, cpu, on_both, queue};
 
 /// The active controller: that of Kubernetes on the real cluster, otherwise a second one of ours.
-enum Acting {
+pub(crate) enum Acting {
     Peer(#[allow(dead_code, reason = "held for its end")] Box<Peer>),
     RunningController(#[allow(dead_code, reason = "held for its end")] RunningController),
 }
 
 /// Kubernetes' own takes whole seconds.
-const PEER_PERIOD: Duration = Duration::from_secs(1);
+pub(crate) const PEER_PERIOD: Duration = Duration::from_secs(1);
 
-async fn acting(env: &ControllerEnv) -> Acting {
+pub(crate) async fn acting(env: &ControllerEnv) -> Acting {
     let Some(access) = env.access else {
         return Acting::RunningController(env.controller(env.settings()));
     };
