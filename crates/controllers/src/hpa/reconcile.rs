@@ -47,7 +47,7 @@ pub(crate) struct Reconciler {
 
 /// How a reconcile ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ReconcileOutcome {
+pub(crate) enum HpaReconcileOutcome {
     /// The autoscaler was reconciled, or its mode is `off`.
     Reconciled,
     /// The autoscaler is deleted, and its state was forgotten.
@@ -90,11 +90,11 @@ impl Reconciler {
     }
 
     /// Reconciles one autoscaler, `delay` after it was due.
-    pub(crate) async fn reconcile(&self, key: &AutoscalerKey, delay: Duration) -> ReconcileOutcome {
+    pub(crate) async fn reconcile(&self, key: &AutoscalerKey, delay: Duration) -> HpaReconcileOutcome {
         let began = Instant::now();
         let Some(entry) = self.observer.store().get(key).cloned() else {
             self.forget(key);
-            return ReconcileOutcome::Deleted;
+            return HpaReconcileOutcome::Deleted;
         };
         let settings = self.settings();
         if settings.config.gates.stale_consistency
@@ -105,15 +105,15 @@ impl Reconciler {
                 "skipped until the watch has our last status write"
             );
             self.metrics.count_stale_skip();
-            return ReconcileOutcome::Stale;
+            return HpaReconcileOutcome::Stale;
         }
         let mode = entry.mode(&settings);
         if mode == DecisionMode::Off {
             self.metrics.count_off();
-            return ReconcileOutcome::Reconciled;
+            return HpaReconcileOutcome::Reconciled;
         }
         if !self.leadership.is_leader() {
-            return ReconcileOutcome::LeadershipLost;
+            return HpaReconcileOutcome::LeadershipLost;
         }
         let mut persisted =
             self.states().of(&entry, self.clock.now(), settings.remember && mode == DecisionMode::Active);
@@ -128,7 +128,7 @@ impl Reconciler {
         let at = decided.decision.at;
         let before = decided.seen.observation.status.clone();
         if self.act(&entry, mode, &persisted, &mut decided).await == ActOutcome::LeadershipLost {
-            return ReconcileOutcome::LeadershipLost;
+            return HpaReconcileOutcome::LeadershipLost;
         }
         let written = began.elapsed();
         persisted.state = decided.state;
@@ -156,7 +156,7 @@ impl Reconciler {
         self.records.add(key, mode, period, &entry.spec, &decided.decision);
         self.records.trace(key, || PassTimes::around(at, observed, written, began.elapsed()));
         self.states().put(key, persisted);
-        ReconcileOutcome::Reconciled
+        HpaReconcileOutcome::Reconciled
     }
 
     /// The current time on the clock as it was when `persisted` was taken out: a clock that jumps during a reconcile would

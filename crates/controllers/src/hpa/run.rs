@@ -28,7 +28,7 @@ use super::exported_metrics::{HpaMetrics, ProcessCounts};
 use super::observe::Observer;
 use super::persisted_state::PersistedStates;
 use super::profile::ProfileChoice;
-use super::reconcile::{ReconcileOutcome, Reconciler};
+use super::reconcile::{HpaReconcileOutcome, Reconciler};
 use super::records::Records;
 use super::report::StatusWriter;
 use super::settings::HpaSettings;
@@ -213,7 +213,7 @@ impl HpaController {
         for (key, error) in unreadable {
             self.report_unreadable(&key, error);
         }
-        let mut running: Reconciles<AutoscalerKey, ReconcileOutcome> =
+        let mut running: Reconciles<AutoscalerKey, HpaReconcileOutcome> =
             Reconciles::new(self.health.panics.clone());
         let mut housekeeping = tokio::time::interval(HOUSEKEEPING_INTERVAL);
         loop {
@@ -250,14 +250,16 @@ impl HpaController {
         &self,
         queue: &mut WorkQueue<AutoscalerKey>,
         key: &AutoscalerKey,
-        result: ReconcileResult<ReconcileOutcome>,
+        result: ReconcileResult<HpaReconcileOutcome>,
     ) {
         let now = Instant::now();
         match result {
             ReconcileResult::Finished(
-                ReconcileOutcome::Reconciled | ReconcileOutcome::Stale | ReconcileOutcome::LeadershipLost,
+                HpaReconcileOutcome::Reconciled
+                | HpaReconcileOutcome::Stale
+                | HpaReconcileOutcome::LeadershipLost,
             ) => queue.finish(key, now),
-            ReconcileResult::Finished(ReconcileOutcome::Deleted) => queue.remove(key),
+            ReconcileResult::Finished(HpaReconcileOutcome::Deleted) => queue.remove(key),
             ReconcileResult::Panicked { message, retry_after } => {
                 tracing::error!(
                     namespace = &*key.namespace, name = key.record_name(), error = message, retry_after = ?retry_after,

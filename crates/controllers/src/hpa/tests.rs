@@ -20,7 +20,7 @@ use kube::client::Body;
 use serde_json::{Value, json};
 
 use super::autoscaler::AutoscalerEntry;
-use super::reconcile::ReconcileOutcome;
+use super::reconcile::HpaReconcileOutcome;
 use super::{HpaController, HpaControllerHandle, HpaControllerParts, HpaSettings, ProfileChoice, Records};
 
 /// How long the API server takes to answer for the external metric `slow`.
@@ -156,7 +156,8 @@ async fn an_autoscaler_older_than_our_status_write_is_skipped_since_1_37() {
                       resource=\"horizontalpodautoscalers\"} 1\n";
         let text = handle.exposition();
         assert_eq!(text.contains(series), version == V1_37, "{text}");
-        let expected = if version == V1_37 { ReconcileOutcome::Stale } else { ReconcileOutcome::Reconciled };
+        let expected =
+            if version == V1_37 { HpaReconcileOutcome::Stale } else { HpaReconcileOutcome::Reconciled };
         assert_eq!(outcome, expected, "{version}");
         let counted = text.contains("horizontal_pod_autoscaler_controller_reconciliations_total{");
         assert_eq!(counted, version == V1_36, "a skipped reconcile is not counted as one");
@@ -187,7 +188,7 @@ async fn reconciled(entry: AutoscalerEntry, seconds: i64) -> (DecisionRecord, St
     let applied = WatchEvent::Applied(entry);
     reconciler.observer.store().autoscaler(key.kind, "", &reconciler.settings(), applied);
     let outcome = reconciler.reconcile(&key, Duration::ZERO).await;
-    assert_eq!(outcome, ReconcileOutcome::Reconciled);
+    assert_eq!(outcome, HpaReconcileOutcome::Reconciled);
     (records.latest(None).remove(0), handle.exposition())
 }
 

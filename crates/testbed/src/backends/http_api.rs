@@ -1,4 +1,4 @@
-//! An HTTP API that says one number in several formats behind several doors: `/{door}/{format}`.
+//! An HTTP API that returns one number in several formats, with several authentication schemes: `/{scheme}/{format}`.
 
 use std::sync::{Arc, Mutex};
 
@@ -19,10 +19,10 @@ use crate::kubelets::held;
 use crate::pki::{Authority, Identity};
 use crate::side::SideServer;
 
-/// Who is let in.
+/// How clients authenticate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Door {
-    /// Everybody.
+pub enum AuthScheme {
+    /// Not at all.
     Open,
     /// User `ada` with the password.
     Basic,
@@ -45,7 +45,7 @@ pub struct HttpApi {
 
 const PASSWORD: &str = "hunter2";
 
-impl Door {
+impl AuthScheme {
     fn name(self) -> &'static str {
         match self {
             Self::Open => "open",
@@ -57,7 +57,7 @@ impl Door {
         }
     }
 
-    fn lets_in(name: &str, headers: &HeaderMap, query: &str, certified: bool) -> bool {
+    fn accepts(name: &str, headers: &HeaderMap, query: &str, certified: bool) -> bool {
         let says = |header: &str, wanted: &str| headers.get(header).is_some_and(|value| value == wanted);
         match name {
             "open" => true,
@@ -95,16 +95,16 @@ impl HttpApi {
     }
 
     /// Where the number is in a format: `json`, `yaml`, `xml` or `prometheus`.
-    pub fn url(&self, door: Door, format: &str) -> String {
-        format!("{}/{}/{format}", local("http", self.plain.port), door.name())
+    pub fn url(&self, scheme: AuthScheme, format: &str) -> String {
+        format!("{}/{}/{format}", local("http", self.plain.port), scheme.name())
     }
 
     /// The same with TLS.
-    pub fn tls_url(&self, door: Door, format: &str) -> String {
-        format!("{}/{}/{format}", local("https", self.secure.port), door.name())
+    pub fn tls_url(&self, scheme: AuthScheme, format: &str) -> String {
+        format!("{}/{}/{format}", local("https", self.secure.port), scheme.name())
     }
 
-    /// The password of all doors.
+    /// The password of all schemes.
     pub fn password(&self) -> &'static str {
         PASSWORD
     }
@@ -125,9 +125,9 @@ where
 
 fn answer(request: &Request<Incoming>, certified: bool, number: &str) -> Response<Full<Bytes>> {
     let mut parts = request.uri().path().trim_start_matches('/').splitn(2, '/');
-    let (door, format) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+    let (scheme, format) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
     let query = request.uri().query().unwrap_or_default();
-    if !Door::lets_in(door, request.headers(), query, certified) {
+    if !AuthScheme::accepts(scheme, request.headers(), query, certified) {
         return with(401, "who are you?");
     }
     match format {

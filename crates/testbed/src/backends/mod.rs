@@ -14,7 +14,7 @@ use crate::pki::Identity;
 use crate::program::Room;
 
 pub use external::GoScaler;
-pub use http_api::{Door, HttpApi};
+pub use http_api::{AuthScheme, HttpApi};
 pub use postgresql::Postgresql;
 pub use rabbitmq::Rabbitmq;
 pub use redis::{Redis, RedisCluster, RedisSetup};

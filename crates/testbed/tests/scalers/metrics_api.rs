@@ -1,7 +1,7 @@
-//! metrics-api against an HTTP API: formats, doors, certificates; as a scaler, and as `plimsoll scalers check` shows it.
+//! metrics-api against an HTTP API: formats, authentication schemes, certificates; as a scaler, and as `plimsoll scalers check` shows it.
 
 use serde_json::{Value, json};
-use testbed::backends::{Door, HttpApi};
+use testbed::backends::{AuthScheme, HttpApi};
 use testbed::pki::{Authority, Identity};
 
 use super::check::check;
@@ -15,12 +15,12 @@ const FORMATS: [(&str, &str); 4] = [
     ("prometheus", "waiting{queue=\"mail\"}"),
 ];
 
-/// Each door, the mode that opens it, and its credentials.
-const DOORS: [(Door, &str, Pairs<'static>); 4] = [
-    (Door::Basic, "basic", &[("username", "ada"), ("password", "hunter2")]),
-    (Door::Bearer, "bearer", &[("token", "hunter2")]),
-    (Door::Key, "apiKey", &[("apiKey", "hunter2")]),
-    (Door::Query, "apiKey", &[("apiKey", "hunter2"), ("method", "query")]),
+/// Each scheme, the `authMode` for it, and its credentials.
+const SCHEMES: [(AuthScheme, &str, Pairs<'static>); 4] = [
+    (AuthScheme::Basic, "basic", &[("username", "ada"), ("password", "hunter2")]),
+    (AuthScheme::Bearer, "bearer", &[("token", "hunter2")]),
+    (AuthScheme::Key, "apiKey", &[("apiKey", "hunter2")]),
+    (AuthScheme::Query, "apiKey", &[("apiKey", "hunter2"), ("method", "query")]),
 ];
 
 fn api() -> (HttpApi, Authority, Identity) {
@@ -33,7 +33,7 @@ fn api() -> (HttpApi, Authority, Identity) {
 async fn all_formats_are_read() {
     let (api, ..) = api();
     for (format, location) in FORMATS {
-        let url = api.url(Door::Open, format);
+        let url = api.url(AuthScheme::Open, format);
         let given = [("url", &*url), ("format", format), ("valueLocation", location), ("targetValue", "2.5")];
         let asked = scaler("metrics-api", &given, &[]);
         for (number, value, active) in [("5", "5", true), ("0", "0", false), ("0.25", "250m", true)] {
@@ -56,15 +56,15 @@ async fn every_authentication_mode_works() {
     let (api, authority, client) = api();
     api.say("5");
     let location = ("valueLocation", "tasks.waiting.1");
-    for (door, mode, credentials) in DOORS {
-        for url in [api.url(door, "json"), api.tls_url(door, "json")] {
+    for (scheme, mode, credentials) in SCHEMES {
+        for url in [api.url(scheme, "json"), api.tls_url(scheme, "json")] {
             let ca = ("ca", authority.certificate());
             let given = [("url", &*url), location, ("targetValue", "1"), ("authMode", mode)];
             let right: Vec<_> = credentials.iter().copied().chain([ca]).collect();
             assert_eq!(
                 read(&scaler("metrics-api", &given, &right)).await,
                 Ok(("5".into(), true)),
-                "{door:?}"
+                "{scheme:?}"
             );
             // Another password, or none at all.
             let wrong = |text: &'static str| if text == "hunter2" { "hunter3" } else { text };
@@ -78,14 +78,14 @@ async fn every_authentication_mode_works() {
         }
     }
 
-    let url = api.tls_url(Door::Certificate, "json");
+    let url = api.tls_url(AuthScheme::Certificate, "json");
     let given = [("url", &*url), location, ("targetValue", "1"), ("authMode", "tls")];
     let own = [("cert", &*client.certificate), ("key", &*client.key), ("ca", authority.certificate())];
     assert_eq!(read(&scaler("metrics-api", &given, &own)).await, Ok(("5".into(), true)));
     let none = scaler("metrics-api", &given[..3], &[("ca", authority.certificate())]);
     assert_says(&read(&none).await.unwrap_err(), &["401"]);
     // An unknown CA is refused, unless `unsafeSsl` is set.
-    let open = api.tls_url(Door::Open, "json");
+    let open = api.tls_url(AuthScheme::Open, "json");
     let given = [("url", &*open), location, ("targetValue", "1"), ("unsafeSsl", "true")];
     assert_says(&read(&scaler("metrics-api", &given[..3], &[])).await.unwrap_err(), &["certificate"]);
     assert_eq!(read(&scaler("metrics-api", &given, &[])).await, Ok(("5".into(), true)));
@@ -97,7 +97,7 @@ async fn scalers_check_queries_and_prints_metrics() {
     api.say("12");
     let manifests = |password: &str| {
         let metadata = json!({
-            "url": api.url(Door::Basic, "json"), "valueLocation": "tasks.waiting.1", "targetValue": "5",
+            "url": api.url(AuthScheme::Basic, "json"), "valueLocation": "tasks.waiting.1", "targetValue": "5",
             "activationTargetValue": "20", "authMode": "basic",
         });
         let trigger =

@@ -1,6 +1,6 @@
 //! Authorities that the process trusts (`--ca-dir`) count for every client, whatever it speaks.
 
-use testbed::backends::{Door, GoScaler, HttpApi, Postgresql, Rabbitmq, Redis, RedisSetup};
+use testbed::backends::{AuthScheme, GoScaler, HttpApi, Postgresql, Rabbitmq, Redis, RedisSetup};
 
 use super::{Pairs, assert_says, certificates, read, scaler, scaler_trusting, until};
 
@@ -19,7 +19,7 @@ async fn process_wide_cas_apply_to_every_client() {
 
     let (address, port) = (redis.tls_address(), postgresql.port().to_string());
     let (amqps, https) = (rabbitmq.amqps(), rabbitmq.https());
-    let (scaler_address, url) = (external.address(), api.tls_url(Door::Open, "json"));
+    let (scaler_address, url) = (external.address(), api.tls_url(AuthScheme::Open, "json"));
     let queue = [("queueName", "jobs"), ("mode", "QueueLength"), ("value", "5")];
     let database = [
         ("host", "127.0.0.1"),

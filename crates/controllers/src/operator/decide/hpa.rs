@@ -12,7 +12,7 @@ use crate::operator::settings::ScalingMode;
 
 /// The metrics of all triggers.
 #[derive(Debug, Default)]
-pub(crate) struct HpaMetrics {
+pub(crate) struct CollectedMetrics {
     pub(crate) specs: Vec<Vec<MetricSpec>>,
     /// The first trigger that failed, and why.
     pub(crate) broken_trigger: Option<String>,
@@ -35,8 +35,8 @@ pub(crate) fn collect_metrics(
     found: Option<&HorizontalPodAutoscaler>,
     mode: ScalingMode,
     compat: Compat,
-) -> Result<HpaMetrics, HpaMetricsError> {
-    let mut all = HpaMetrics::default();
+) -> Result<CollectedMetrics, HpaMetricsError> {
+    let mut all = CollectedMetrics::default();
     for listed in listed {
         let TriggerMetrics { index, specs, is_built, last } = listed;
         let error = match specs {

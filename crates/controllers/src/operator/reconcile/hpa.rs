@@ -11,7 +11,7 @@ use keda::hpa::{self, GeneratedHpa};
 use super::steps::delete_hpa;
 use crate::operator::apply::{Applied, Applier};
 use crate::operator::decide::conditions::{polls_started, scaler_built};
-use crate::operator::decide::hpa::{HpaMetrics, HpaMetricsError, collect_metrics, name, writes};
+use crate::operator::decide::hpa::{CollectedMetrics, HpaMetricsError, collect_metrics, name, writes};
 use crate::operator::effect::Effect;
 use crate::operator::id::{EventSubject, NamespacedName};
 use crate::operator::object_state::{CheckedHpa, ObjectEntry};
@@ -57,13 +57,13 @@ pub(super) async fn ensure(
     };
     let unlisted = record::unlisted(&object.spec.triggers, &listed);
     let metrics = collect_metrics(object, listed, found.as_deref(), mode, compat);
-    let (Ok(HpaMetrics { failures, .. }) | Err(HpaMetricsError { failures, .. })) = &metrics;
+    let (Ok(CollectedMetrics { failures, .. }) | Err(HpaMetricsError { failures, .. })) = &metrics;
     let causes = trigger_causes(&unlisted);
     for failure in failures {
         context.counters.count_build_failure(&object.metadata, EventSubject::Object);
         applier.log_failed_status(applier.apply(failure.clone().because(&causes)).await);
     }
-    let HpaMetrics { specs, broken_trigger, .. } = metrics
+    let CollectedMetrics { specs, broken_trigger, .. } = metrics
         .map_err(|error| ReconcileStep::EnsureHpa.failed(error.cause).of_triggers(unlisted.clone()))?;
     let generated = hpa::generate(object, &specs, compat).map_err(|error| {
         let has_no_metrics = matches!(error, hpa::HpaError::NoMetrics { .. });
