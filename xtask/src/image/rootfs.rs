@@ -78,7 +78,8 @@ fn copy_libraries(files: &Path, libraries: &[&str], root: &Path) -> anyhow::Resu
     for path in tree(files)? {
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
         let is_loader = name.starts_with("ld-linux");
-        if !(is_loader || libraries.contains(&name)) || !path.is_file() {
+        // A link of the loader is absolute: it would lead to the loader of this machine, which may be of another version.
+        if !(is_loader || libraries.contains(&name)) || path.is_symlink() {
             continue;
         }
         let content = fs::read(&path).with_context(|| format!("reading {}", path.display()))?;
