@@ -15,7 +15,7 @@ BENCH_CONTROLLER ?= beside alone recording roles
 
 bench-controller: ## The controller beside Kubernetes' own, alone with 10,000 HPAs, recording and not, and all roles in one process (30 min; builds a Kubernetes the first time, needs Go).
 	@$(CARGO) build --release --quiet --locked --package plimsoll --features jemalloc
-	@$(CARGO) bench --locked --quiet --package testbed --features jemalloc --bench controller -- $(BENCH_CONTROLLER)
+	@$(CARGO) bench --profile release --locked --quiet --package testbed --features jemalloc --bench controller -- $(BENCH_CONTROLLER)
 
 # Parts: `resource` beside metrics-server, `alone`, `custom` beside prometheus-adapter, or all.
 BENCH_METRICS ?= resource alone custom
@@ -24,10 +24,10 @@ bench-metrics: dist ## The metrics server beside metrics-server and prometheus-a
 	@PLIMSOLL_PROGRAM=$(CURDIR)/$(DIST) \
 		$(CARGO) bench --locked --quiet --package testbed --features jemalloc --bench metrics -- $(BENCH_METRICS)
 
-# Parts: `beside` KEDA, `alone`, `same` queries, a `restart` of Prometheus, `wake`, `push`, 20 `backends`, `kafka` beside KEDA, or all.
-BENCH_OPERATOR ?= beside alone same restart wake push backends kafka
+# Parts: `beside` KEDA, `alone`, `same` queries, a `restart` of Prometheus, `wake`, `push`, or all.
+BENCH_OPERATOR ?= beside alone same restart wake push
 
-bench-operator: dist ## The operator beside KEDA, and alone with 10,000 ScaledObjects (70 min; builds all of them the first time, needs Go; kafka: Java and Maven).
+bench-operator: dist ## The operator beside KEDA, and alone with 10,000 ScaledObjects (45 min; builds all of them the first time, needs Go).
 	@PLIMSOLL_PROGRAM=$(CURDIR)/$(DIST) \
 		$(CARGO) bench --locked --quiet --package testbed --features jemalloc --bench operator -- $(BENCH_OPERATOR)
 

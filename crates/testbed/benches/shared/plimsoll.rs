@@ -8,6 +8,8 @@ use testbed::program::{Program, Room};
 
 /// The environment variable that names the measured binary.
 const PROGRAM_VARIABLE: &str = "PLIMSOLL_PROGRAM";
+/// How long the shell may take to start the program.
+const START_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a server may take until it is ready.
 const READY_TIMEOUT: Duration = Duration::from_mins(5);
 
@@ -50,8 +52,16 @@ impl PlimsollProcess {
         until_ready(&mut self.program, self.port).await;
     }
 
+    /// Its process; it is waited for, because a shell starts the program.
     pub(crate) fn pid(&self) -> u32 {
-        self.program.pid().expect("its process is there")
+        let begun = Instant::now();
+        loop {
+            if let Some(pid) = self.program.pid() {
+                return pid;
+            }
+            assert!(begun.elapsed() < START_TIMEOUT, "plimsoll does not start:\n{}", self.program.log());
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 
     /// Asks it to end, and waits for that.
