@@ -14,14 +14,19 @@ pub(super) fn document(name: &str, digest: &str, packages: &[DebianPackage]) -> 
         ["tree", "--locked", "--package", "plimsoll", "--no-default-features", "--features", "jemalloc"];
     let shown = ["--edges", "normal", "--prefix", "none", "--format", "{p}"];
     let listed = output(Command::new("cargo").args(tree).args(shown))?;
-    let mut components: Vec<Value> = crates(&listed)
+    Ok(serde_json::to_string_pretty(&bill(name, digest, &listed, packages))? + "\n")
+}
+
+/// The bill of an image with the crates that `cargo tree` listed.
+fn bill(name: &str, digest: &str, listed: &str, packages: &[Package]) -> Value {
+    let mut components: Vec<Value> = crates(listed)
         .into_iter()
         .map(|(name, version)| component("library", "cargo", &name, &version))
         .collect();
     components.extend(
         packages.iter().map(|package| component("library", "deb/debian", &package.name, &package.version)),
     );
-    let document = json!({
+    json!({
         "bomFormat": "CycloneDX",
         "specVersion": "1.5",
         "version": 1,
@@ -30,8 +35,7 @@ pub(super) fn document(name: &str, digest: &str, packages: &[DebianPackage]) -> 
             "hashes": [{"alg": "SHA-256", "content": digest.trim_start_matches("sha256:")}],
         }},
         "components": components,
-    });
-    Ok(serde_json::to_string_pretty(&document)? + "\n")
+    })
 }
 
 fn component(type_: &str, source: &str, name: &str, version: &str) -> Value {
@@ -50,7 +54,18 @@ fn crates(listed: &str) -> BTreeSet<(String, String)> {
 
 #[cfg(test)]
 mod tests {
-    use super::crates;
+    use super::*;
+
+    #[test]
+    fn bill_names_crates_packages_and_the_digest() {
+        let libc = Package { name: "libc6".to_owned(), version: "2.41-12".to_owned() };
+        let bill = bill("plimsoll:1", "sha256:0a1b", "serde v1.0.228\n", &[libc]);
+        assert_eq!((&bill["bomFormat"], &bill["specVersion"]), (&json!("CycloneDX"), &json!("1.5")));
+        assert_eq!(bill["metadata"]["component"]["hashes"][0]["content"], "0a1b");
+        let urls: Vec<&Value> =
+            bill["components"].as_array().unwrap().iter().map(|component| &component["purl"]).collect();
+        assert_eq!(urls, ["pkg:cargo/serde@1.0.228", "pkg:deb/debian/libc6@2.41-12"]);
+    }
 
     #[test]
     fn crates_are_listed_once() {
