@@ -71,6 +71,8 @@ export function list(url: URL, search: HTMLInputElement): Page {
   let height = LINE_HEIGHT;
   let spaceHeight = -1;
   let isDrawn = true;
+  /** Whether letters were typed for which the list was not filtered yet. */
+  let isTyped = false;
   const lines: Line[] = [];
 
   const namespaces = h("select", { "aria-label": "namespace", onchange: () => filter(true) });
@@ -96,7 +98,11 @@ export function list(url: URL, search: HTMLInputElement): Page {
   const element = h("main", { class: "page all" }, filters, table, empty);
 
   search.value = url.searchParams.get("q") ?? "";
-  const typed = () => filter(true);
+  // Letters that arrive in one frame are one search, so that none waits for the searches of those before it.
+  const typed = () => {
+    if (!isTyped) requestAnimationFrame(filterTyped);
+    isTyped = true;
+  };
   search.addEventListener("input", typed);
 
   function sortBy(sort: string): void {
@@ -125,10 +131,15 @@ export function list(url: URL, search: HTMLInputElement): Page {
       const isOther = ([id, before]: [string, Row | undefined]) => !before || !store.rows.has(id);
       if ([...delta.before].some(isOther)) fillNamespaces();
     }
-    filter(false);
+    filter(isTyped);
+  }
+
+  function filterTyped(): void {
+    if (isTyped) filter(true);
   }
 
   function filter(fromUser: boolean): void {
+    isTyped = false;
     const current = order[selected]?.id;
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     const [namespace, state] = [namespaces.value, states.value];
@@ -240,6 +251,7 @@ export function list(url: URL, search: HTMLInputElement): Page {
     element,
     title: "Plimsoll",
     key(event) {
+      filterTyped();
       const page = Math.max(1, Math.floor(view.height / height) - 1);
       const steps: Record<string, number> = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1, PageDown: page, PageUp: -page, G: 1e9, g: -1e9 };
       const by = steps[event.key];
@@ -260,6 +272,7 @@ export function list(url: URL, search: HTMLInputElement): Page {
       return false;
     },
     close() {
+      isTyped = false;
       search.removeEventListener("input", typed);
       search.value = "";
       resized.disconnect();
