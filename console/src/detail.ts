@@ -78,7 +78,11 @@ export function detail(id: string, url: URL): Page {
       showTarget(found.row);
       explained.set(0, found.why);
       if (!chosen) explain(found.why, "Why");
-      lists.replaceChildren(...facts(found));
+      const old = lists.querySelector("pre");
+      const [isOpen, scrolled] = [lists.querySelector("details")?.open ?? false, old?.scrollTop ?? 0];
+      lists.replaceChildren(...facts(found, isOpen));
+      // What the user reads stays open and in place.
+      if (isOpen) lists.querySelector("pre")?.scrollTo(0, scrolled);
       if (found.fields && !what.hasChildNodes()) what.append(whatIf(base, found.fields));
     } catch (error) {
       fail(error);
@@ -264,7 +268,7 @@ function merged(before: Mark[], after: Mark[]): Mark[] {
   return [...all.values()].sort((a, b) => a.t - b.t).slice(-2000);
 }
 
-function facts(found: Detail): HTMLElement[] {
+function facts(found: Detail, isOpen: boolean): HTMLElement[] {
   const head = (...titles: string[]) => h("thead", {}, h("tr", {}, ...titles.map((text) => h("th", { scope: "col" }, text))));
   const conditions = found.conditions.map((one) =>
     h(
@@ -290,7 +294,7 @@ function facts(found: Detail): HTMLElement[] {
   const none = (text: string) => h("p", { class: "empty" }, text);
   return [
     h("section", {}, h("h2", {}, "Conditions"), conditions.length > 0 ? h("div", { class: "wide" }, h("table", {}, head("Type", "Status", "Reason", "Message", "Since"), h("tbody", {}, ...conditions))) : none("None: no controller has looked at it yet.")),
-    h("section", {}, h("h2", {}, "Events"), events.length > 0 ? h("div", { class: "wide" }, h("table", {}, head("Age", "Reason", "Message", "From"), h("tbody", {}, ...events))) : none("None is kept.")),
-    h("section", {}, h("details", {}, h("summary", {}, "YAML"), h("pre", { tabindex: 0 }, found.yaml))),
+    h("section", {}, h("h2", {}, "Events"), events.length > 0 ? h("div", { class: "wide" }, h("table", {}, head("Age", "Reason", "Message", "From"), h("tbody", {}, ...events))) : none(found.eventsError === null ? "None is kept." : `Events cannot be read: ${found.eventsError}`)),
+    h("section", {}, h("details", { open: isOpen }, h("summary", {}, "YAML"), h("pre", { tabindex: 0 }, found.yaml))),
   ];
 }

@@ -105,12 +105,23 @@ export interface Fields {
   min: number;
   max: number;
   metrics: { name: string; target: number; unit: string }[];
-  upWindow: number;
-  downWindow: number;
-  upPercent: number | null;
-  upPods: number | null;
-  downPercent: number | null;
-  downPods: number | null;
+  up: Rules;
+  down: Rules;
+}
+
+/** The scaling rules of one direction. */
+export interface Rules {
+  /** Stabilization window in seconds. */
+  window: number;
+  select: "max" | "min" | "disabled";
+  policies: Policy[];
+}
+
+export interface Policy {
+  kind: "percent" | "pods";
+  value: number;
+  /** In seconds. */
+  period: number;
 }
 
 export interface Detail {
@@ -118,6 +129,8 @@ export interface Detail {
   why: Why;
   conditions: Condition[];
   events: ObjectEvent[];
+  /** Why events cannot be read. */
+  eventsError: string | null;
   yaml: string;
   fields: Fields | null;
 }

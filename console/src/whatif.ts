@@ -3,12 +3,22 @@
 import uPlot from "uplot";
 import { axis, colour, stepped, timeAxis } from "./chart.js";
 import { age, h, number, setText } from "./dom.js";
-import type { Fields, Totals, WhatIf } from "./model.js";
+import type { Fields, Policy, Rules, Totals, WhatIf } from "./model.js";
 import { RequestError, get } from "./store.js";
 
 const TYPING_MS = 250;
 /** How soon a replay is repeated that had too few recorded passes. */
 const RETRY_MS = 5000;
+const NEW_POLICY: Policy = { kind: "pods", value: 1, period: 60 };
+const KINDS: [Policy["kind"], string][] = [
+  ["percent", "%"],
+  ["pods", "pods"],
+];
+const SELECTS: [Rules["select"], string][] = [
+  ["max", "the largest change"],
+  ["min", "the smallest change"],
+  ["disabled", "no change"],
+];
 
 export function whatIf(base: string, now: Fields): HTMLElement {
   const inputs = new Map<string, HTMLInputElement>();
@@ -21,18 +31,16 @@ export function whatIf(base: string, now: Fields): HTMLElement {
     inputs.set(key, input);
     return h("label", {}, h("span", {}, label), input, h("span", { class: "dim" }, unit));
   };
+  const up = rules("scale up", now.up, changed);
+  const down = rules("scale down", now.down, changed);
   const form = h(
     "form",
     { class: "fields", onsubmit: (event: Event) => event.preventDefault() },
     ...now.metrics.map((metric, index) => field(`target${index}`, `${metric.name} target`, metric.target, metric.unit)),
     field("min", "min replicas", now.min, ""),
     field("max", "max replicas", now.max, "", 1),
-    field("upWindow", "scale-up window", now.upWindow, "s"),
-    field("downWindow", "scale-down window", now.downWindow, "s"),
-    field("upPercent", "up at most", now.upPercent, "%/15 s"),
-    field("upPods", "or up at most", now.upPods, "pods/15 s"),
-    field("downPercent", "down at most", now.downPercent, "%/15 s"),
-    field("downPods", "or down at most", now.downPods, "pods/15 s"),
+    up.element,
+    down.element,
   );
   const answer = h("p", { class: "answer", role: "status" }, "Change a field: the recorded history is replayed at once.");
   const place = h("div", { class: "charts" });
@@ -57,20 +65,13 @@ export function whatIf(base: string, now: Fields): HTMLElement {
   async function replay(): Promise<void> {
     running?.abort();
     running = new AbortController();
-    const value = (key: string): number | null => {
-      const text = inputs.get(key)?.value ?? "";
-      return text === "" || !Number.isFinite(Number(text)) ? null : Number(text);
-    };
+    const value = (key: string): number | null => read(inputs.get(key));
     const fields: Fields = {
       min: value("min") ?? now.min,
       max: value("max") ?? now.max,
       metrics: now.metrics.map((metric, index) => ({ ...metric, target: value(`target${index}`) ?? metric.target })),
-      upWindow: value("upWindow") ?? now.upWindow,
-      downWindow: value("downWindow") ?? now.downWindow,
-      upPercent: value("upPercent"),
-      upPods: value("upPods"),
-      downPercent: value("downPercent"),
-      downPods: value("downPods"),
+      up: up.read(),
+      down: down.read(),
     };
     try {
       show(await get<WhatIf>(`${base}/whatif`, fields, running.signal));
@@ -127,6 +128,65 @@ export function whatIf(base: string, now: Fields): HTMLElement {
   }
 
   return element;
+}
+
+/** The number in a field; null if it is empty. */
+function read(input: HTMLInputElement | undefined): number | null {
+  const text = input?.value ?? "";
+  return text === "" || !Number.isFinite(Number(text)) ? null : Number(text);
+}
+
+function choice<T extends string>(label: string, options: [T, string][], value: T, changed: () => void): HTMLSelectElement {
+  const select = h("select", { "aria-label": label, onchange: changed }, ...options.map(([option, text]) => h("option", { value: option }, text)));
+  select.value = value;
+  return select;
+}
+
+/** The fields of one direction, and what they say. */
+function rules(title: string, now: Rules, changed: () => void): { element: HTMLElement; read: () => Rules } {
+  const lines = new Map<HTMLElement, () => Policy | null>();
+  const count = (label: string, value: number, min: number, max?: number): HTMLInputElement =>
+    h("input", { type: "number", min, max, step: 1, value, "aria-label": `${title}: ${label}`, oninput: changed });
+  const windowField = count("stabilization window in seconds", now.window, 0, 3600);
+  const select = choice(`${title}: which policy counts`, SELECTS, now.select, changed);
+  const policies = h("div", { class: "policies" });
+  const add = (policy: Policy): void => {
+    const value = count("policy", policy.value, 1);
+    const kind = choice(`${title}: unit of the policy`, KINDS, policy.kind, changed);
+    const period = count("period in seconds", policy.period, 1, 1800);
+    const remove = (): void => {
+      lines.delete(line);
+      line.remove();
+      changed();
+    };
+    const line = h("div", { class: "policy" }, value, kind, " in ", period, " s ", h("button", { type: "button", "aria-label": `${title}: remove the policy`, onclick: remove }, "×"));
+    lines.set(line, () => {
+      const [amount, seconds] = [read(value), read(period)];
+      // A policy that is being typed does not count yet.
+      return amount === null || seconds === null ? null : { kind: kind.value as Policy["kind"], value: Math.round(amount), period: Math.round(seconds) };
+    });
+    policies.append(line);
+  };
+  now.policies.forEach(add);
+  const another = (): void => {
+    add(NEW_POLICY);
+    changed();
+  };
+  const element = h(
+    "fieldset",
+    {},
+    h("legend", {}, title),
+    h("div", { class: "policy" }, "window ", windowField, " s"),
+    h("div", { class: "policy" }, "of the policies, ", select),
+    policies,
+    h("button", { type: "button", onclick: another }, "add policy"),
+  );
+  const found = (): Rules => ({
+    window: Math.round(read(windowField) ?? now.window),
+    select: select.value as Rules["select"],
+    policies: [...lines.values()].map((line) => line()).filter((policy) => policy !== null),
+  });
+  return { element, read: found };
 }
 
 function sentence(found: WhatIf): string {

@@ -117,6 +117,19 @@ test("what if changes the curve and offers a patch", () =>
     assert.match(await page.locator(".whatif .dim >> nth=-1").textContent(), /Modelled: /);
   }, "/autoscalers/shop/hpa/checkout"));
 
+test("what if has the policies of both directions as fields", () =>
+  on({}, async (page) => {
+    await page.click(".whatif summary");
+    const down = page.locator("fieldset", { hasText: "scale down" });
+    await down.locator("button:text('add policy')").click();
+    await down.locator(".policies .policy >> nth=1").locator("input >> nth=1").fill("120");
+    await down.locator(".policies .policy >> nth=0").locator("button").click();
+    await down.locator("select >> nth=0").selectOption("min");
+    // The mock shows what it was asked.
+    const asked = JSON.stringify({ down: { window: 300, select: "min", policies: [{ kind: "pods", value: 1, period: 120 }] } }).slice(1);
+    await page.waitForFunction((text) => document.querySelector(".patch")?.textContent?.includes(text), asked);
+  }, "/autoscalers/shop/hpa/checkout"));
+
 test("problems are grouped by cause and lead to their autoscalers", () => {
   const rows = Array.from({ length: 41 }, (_, i) => row(`web/hpa/w${i}`, { state: "failing", pressure: null }));
   return on({ rows }, async (page) => {
@@ -179,6 +192,15 @@ test("expired session is explained", () =>
     await page.waitForSelector(".live.expired");
     assert.match(await page.locator(".notes").textContent(), /plimsoll console/);
   }));
+
+test("YAML stays open when the object changes", () =>
+  on({}, async (page, mock) => {
+    await page.click("summary:text-is('YAML')");
+    await page.evaluate(() => document.querySelector("details[open] pre")?.setAttribute("data-old", ""));
+    mock.push({ rows: [{ ...row("shop/hpa/checkout"), replicas: 11, steps: undefined }] });
+    await page.waitForSelector("pre[data-old]", { state: "detached" });
+    assert.equal(await page.locator("details[open] pre", { hasText: "kind: HorizontalPodAutoscaler" }).count(), 1);
+  }, "/autoscalers/shop/hpa/checkout"));
 
 test("object that is deleted while it is open is said to be gone", () =>
   on({}, async (page, mock) => {

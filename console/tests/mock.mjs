@@ -95,6 +95,9 @@ function longer(range) {
   return { source: "prometheus", note: "From Prometheus prometheus:9090 in monitoring: one point every 172 s, without decisions.", cursor: null, reset: true, metrics: [{ name: "cpu", target: 60, unit: "%" }], points, marks: [] };
 }
 
+/** The JSON of a request. */
+const body = (request) => new Promise((done) => { let text = ""; request.on("data", (part) => (text += part)).on("end", () => done(JSON.parse(text))); });
+
 const totals = (podHours, changes) => ({ podHours, aboveTargetSeconds: 420, changes, worstReactionSeconds: 45, peak: 12 });
 
 /** Starts the server. `rows` may be changed; `server.push(change)` sends an event. */
@@ -123,7 +126,7 @@ export async function start({ rows, recording = false, hostile = false, notes = 
     }
     if (path === "lab") {
       if (request.method === "POST") {
-        const change = JSON.parse(await new Promise((done) => { let text = ""; request.on("data", (part) => (text += part)).on("end", () => done(text)); }));
+        const change = await body(request);
         for (const load of state.lab.loads) if (load.name === change.load) Object.assign(load, { value: change.value ?? 6.1, manual: change.value !== null });
         for (const fault of state.lab.faults) if (fault.id === change.fault) fault.active = change.active;
       }
@@ -142,14 +145,16 @@ export async function start({ rows, recording = false, hostile = false, notes = 
     }
     if (parts[3] === "why") return json(why(id, Number(url.searchParams.get("at"))));
     if (parts[3] === "whatif") {
+      const asked = JSON.stringify(await body(request));
       const points = history().points.map((p) => ({ t: p.t, before: p.current, after: Math.max(1, Math.round(p.current * 0.7)) }));
-      return json({ points, before: totals(6.2, 14), after: totals(4.4, 10), patch: "spec:\n  minReplicas: 1\n", recorded: ["metric values", "replica counts"], modelled: ["metric values at other replica counts"] });
+      return json({ points, before: totals(6.2, 14), after: totals(4.4, 10), patch: `spec:\n  minReplicas: 1\n# ${asked}\n`, recorded: ["metric values", "replica counts"], modelled: ["metric values at other replica counts"] });
     }
     return json({
       row: found, why: why(id), yaml: `apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata:\n  name: ${found.name}\n`,
       conditions: [{ type: "AbleToScale", status: "True", reason: "ReadyForNewScale", message: "recommended size matches current size", since: now() - 900 }, { type: "ScalingLimited", status: "True", reason: "TooManyReplicas", message: "the desired replica count is more than the maximum replica count", since: now() - 90 }],
       events: [{ type: "Normal", reason: "SuccessfulRescale", message: "New size: 6; reason: cpu resource utilization above target", from: "horizontal-pod-autoscaler", at: now() - 300, count: 3 }, { type: "Warning", reason: "FailedGetPodsMetric", message: HOSTILE, from: "x", at: now() - 400, count: 1 }],
-      fields: { min: found.min, max: found.max, metrics: [{ name: "cpu", target: 60, unit: "%" }], upWindow: 0, downWindow: 300, upPercent: 100, upPods: 4, downPercent: 100, downPods: null },
+      eventsError: null,
+      fields: { min: found.min, max: found.max, metrics: [{ name: "cpu", target: 60, unit: "%" }], up: { window: 0, select: "max", policies: [{ kind: "percent", value: 100, period: 15 }, { kind: "pods", value: 4, period: 15 }] }, down: { window: 300, select: "max", policies: [{ kind: "percent", value: 100, period: 15 }] } },
     });
   });
   await new Promise((done) => server.listen(port, "127.0.0.1", done));

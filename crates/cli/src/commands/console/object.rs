@@ -25,7 +25,10 @@ pub(super) async fn detail(
     let named = path.autoscaler()?;
     let object = site.object(path.namespace, &named).await.map_err(|trouble| failed(&trouble))?;
     // Events may be forbidden; the rest is still worth showing.
-    let events = site.events(path.namespace, &named).await.unwrap_or_default();
+    let (events, events_error) = match site.events(path.namespace, &named).await {
+        Ok(events) => (events, None),
+        Err(error) => (Vec::new(), Some(error.to_string())),
+    };
     let (record, missing) = match site.decisions_of(path.namespace, &named).await {
         Ok(mut records) => (records.pop(), MissingDecision::NoRecord),
         Err(missing) => (None, missing),
@@ -46,7 +49,8 @@ pub(super) async fn detail(
     let row = rows::rows(&entries, &overview).into_iter().next();
     let row: Option<Value> = row.and_then(|row| serde_json::from_str(&row.json).ok());
     Ok(json!({
-        "row": row, "why": why, "conditions": conditions, "events": shown(&events, now), "yaml": yaml, "fields": fields,
+        "row": row, "why": why, "conditions": conditions, "events": shown(&events, now), "eventsError": events_error,
+        "yaml": yaml, "fields": fields,
     }))
 }
 

@@ -18,8 +18,11 @@ use super::readings::{self, seconds};
 use crate::live::ClusterClient;
 use crate::live::decisions::MissingDecision;
 
-/// The period of policies that the form shows.
-const POLICY_PERIOD: SignedDuration = SignedDuration::from_secs(15);
+/// The period of the policies that Kubernetes applies by default.
+const DEFAULT_PERIOD: SignedDuration = SignedDuration::from_secs(15);
+/// The longest stabilization window and the longest period of a policy that Kubernetes accepts, in seconds.
+const MAX_WINDOW_SECONDS: i64 = 3600;
+const MAX_PERIOD_SECONDS: i64 = 1800;
 /// Passes that are replayed; of a longer history, the latest.
 const MAX_PASSES: usize = 5000;
 /// The highest count that is replayed: each modelled pod is looked at in each pass.
@@ -32,12 +35,26 @@ pub(super) struct WhatIfFields {
     min: i32,
     max: i32,
     metrics: Vec<MetricField>,
-    up_window: i64,
-    down_window: i64,
-    up_percent: Option<f64>,
-    up_pods: Option<f64>,
-    down_percent: Option<f64>,
-    down_pods: Option<f64>,
+    up: RuleFields,
+    down: RuleFields,
+}
+
+/// The rules of one direction in the form.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct RuleFields {
+    /// Stabilization window in seconds.
+    window: i64,
+    select: SelectPolicy,
+    policies: Vec<PolicyField>,
+}
+
+/// A policy of the form.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+struct PolicyField {
+    kind: ScalingPolicyType,
+    value: i32,
+    /// Period in seconds.
+    period: i64,
 }
 
 /// A metric of the form.
@@ -57,42 +74,32 @@ impl WhatIfFields {
             Some(MetricField { name: label, target: target?, unit: unit.to_owned() })
         };
         let (up, down) = rules_of(spec);
-        let (up, down) = (&up, &down);
-        let policy = |rules: &ScalingRules, kind: ScalingPolicyType| {
-            let found =
-                rules.policies.iter().find(|policy| policy.kind == kind && policy.period == POLICY_PERIOD);
-            found.map(|policy| f64::from(policy.value))
-        };
-        let window =
-            |rules: &ScalingRules, default: i64| rules.window.map_or(default, |window| window.as_secs());
+        let down_window = ControllerConfig::default().downscale_stabilization.as_secs();
         Some(Self {
             min: spec.min.get(),
             max: spec.max.get(),
             metrics: spec.metrics.iter().map(metric).collect::<Option<_>>()?,
-            up_window: window(up, 0),
-            down_window: window(down, ControllerConfig::default().downscale_stabilization.as_secs()),
-            up_percent: policy(up, ScalingPolicyType::Percent),
-            up_pods: policy(up, ScalingPolicyType::Pods),
-            down_percent: policy(down, ScalingPolicyType::Percent),
-            down_pods: policy(down, ScalingPolicyType::Pods),
+            up: RuleFields::of(&up, 0),
+            down: RuleFields::of(&down, down_window),
         })
     }
 
     /// Refuses what the API server would refuse.
     fn check(&self) -> Result<(), ApiError> {
         let bad = |text: &str| Err(ApiError::new(400, text));
-        let policies = [self.up_percent, self.up_pods, self.down_percent, self.down_pods];
+        let rules = [&self.up, &self.down];
         if self.max < 1 || self.max > MAX_REPLICAS || self.min < 0 || self.min > self.max {
             return bad("min and max: 0 ≤ min ≤ max, and max between 1 and 10,000");
         }
         if self.metrics.iter().any(|metric| !metric.target.is_finite() || metric.target <= 0.0) {
             return bad("a target must be more than zero");
         }
-        if [self.up_window, self.down_window].iter().any(|window| !(0..=3600).contains(window)) {
+        if rules.iter().any(|rules| !(0..=MAX_WINDOW_SECONDS).contains(&rules.window)) {
             return bad("a stabilization window is between 0 and 3600 seconds");
         }
-        if policies.iter().flatten().any(|value| !(1.0..=1e6).contains(value)) {
-            return bad("a policy allows at least 1");
+        let mut policies = rules.iter().flat_map(|rules| &rules.policies);
+        if policies.any(|policy| policy.value < 1 || !(1..=MAX_PERIOD_SECONDS).contains(&policy.period)) {
+            return bad("a policy allows at least 1, in a period between 1 and 1800 seconds");
         }
         Ok(())
     }
@@ -112,27 +119,52 @@ impl WhatIfFields {
                 MetricTarget::Missing => MetricTarget::Missing,
             };
         }
-        if self.up_rules() != before.up_rules() || self.down_rules() != before.down_rules() {
+        if self.up != before.up || self.down != before.down {
             let (up, down) = rules_of(&spec);
             spec.behavior = Some(Behavior {
-                up: changed(up, self.up_rules(), before.up_rules()),
-                down: changed(down, self.down_rules(), before.down_rules()),
+                up: self.up.apply(up, &before.up),
+                down: self.down.apply(down, &before.down),
             });
         }
         spec
     }
-
-    fn up_rules(&self) -> RuleFields {
-        (self.up_window, self.up_percent, self.up_pods)
-    }
-
-    fn down_rules(&self) -> RuleFields {
-        (self.down_window, self.down_percent, self.down_pods)
-    }
 }
 
-/// Window in seconds, percent and pods of one direction.
-type RuleFields = (i64, Option<f64>, Option<f64>);
+impl RuleFields {
+    /// The fields of rules; without a window of their own, they have that of the controller.
+    fn of(rules: &ScalingRules, default_window: i64) -> Self {
+        let policy = |policy: &ScalingPolicy| PolicyField {
+            kind: policy.kind,
+            value: policy.value,
+            period: policy.period.as_secs(),
+        };
+        Self {
+            window: rules.window.map_or(default_window, |window| window.as_secs()),
+            select: rules.select,
+            policies: rules.policies.iter().map(policy).collect(),
+        }
+    }
+
+    /// The rules with these fields. What was not changed stays as it is.
+    fn apply(&self, mut rules: ScalingRules, before: &Self) -> ScalingRules {
+        if self.window != before.window {
+            rules.window = Some(SignedDuration::from_secs(self.window));
+        }
+        rules.select = self.select;
+        if self.policies.is_empty() {
+            // Kubernetes wants a policy also where none counts.
+            rules.select = SelectPolicy::Disabled;
+        } else if self.policies != before.policies {
+            let policy = |field: &PolicyField| ScalingPolicy {
+                kind: field.kind,
+                value: field.value,
+                period: SignedDuration::from_secs(field.period),
+            };
+            rules.policies = self.policies.iter().map(policy).collect();
+        }
+        rules
+    }
+}
 
 /// The rules of both directions.
 fn rules_of(spec: &Spec) -> (ScalingRules, ScalingRules) {
@@ -144,30 +176,11 @@ fn rules_of(spec: &Spec) -> (ScalingRules, ScalingRules) {
 
 /// What Kubernetes applies to a behavior that does not say otherwise.
 fn default_rules(is_up: bool) -> ScalingRules {
-    let policy = |kind, value| ScalingPolicy { kind, value, period: POLICY_PERIOD };
+    let policy = |kind, value| ScalingPolicy { kind, value, period: DEFAULT_PERIOD };
     let mut policies = vec![policy(ScalingPolicyType::Percent, 100)];
     policies.extend(is_up.then(|| policy(ScalingPolicyType::Pods, 4)));
     let window = is_up.then_some(SignedDuration::ZERO);
     ScalingRules { window, select: SelectPolicy::Max, policies, tolerance: None }
-}
-
-/// The rules of one direction with the changed fields.
-fn changed(mut rules: ScalingRules, now: RuleFields, before: RuleFields) -> ScalingRules {
-    if now.0 != before.0 {
-        rules.window = Some(SignedDuration::from_secs(now.0));
-    }
-    if (now.1, now.2) != (before.1, before.2) {
-        let policy = |kind, value: Option<f64>| {
-            value.map(|value| ScalingPolicy { kind, value: value.round() as i32, period: POLICY_PERIOD })
-        };
-        let own = [policy(ScalingPolicyType::Percent, now.1), policy(ScalingPolicyType::Pods, now.2)];
-        rules.policies = own.into_iter().flatten().collect();
-        // Kubernetes wants a policy, or none at all in that direction.
-        if rules.policies.is_empty() {
-            rules.select = SelectPolicy::Disabled;
-        }
-    }
-    rules
 }
 
 /// Replays the recorded decisions with the fields of a request.
@@ -313,7 +326,10 @@ mod tests {
     fn another_target_changes_the_curve_and_becomes_a_patch() {
         let records = records();
         let mut fields = WhatIfFields::of(&records[0].spec).unwrap();
-        assert_eq!((fields.min, fields.max, fields.up_pods, fields.down_window), (1, 10, Some(4.0), 300));
+        assert_eq!((fields.min, fields.max, fields.down.window), (1, 10, 300));
+        let policy = |kind, value, period| PolicyField { kind, value, period };
+        let (percent, pods) = (ScalingPolicyType::Percent, ScalingPolicyType::Pods);
+        assert_eq!(fields.up.policies, [policy(percent, 100, 15), policy(pods, 4, 15)]);
         let same = answer(&records, &fields, &hpa("web")).unwrap();
         assert_eq!(
             (&same["before"], same["patch"].as_str()),
@@ -326,8 +342,7 @@ mod tests {
         let patch = halved["patch"].as_str().unwrap();
         assert!(patch.contains("averageUtilization: 25") && !patch.contains("behavior"), "{patch}");
         fields.max = 6;
-        fields.up_pods = Some(1.0);
-        fields.up_percent = None;
+        fields.up.policies = vec![policy(pods, 1, 15)];
         let slow = answer(&records, &fields, &hpa("web")).unwrap();
         assert_eq!(
             (&slow["points"][0]["after"], &slow["points"][9]["after"]),
@@ -336,19 +351,48 @@ mod tests {
         );
         let patch = slow["patch"].as_str().unwrap();
         assert!(patch.contains("maxReplicas: 6") && patch.contains("periodSeconds: 15"), "{patch}");
+        fields.up.policies = vec![policy(pods, 1, 60)];
+        let slower = answer(&records, &fields, &hpa("web")).unwrap();
+        assert_eq!((&slower["points"][3]["after"], &slower["points"][9]["after"]), (&json!(5), &json!(6)));
+        fields.up.policies = Vec::new();
+        let disabled = answer(&records, &fields, &hpa("web")).unwrap();
+        assert_eq!(disabled["after"]["peak"], json!(4));
+        let patch = disabled["patch"].as_str().unwrap();
+        assert!(patch.contains("selectPolicy: Disabled") && patch.contains("value: 100"), "{patch}");
+    }
+
+    #[test]
+    fn policies_that_were_not_changed_keep_their_periods() {
+        let own =
+            ScalingPolicy { kind: ScalingPolicyType::Pods, value: 2, period: SignedDuration::from_secs(60) };
+        let down = ScalingRules { policies: vec![own], select: SelectPolicy::Min, ..default_rules(false) };
+        let behavior = Behavior { up: default_rules(true), down };
+        let spec = Spec { behavior: Some(behavior), ..records()[0].spec.clone() };
+        let before = WhatIfFields::of(&spec).unwrap();
+        let mut fields = before.clone();
+        fields.down.window = 60;
+        let after = fields.apply(&spec, &before).behavior.unwrap();
+        let expected =
+            ScalingRules { window: Some(SignedDuration::from_secs(60)), ..spec.behavior.unwrap().down };
+        assert_eq!(after.down, expected);
     }
 
     #[test]
     fn impossible_fields_are_refused() {
         let fields = WhatIfFields::of(&records()[0].spec).unwrap();
         assert_eq!(fields.check(), Ok(()));
+        let with_policy = |value, period| RuleFields {
+            policies: vec![PolicyField { kind: ScalingPolicyType::Pods, value, period }],
+            ..fields.up.clone()
+        };
         for bad in [
             WhatIfFields { max: 0, ..fields.clone() },
             WhatIfFields { min: 11, ..fields.clone() },
             WhatIfFields { max: i32::MAX, ..fields.clone() },
-            WhatIfFields { down_window: 3601, ..fields.clone() },
-            WhatIfFields { up_pods: Some(0.0), ..fields.clone() },
-            WhatIfFields { up_percent: Some(f64::INFINITY), ..fields.clone() },
+            WhatIfFields { down: RuleFields { window: 3601, ..fields.down.clone() }, ..fields.clone() },
+            WhatIfFields { up: with_policy(0, 15), ..fields.clone() },
+            WhatIfFields { up: with_policy(1, 0), ..fields.clone() },
+            WhatIfFields { down: with_policy(1, 1801), ..fields.clone() },
         ] {
             assert_eq!(bad.check().unwrap_err().code, 400, "{bad:?}");
         }
