@@ -58,9 +58,9 @@ pub struct ChunkBuilder {
 /// The newest pass of a chunk.
 #[derive(Clone, Debug)]
 pub struct NewestPass {
-    shape: Arc<Shape>,
-    leaves: Vec<Leaf>,
-    texts: Vec<Arc<str>>,
+    pub(super) shape: Arc<Shape>,
+    pub(super) leaves: Vec<Leaf>,
+    pub(super) texts: Vec<Arc<str>>,
 }
 
 impl NewestPass {

@@ -16,9 +16,11 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::chunk::NewestPass;
 use super::codec::{self, LastPass, PassTime};
 use super::document::PassDocument;
-use super::shape::{Shape, SharedTexts, Split, Tables};
+use super::leaf::Leaf;
+use super::shape::{Shape, Tables};
 use super::varint::{put, take_bytes, take_size};
 use crate::decisions::{DecisionMeta, DecisionRecord};
 
@@ -48,9 +50,9 @@ struct RecordedAutoscaler {
 #[derive(Debug)]
 pub struct SegmentWriter {
     tables: Tables,
-    shared: SharedTexts,
-    /// How many shapes and texts are written.
-    written: (usize, usize),
+    /// The numbers of shapes and of texts by their addresses, which no others get because the tables keep them.
+    shapes: HashMap<usize, usize>,
+    texts: HashMap<usize, u32>,
     autoscalers: HashMap<(String, String), (usize, Option<LastPass>)>,
 }
 
@@ -77,23 +79,30 @@ impl SegmentWriter {
     /// Starts a segment: the first bytes go to `out`.
     pub fn new(out: &mut Vec<u8>) -> Self {
         out.extend_from_slice(MAGIC);
-        let (tables, shared) = (Tables::indexed(), SharedTexts::default());
-        Self { tables, shared, written: (0, 0), autoscalers: HashMap::new() }
+        Self {
+            tables: Tables::default(),
+            shapes: HashMap::new(),
+            texts: HashMap::new(),
+            autoscalers: HashMap::new(),
+        }
     }
 
-    /// Appends a pass to `out`. `spec` is the JSON text of the spec, `document` that of the rest ([`super::write_document`]).
+    /// Appends a pass to `out`: the newest one of a [`ChunkBuilder`](super::ChunkBuilder), so that no pass is split twice.
     pub fn push(
         &mut self,
         out: &mut Vec<u8>,
         api_version: &str,
         metadata: &DecisionMeta,
         time: PassTime,
-        (spec, document): (&str, &[u8]),
+        pass: &NewestPass,
     ) {
-        let Self { tables, shared, written, autoscalers } = self;
-        let split = Split::of_pass(spec, document, tables, shared);
-        let index = tables.shape(shared, &split.shape);
-        let Some(shape) = tables.shapes.get(index).cloned() else { return };
+        let index = self.shape(out, &pass.shape);
+        let Some(leaves) =
+            pass.leaves.iter().map(|leaf| self.leaf(out, *leaf, &pass.texts)).collect::<Option<Vec<_>>>()
+        else {
+            return;
+        };
+        let Self { autoscalers, .. } = self;
         let id = (metadata.namespace.clone(), metadata.name.clone());
         let count = autoscalers.len();
         let (number, last) = autoscalers.entry(id).or_insert_with(|| {
@@ -103,18 +112,34 @@ impl SegmentWriter {
             frame(out, AUTOSCALER, &serde_json::to_vec(&named).unwrap_or_default());
             (count, None)
         });
-        for shape in tables.shapes.iter().skip(written.0) {
+        let mut difference = Vec::with_capacity(64);
+        put(&mut difference, *number as u128);
+        if codec::encode(&mut difference, last, time, (index, pass.shape.clone()), &leaves).is_some() {
+            frame(out, PASS, &difference);
+        }
+    }
+
+    /// The number of a shape, which is written if it is new.
+    fn shape(&mut self, out: &mut Vec<u8>, shape: &Arc<Shape>) -> usize {
+        let known = &mut self.tables.shapes;
+        *self.shapes.entry(Arc::as_ptr(shape).addr()).or_insert_with(|| {
             frame(out, SHAPE, shape.text());
-        }
-        for text in tables.texts.iter().skip(written.1) {
+            known.push(shape.clone());
+            known.len() - 1
+        })
+    }
+
+    /// A leaf of a pass as a leaf of the segment: a text has another number there.
+    fn leaf(&mut self, out: &mut Vec<u8>, leaf: Leaf, texts: &[Arc<str>]) -> Option<Leaf> {
+        let Leaf::Text(place) = leaf else { return Some(leaf) };
+        let text = texts.get(place as usize)?;
+        let known = &mut self.tables.texts;
+        let number = *self.texts.entry(text.as_ptr().addr()).or_insert_with(|| {
             frame(out, TEXT, text.as_bytes());
-        }
-        *written = (tables.shapes.len(), tables.texts.len());
-        let mut pass = Vec::with_capacity(64);
-        put(&mut pass, *number as u128);
-        if codec::encode(&mut pass, last, time, (index, shape), &split.leaves).is_some() {
-            frame(out, PASS, &pass);
-        }
+            known.push(text.clone());
+            known.len() as u32 - 1
+        });
+        Some(Leaf::Text(number))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Splits a JSON text into its shape and its leaves, and joins them again.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::leaf::{HOLES, Leaf};
@@ -28,8 +28,6 @@ pub struct SharedTexts {
 pub(super) struct Tables {
     pub(super) shapes: Vec<Arc<Shape>>,
     pub(super) texts: Vec<Arc<str>>,
-    /// Where each text is, for tables with many texts.
-    index: Option<HashMap<Arc<str>, u32>>,
 }
 
 /// A pass that was split into its shape and its leaves.
@@ -95,25 +93,16 @@ fn weight(length: usize) -> usize {
 }
 
 impl Tables {
-    /// Tables for the passes of many autoscalers.
-    pub(super) fn indexed() -> Self {
-        Self { index: Some(HashMap::new()), ..Self::default() }
-    }
-
     /// The index of a text.
     pub(super) fn text(&mut self, shared: &mut SharedTexts, text: &str) -> u32 {
-        let known = match &self.index {
-            Some(index) => index.get(text).copied(),
-            None => self.texts.iter().position(|known| &**known == text).map(|place| place as u32),
-        };
-        known.unwrap_or_else(|| {
-            let (place, text) = (self.texts.len() as u32, shared.text(text));
-            if let Some(index) = &mut self.index {
-                index.insert(text.clone(), place);
-            }
-            self.texts.push(text);
-            place
-        })
+        let known = self.texts.iter().position(|known| &**known == text);
+        known.map_or_else(
+            || {
+                self.texts.push(shared.text(text));
+                self.texts.len() as u32 - 1
+            },
+            |place| place as u32,
+        )
     }
 
     /// The index of a shape.

@@ -308,10 +308,13 @@ fn segment(decisions: &[Decision]) -> (Vec<u8>, Vec<usize>) {
     let spec = json(&spec());
     let (mut bytes, mut ends) = (Vec::new(), Vec::new());
     let mut writer = SegmentWriter::new(&mut bytes);
+    let mut shared = SharedTexts::default();
     for (n, decision) in decisions.iter().enumerate() {
         let metadata = DecisionMeta { name: format!("hpa.web-{}", n % 2), namespace: "shop".into() };
         let time = PassTime { at: decision.at, number: n as u64, continues: false };
-        writer.push(&mut bytes, API_VERSION, &metadata, time, (&spec, &document(decision)));
+        let mut open = ChunkBuilder::default();
+        open.push(&mut shared, time, &spec, &document(decision));
+        writer.push(&mut bytes, API_VERSION, &metadata, time, &open.newest_pass().unwrap());
         ends.push(bytes.len());
     }
     (bytes, ends)

@@ -125,11 +125,6 @@ impl AutoscalerHistory {
         self.open.newest_number()
     }
 
-    /// The JSON text of the newest spec.
-    pub(super) fn spec_text(&self) -> Arc<str> {
-        self.spec_text.clone()
-    }
-
     /// A copy of the chunks that have passes with a number above `after`.
     pub(super) fn snapshot(&self, key: &AutoscalerKey, after: u64) -> HistorySnapshot {
         let newer = self.sealed.iter().filter(|sealed| sealed.chunk.newest_number() > after);

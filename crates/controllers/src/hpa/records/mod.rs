@@ -152,17 +152,20 @@ impl Records {
         if self.limits.age.is_zero() && self.recording.is_none() && self.log.is_none() {
             return;
         }
-        let Some(document) = self.keep(key, (mode, period), spec, decision, round.as_ref()) else { return };
+        if !self.keep(key, (mode, period), spec, decision, round.as_ref()) {
+            return;
+        }
         let mut table = self.lock();
         let Some(history) = table.kept.get(key) else { return };
         let run = history.run;
-        if let Some(recording) = &self.recording {
+        if let Some(recording) = &self.recording
+            && let Some(pass) = history.open.newest_pass()
+        {
             recording.add(QueuedPass {
                 api_version: key.kind.decisions(),
                 metadata: DecisionMeta { name: name_of(key), namespace: key.namespace.to_string() },
                 time: PassTime { at: decision.at, number: history.newest_number(), continues: run.times > 1 },
-                spec: history.spec_text(),
-                document,
+                pass,
             });
         }
         let log = self.log.as_ref().filter(|log| run.times == 1 || log.wants_all());
@@ -184,7 +187,7 @@ impl Records {
         }
     }
 
-    /// Keeps a pass in memory and returns its JSON text.
+    /// Keeps a pass in memory. False if it cannot be written as JSON.
     fn keep(
         &self,
         key: &AutoscalerKey,
@@ -192,13 +195,15 @@ impl Records {
         spec: &Arc<Spec>,
         decision: &Decision,
         round: Option<&TriggerPoll>,
-    ) -> Option<Vec<u8>> {
+    ) -> bool {
         let mut document = Vec::new();
         // Serializing numbers and strings cannot fail.
-        write_document(&mut document, mode, period, decision, round).ok()?;
+        if write_document(&mut document, mode, period, decision, round).is_err() {
+            return false;
+        }
         let fingerprint = run::fingerprint(mode, decision, round);
         self.lock().add(&self.limits, key, spec, (decision.at, fingerprint), &document);
-        Some(document)
+        true
     }
 
     /// The newest run of every autoscaler (in a namespace), by namespace, name and kind.

@@ -1,6 +1,7 @@
 //! The recording: every pass in files, for longer than memory keeps them.
 //!
-//! Reconciles never wait for the disk: passes go through a bounded queue to a thread, which writes what it has at least once a second.
+//! Reconciles never wait for the disk: passes go through a bounded queue to a thread, which packs what has arrived ten times a second
+//! and writes it at least once a second.
 //! After `kill -9`, the files have all but the last second. When writing fails, as on a full disk, recording ends, which the log and a
 //! metric say; the controller goes on.
 
@@ -17,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use api::decisions::DecisionMeta;
-use api::history::{PassTime, SegmentWriter};
+use api::history::{NewestPass, PassTime, SegmentWriter};
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
@@ -25,8 +26,10 @@ pub use reader::{RecordingError, for_each_pass, read_recording};
 
 /// How many passes may wait for the disk.
 const MAX_QUEUED_PASSES: usize = 16_384;
-/// How long a pass may stay in memory before it is written.
-const FLUSH_INTERVAL: Duration = Duration::from_secs(1);
+/// How long a pass may stay in memory before it is written; with [`COLLECT_INTERVAL`], less than a second.
+const FLUSH_INTERVAL: Duration = Duration::from_millis(800);
+/// How long the thread lets passes arrive before it takes them: waking it for each would cost more than to pack it.
+const COLLECT_INTERVAL: Duration = Duration::from_millis(100);
 /// How many bytes are written with one call at most.
 const MAX_BUFFERED_BYTES: usize = 256 * 1024;
 /// How long dropping the recording waits for the last passes.
@@ -84,8 +87,7 @@ pub(super) struct QueuedPass {
     pub(super) api_version: &'static str,
     pub(super) metadata: DecisionMeta,
     pub(super) time: PassTime,
-    pub(super) spec: Arc<str>,
-    pub(super) document: Vec<u8>,
+    pub(super) pass: NewestPass,
 }
 
 impl Recording {
@@ -144,10 +146,17 @@ fn write_all(writer: &mut RecordingWriter, passes: &Receiver<QueuedPass>) -> io:
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return writer.flush(),
         }
-        if flushed.elapsed() >= FLUSH_INTERVAL || writer.buffer.len() >= MAX_BUFFERED_BYTES {
+        for pass in passes.try_iter() {
+            writer.add(&pass)?;
+            if writer.buffer.len() >= MAX_BUFFERED_BYTES {
+                writer.flush()?;
+            }
+        }
+        if flushed.elapsed() >= FLUSH_INTERVAL {
             writer.flush()?;
             flushed = Instant::now();
         }
+        std::thread::sleep(COLLECT_INTERVAL);
     }
 }
 
@@ -190,8 +199,8 @@ impl RecordingWriter {
         }
         let Some(segment) = &mut self.segment else { return Ok(()) };
         let before = self.buffer.len();
-        let QueuedPass { api_version, metadata, time, spec, document } = pass;
-        segment.writer.push(&mut self.buffer, api_version, metadata, *time, (spec, document));
+        let QueuedPass { api_version, metadata, time, pass } = pass;
+        segment.writer.push(&mut self.buffer, api_version, metadata, *time, pass);
         segment.bytes += (self.buffer.len() - before) as u64;
         Ok(())
     }

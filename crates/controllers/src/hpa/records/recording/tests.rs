@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use api::decisions::DecisionMode;
-use api::history::PassTime;
+use api::history::{ChunkBuilder, PassTime, SharedTexts};
 use cluster::AutoscalerKey;
 use engine::Decision;
 use jiff::{SignedDuration, Timestamp};
@@ -34,15 +34,17 @@ fn decisions(count: i64) -> Vec<Decision> {
     (0..count).map(|n| once(n * 15, &mk_spec("web"), Some(240 + n % 20))).collect()
 }
 
-fn queued(decision: &Decision) -> QueuedPass {
+fn queued(shared: &mut SharedTexts, decision: &Decision) -> QueuedPass {
     let mut document = Vec::new();
     api::history::write_document(&mut document, DecisionMode::Active, PERIOD, decision, None).unwrap();
+    let time = PassTime { at: decision.at, number: 1, continues: false };
+    let (spec, mut newest) = (serde_json::to_string(&mk_spec("web")).unwrap(), ChunkBuilder::default());
+    newest.push(shared, time, &spec, &document);
     QueuedPass {
         api_version: api::decisions::API_VERSION,
         metadata: api::decisions::DecisionMeta { name: "hpa.web".into(), namespace: "shop".into() },
-        time: PassTime { at: decision.at, number: 1, continues: false },
-        spec: serde_json::to_string(&mk_spec("web")).unwrap().into(),
-        document,
+        time,
+        pass: newest.newest_pass().unwrap(),
     }
 }
 
@@ -77,9 +79,10 @@ fn files_rotate_by_size_and_age_and_old_ones_go() {
         total_bytes: 64 * 1024,
         total_age: SignedDuration::from_hours(1),
     };
-    let mut writer = RecordingWriter::open(&folder.0, limits).unwrap();
+    let (mut writer, mut shared) =
+        (RecordingWriter::open(&folder.0, limits).unwrap(), SharedTexts::default());
     for decision in decisions(600) {
-        writer.add(&queued(&decision)).unwrap();
+        writer.add(&queued(&mut shared, &decision)).unwrap();
     }
     writer.flush().unwrap();
     // Forty passes in ten minutes; an hour and the file in which it began.
@@ -92,7 +95,7 @@ fn files_rotate_by_size_and_age_and_old_ones_go() {
     let small = RecordingLimits { segment_bytes: 4096, total_bytes: 12 * 1024, ..limits };
     let mut writer = RecordingWriter::open(&folder.0, small).unwrap();
     for decision in decisions(600) {
-        writer.add(&queued(&decision)).unwrap();
+        writer.add(&queued(&mut shared, &decision)).unwrap();
         writer.flush().unwrap();
     }
     let size = |file: &PathBuf| std::fs::metadata(file).unwrap().len();
@@ -126,8 +129,9 @@ fn recording_that_cannot_write_ends_and_nothing_else() {
 fn cut_file_has_what_was_written_before() {
     let folder = RecordingFolder::new("cut");
     let mut writer = RecordingWriter::open(&folder.0, RecordingLimits::default()).unwrap();
+    let mut shared = SharedTexts::default();
     for decision in decisions(50) {
-        writer.add(&queued(&decision)).unwrap();
+        writer.add(&queued(&mut shared, &decision)).unwrap();
     }
     writer.flush().unwrap();
     let file = reader::segments(&folder.0).unwrap().remove(0);
