@@ -63,7 +63,9 @@ pub(crate) struct WakeStreams<S: WakeSource> {
 }
 
 /// All streams of one kind of source, by namespace and source. Namespaces share none, so that each stream counts for one of them.
-struct AllStreams<S: WakeSource>(Mutex<HashMap<(Arc<str>, S), Weak<WakeStream>>>);
+struct AllStreams<S: WakeSource>(Mutex<StreamsBySource<S>>);
+
+type StreamsBySource<S> = HashMap<(Arc<str>, S), Weak<WakeStream>>;
 
 /// The stream of one source, which ends when this is dropped.
 struct WakeStream {

@@ -9,7 +9,7 @@ use localkube::metrics::{MetricsGroup, Outage};
 use super::compare::View;
 use super::env::{HpaEnv, PERIOD, Setting, now};
 use super::report::{HpaDifference, HpaOutcome, Progress};
-use super::scenario::action::Step;
+use super::scenario::action::HpaStep;
 use super::scenario::{Facts, Scenario};
 
 /// Which scenarios are played.

@@ -52,7 +52,11 @@ pub(super) fn build(root: &Path, binary: &Path, architecture: &str) -> anyhow::R
 }
 
 /// Fetches and unpacks a package without installing it; without an architecture, one for all of them.
-fn unpacked(package: &str, architecture: Option<&str>, scratch: &Path) -> anyhow::Result<(DebianPackage, PathBuf)> {
+fn unpacked(
+    package: &str,
+    architecture: Option<&str>,
+    scratch: &Path,
+) -> anyhow::Result<(DebianPackage, PathBuf)> {
     let folder = scratch.join(package);
     fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
     let chosen = architecture.map_or_else(|| package.to_owned(), |name| format!("{package}:{name}"));

@@ -18,7 +18,7 @@ pub(super) fn document(name: &str, digest: &str, packages: &[DebianPackage]) -> 
 }
 
 /// The bill of an image with the crates that `cargo tree` listed.
-fn bill(name: &str, digest: &str, listed: &str, packages: &[Package]) -> Value {
+fn bill(name: &str, digest: &str, listed: &str, packages: &[DebianPackage]) -> Value {
     let mut components: Vec<Value> = crates(listed)
         .into_iter()
         .map(|(name, version)| component("library", "cargo", &name, &version))
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn bill_names_crates_packages_and_the_digest() {
-        let libc = Package { name: "libc6".to_owned(), version: "2.41-12".to_owned() };
+        let libc = DebianPackage { name: "libc6".to_owned(), version: "2.41-12".to_owned() };
         let bill = bill("plimsoll:1", "sha256:0a1b", "serde v1.0.228\n", &[libc]);
         assert_eq!((&bill["bomFormat"], &bill["specVersion"]), (&json!("CycloneDX"), &json!("1.5")));
         assert_eq!(bill["metadata"]["component"]["hashes"][0]["content"], "0a1b");

@@ -212,7 +212,8 @@ async fn refused_address_is_not_sent_to() {
     let (_running, events) = started(Compat::Better).await;
     let (shared, event) = delivery(&events, ProxyRules::default());
     let (address, mut requests) = server().await;
-    let error = deliver::send(&shared, &event, &id("one"), &source("shop", "one", &address)).await.unwrap_err();
+    let error =
+        deliver::send(&shared, &event, &id("one"), &source("shop", "one", &address)).await.unwrap_err();
     assert!(error.to_string().contains("--allow-source-cidr"), "{error}");
     assert!(requests.try_recv().is_err());
 }

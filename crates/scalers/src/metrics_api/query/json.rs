@@ -248,8 +248,11 @@ pub(super) fn steps(path: &str) -> Result<(Vec<Step>, Option<&str>), ParseError>
     }
 }
 
+/// The separator after a step, and the rest of the path.
+type Separated<'a> = Option<(char, &'a str)>;
+
 /// A query after `#(`, and what follows it.
-fn first_query(inner: &str) -> Result<(Step, Option<(char, &str)>), ParseError> {
+fn first_query(inner: &str) -> Result<(Step, Separated<'_>), ParseError> {
     let end = closing(inner).ok_or("a query has no end")?;
     let (query, after) = inner.split_at_checked(end).ok_or("a query has no end")?;
     let after = after.strip_prefix(')').unwrap_or(after);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use scalers::parameters::{Parameter, ParameterSource};
-use scalers::table::sample::{Pairs, Protocol, Sample};
+use scalers::table::sample::{Protocol, Sample, SamplePairs};
 use scalers::table::{SCALER_TYPES, ScalerType};
 use scalers::{Owner, Trigger};
 
@@ -14,7 +14,7 @@ use super::cases::HostileValue;
 /// A valid trigger of a type, with the tenant's server as its source.
 pub(super) fn valid(type_: &ScalerType, sample: &Sample, server: &RecordingServer) -> Trigger {
     let port = server.address.rsplit_once(':').unwrap().1;
-    let at = |pairs: Pairs| -> BTreeMap<String, String> {
+    let at = |pairs: SamplePairs| -> BTreeMap<String, String> {
         let place = |text: &str| match text {
             // JSON may contain empty braces.
             json if json.starts_with('{') && json != "{}" && json != "{port}" => json.to_owned(),
