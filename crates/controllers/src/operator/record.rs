@@ -11,6 +11,7 @@ use api::decisions::DecisionMode;
 use api::diagnosis::{Diagnosis, DiagnosisFacts, diagnose};
 use api::keda::{COMPOSITE_METRIC, ScaledObject, Trigger as Written};
 use api::provider::Compat;
+use api::text::truncated as truncate;
 use cluster::{AutoscalerKey, AutoscalerKind};
 use engine::spec::TargetRef;
 use engine::trigger_poll::{Cooldown, FormulaResult, PolledTrigger, SampleRead, TriggerMetric, TriggerPoll};
@@ -379,14 +380,6 @@ fn goal(target: &MetricTarget) -> (Option<MilliValue>, bool) {
     let each = target.type_ != "Value";
     let quantity = if each { &target.average_value } else { &target.value };
     (quantity.as_ref().map(MilliValue::from), each)
-}
-
-/// The first characters of a text.
-fn truncate(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text.to_owned(),
-    }
 }
 
 #[cfg(test)]
