@@ -47,7 +47,7 @@ pub(crate) struct CertificateRenewer {
     current: CertificateBundle,
     /// Whether the current bundle is not shared with other replicas.
     is_own: bool,
-    said: Option<String>,
+    logged: Option<String>,
 }
 
 enum CertificateLocation {
@@ -94,9 +94,9 @@ pub(crate) async fn open(
                 .map(|(found, problem)| (CertificateLocation::Secret(secret), found, problem))
         }
     };
-    let kept = opened.and_then(|(store, current, said)| {
-        let (keyring, is_own) = (Keyring::new(current.clone())?, said.is_some());
-        Ok(CertificateRenewer { store, clock: clock.clone(), keyring, current, is_own, said })
+    let kept = opened.and_then(|(store, current, logged)| {
+        let (keyring, is_own) = (Keyring::new(current.clone())?, logged.is_some());
+        Ok(CertificateRenewer { store, clock: clock.clone(), keyring, current, is_own, logged })
     });
     match kept {
         Ok(kept) => Some((kept.keyring.clone(), kept)),
@@ -125,7 +125,7 @@ impl CertificateRenewer {
         };
         let changed = found.and_then(|found| {
             let changed = self.keyring.replace(found.clone())?;
-            (self.current, self.is_own, self.said) = (found, false, None);
+            (self.current, self.is_own, self.logged) = (found, false, None);
             Ok(changed)
         });
         match changed {
@@ -133,10 +133,10 @@ impl CertificateRenewer {
             Ok(true) => tracing::info!("serving with a certificate that others have, too"),
             Err(problem) => {
                 let problem = problem.to_string();
-                if self.said.as_ref() != Some(&problem) {
+                if self.logged.as_ref() != Some(&problem) {
                     tracing::warn!(problem, "serving with the certificate known before");
                 }
-                self.said = Some(problem);
+                self.logged = Some(problem);
                 self.renew_own();
             }
         }

@@ -60,21 +60,21 @@ pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
 /// Writes a file that is opened with `options`.
 fn replace(path: &Path, bytes: &[u8], options: &OpenOptions) -> Result<(), Failure> {
     let fail = |e: &std::io::Error| Failure::file("write", path, e);
-    let mut beside = path.as_os_str().to_owned();
-    beside.push(format!(".{}.part", std::process::id()));
-    let beside = PathBuf::from(beside);
+    let mut part = path.as_os_str().to_owned();
+    part.push(format!(".{}.part", std::process::id()));
+    let part = PathBuf::from(part);
     let attempt = || -> std::io::Result<()> {
         // A device or a pipe is written in place.
         if path.metadata().is_ok_and(|found| !found.is_file()) {
             return OpenOptions::new().write(true).open(path)?.write_all(bytes);
         }
-        let mut file = options.open(&beside)?;
+        let mut file = options.open(&part)?;
         file.write_all(bytes)?;
         file.sync_all()?;
-        std::fs::rename(&beside, path)
+        std::fs::rename(&part, path)
     };
     attempt().map_err(|error| {
-        let _ = std::fs::remove_file(&beside);
+        let _ = std::fs::remove_file(&part);
         fail(&error)
     })
 }

@@ -83,18 +83,19 @@ mod tests {
         let file = std::env::temp_dir().join(format!("plimsoll-lease-thread-{}", std::process::id()));
         std::fs::write(&file, kubeconfig).unwrap();
         let target = ConnectTarget { kubeconfig: Some(file.clone()), context: None };
-        let (_thread, beside) = LeaseRuntime::start(&target).await.unwrap();
+        let (_thread, lease_runtime) = LeaseRuntime::start(&target).await.unwrap();
         std::fs::remove_file(&file).unwrap();
         let mut checks = HealthChecks::new();
-        let main = beside.clone();
+        let main = lease_runtime.clone();
         checks.add_live("loop", move || {
             if main.thread.is_beating() { Ok(()) } else { Err("the loop is stuck".into()) }
         });
         let address = SocketAddr::from(([127, 0, 0, 1], 0));
-        let listener = beside.thread.run(async move { Ok(ExtraListener::health(address, checks).await) });
+        let listener =
+            lease_runtime.thread.run(async move { Ok(ExtraListener::health(address, checks).await) });
         let listener = listener.await.unwrap().unwrap();
         let address = listener.address();
-        let LeaseRuntime { thread: ProbeRuntime { handle, heartbeat }, client } = beside.clone();
+        let LeaseRuntime { thread: ProbeRuntime { handle, heartbeat }, client } = lease_runtime.clone();
         let settings = LeaseSettings::new("default", "test", "one");
         let (_election, leadership) =
             Election::start_on(&handle, client, settings, Clock::system(), heartbeat);

@@ -161,9 +161,9 @@ pub(crate) fn listening(
     started: Result<ExtraListener, StartError>,
 ) -> Result<Option<ExtraListener>, Failure> {
     match started {
-        Ok(beside) => {
-            tracing::info!(address = %beside.address(), flag, "serving");
-            Ok(Some(beside))
+        Ok(listener) => {
+            tracing::info!(address = %listener.address(), flag, "serving");
+            Ok(Some(listener))
         }
         Err(error) if open.wanted => {
             Err(Failure::Outside(format!("{error}; choose another address with --{flag}, or 0 for none")))

@@ -41,17 +41,17 @@ fn secret(client: &Client) -> Secret {
     }
 }
 
-async fn keeping(client: &Client, clock: &Clock) -> CertificateRenewer {
+async fn opened(client: &Client, clock: &Clock) -> CertificateRenewer {
     let secret = secret(client);
-    let (current, said) = secret.open(clock).await.unwrap();
-    let (keyring, is_own) = (Keyring::new(current.clone()).unwrap(), said.is_some());
+    let (current, logged) = secret.open(clock).await.unwrap();
+    let (keyring, is_own) = (Keyring::new(current.clone()).unwrap(), logged.is_some());
     CertificateRenewer {
         store: CertificateLocation::Secret(secret),
         clock: clock.clone(),
         keyring,
         current,
         is_own,
-        said,
+        logged,
     }
 }
 
@@ -76,7 +76,7 @@ async fn delete(client: &Client) {
 async fn concurrent_replicas_create_one_certificate_bundle() {
     let (running, days) = (cluster().await, Days::default());
     let (client, clock) = (running.client(), days.clock());
-    let all = futures::future::join_all((0..8).map(|_| keeping(&client, &clock))).await;
+    let all = futures::future::join_all((0..8).map(|_| opened(&client, &clock))).await;
     let kept = material(&stored(&client).await);
     for one in &all {
         assert!(!one.is_own && one.current == kept);
@@ -88,7 +88,7 @@ async fn concurrent_replicas_create_one_certificate_bundle() {
 async fn leader_renews_the_bundle_and_followers_load_it() {
     let (running, days) = (cluster().await, Days::default());
     let (client, clock) = (running.client(), days.clock());
-    let (mut leader, mut other) = (keeping(&client, &clock).await, keeping(&client, &clock).await);
+    let (mut leader, mut other) = (opened(&client, &clock).await, opened(&client, &clock).await);
     let first = leader.current.clone();
     days.set(200);
     leader.refresh(true).await;
@@ -113,7 +113,7 @@ async fn leader_renews_the_bundle_and_followers_load_it() {
 async fn foreign_secret_data_is_kept_and_broken_bundle_is_repaired() {
     let (running, days) = (cluster().await, Days::default());
     let (client, clock) = (running.client(), days.clock());
-    let mut one = keeping(&client, &clock).await;
+    let mut one = opened(&client, &clock).await;
     let first = one.current.clone();
     delete(&client).await;
     one.refresh(false).await;
@@ -140,14 +140,14 @@ async fn replica_without_permission_uses_its_own_bundle_until_permitted() {
     let (client, clock) = (running.client(), days.clock());
     // Nothing can be made in a namespace that is not there.
     let CertificateRenewer { store: CertificateLocation::Secret(mut hidden), .. } =
-        keeping(&client, &clock).await
+        opened(&client, &clock).await
     else {
         panic!("a folder")
     };
     delete(&client).await;
     hidden.namespace = "later".into();
-    let (current, said) = hidden.open(&clock).await.unwrap();
-    assert!(said.as_ref().is_some_and(|said| said.contains("later")), "{said:?}");
+    let (current, logged) = hidden.open(&clock).await.unwrap();
+    assert!(logged.as_ref().is_some_and(|logged| logged.contains("later")), "{logged:?}");
     let keyring = Keyring::new(current.clone()).unwrap();
     let mut alone = CertificateRenewer {
         store: CertificateLocation::Secret(hidden),
@@ -155,7 +155,7 @@ async fn replica_without_permission_uses_its_own_bundle_until_permitted() {
         keyring,
         current,
         is_own: true,
-        said,
+        logged,
     };
     let first = alone.current.clone();
     alone.refresh(true).await;

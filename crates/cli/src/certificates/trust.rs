@@ -92,7 +92,7 @@ struct CaInjector {
     /// Bundles of other servers that answer.
     answering: Vec<String>,
     /// The refusals that were logged.
-    said: BTreeSet<String>,
+    logged: BTreeSet<String>,
 }
 
 /// How an attempt to write a `caBundle` ended.
@@ -118,7 +118,7 @@ impl CaInjector {
             owners: owner.map(OwnerWatch::new),
             own: BTreeSet::new(),
             answering: Vec::new(),
-            said: BTreeSet::new(),
+            logged: BTreeSet::new(),
         }
     }
 
@@ -141,7 +141,7 @@ impl CaInjector {
             match result {
                 Ok(CaWrite::Done) => {}
                 Ok(CaWrite::Refused(reason)) => {
-                    if !self.said.contains(&reason) {
+                    if !self.logged.contains(&reason) {
                         tracing::warn!(
                             name,
                             reason,
@@ -153,8 +153,8 @@ impl CaInjector {
                 Err(error) => tracing::warn!(%error, name, "failed to write our CA"),
             }
         }
-        self.said = refusals;
-        self.said.is_empty()
+        self.logged = refusals;
+        self.logged.is_empty()
     }
 
     async fn webhook(&mut self, name: &str, authority: &str) -> Result<CaWrite, ApiError> {

@@ -84,20 +84,20 @@ async fn on_cluster(args: &DescribeArgs, names: &[AutoscalerName]) -> Outcome {
     args.place.use_zone();
     let now = Timestamp::now();
     let at = args.at.as_deref().map(|text| moment(text, now)).transpose()?;
-    let site = ClusterClient::open(&args.place).await?;
+    let client = ClusterClient::open(&args.place).await?;
     let mut texts = Vec::new();
     for named in names {
-        let mut object = match site.object(&site.namespace, named).await {
+        let mut object = match client.object(&client.namespace, named).await {
             Ok(object) => object,
-            Err(error) => return Err(site.lost(&site.namespace, named, &error).await),
+            Err(error) => return Err(client.lost(&client.namespace, named, &error).await),
         };
         if let Some(at) = at.filter(|_| !object.kind.has_triggers()) {
-            let pass = pass_at(&site, named, at, now).await?;
+            let pass = pass_at(&client, named, at, now).await?;
             texts.push(at_pass(&mut object, &pass, named, now)?);
             continue;
         }
         // As kubectl does: events that may not be read are left out.
-        let events = site.events(&site.namespace, named).await.ok();
+        let events = client.events(&client.namespace, named).await.ok();
         let events =
             events.map(|events| events.iter().rev().map(|event| event.describe(now)).collect::<Vec<_>>());
         texts.push(match object.kind {

@@ -58,9 +58,9 @@ pub(crate) fn run(args: &ShadowArgs) -> Outcome {
         files::check_writable(path)?;
     }
     crate::live::run(async move {
-        let site = ClusterClient::open(&report.place).await?;
+        let client = ClusterClient::open(&report.place).await?;
         let scope = report.place.namespace.as_deref().map_or(Scope::All, Scope::Namespace);
-        let found = site.differences(scope).await.map_err(|missing| {
+        let found = client.differences(scope).await.map_err(|missing| {
             let (cause, remedy) = match missing {
                 MissingDecision::NoRecord => (
                     "the controller does not serve differences".to_owned(),

@@ -56,8 +56,8 @@ impl ClusterClient {
         Self { connection, recording: Some(recording), namespace, clock: Clock::system() }
     }
 
-    /// The client, for watches.
-    pub(crate) fn client(&self) -> &kube::Client {
+    /// The client of kube-rs, for watches.
+    pub(crate) fn kube_client(&self) -> &kube::Client {
         &self.connection.client
     }
 

@@ -63,7 +63,7 @@ struct OwnerReference {
 
 /// What is known of the cluster about the latest decision of an autoscaler.
 pub(crate) async fn read(
-    site: &ClusterClient,
+    client: &ClusterClient,
     named: &AutoscalerName,
     record: &DecisionRecord,
 ) -> ClusterFacts {
@@ -75,7 +75,7 @@ pub(crate) async fn read(
         labels: None,
         cached: false,
     };
-    if let Ok(all) = site.objects(which).await {
+    if let Ok(all) = client.objects(which).await {
         if let Some(own) = all.iter().find(|object| object.named() == *named) {
             let annotations = &own.hpa.metadata.annotations;
             (facts.paused, facts.off) = (paused(named.kind, annotations), is_off(named.kind, annotations));
@@ -84,19 +84,19 @@ pub(crate) async fn read(
     }
     let selector = record.decision.scale.as_ref().map_or("", |scale| scale.selector.as_str());
     if !selector.is_empty() {
-        pods(site, namespace, selector, record, &mut facts).await;
+        pods(client, namespace, selector, record, &mut facts).await;
     }
     for (evaluation, metric) in record.decision.evaluations.iter().zip(&record.spec.metrics) {
         let Err(failure) = &evaluation.result else { continue };
         let Some(FailureCause::Request(request)) = &failure.cause else { continue };
         match request {
             RequestFailure::NotFound | RequestFailure::NoItems => {
-                served(site, &metric.source, &mut facts).await;
+                served(client, &metric.source, &mut facts).await;
             }
             RequestFailure::Unavailable | RequestFailure::NotServed | RequestFailure::Timeout
                 if facts.api_services.is_none() =>
             {
-                facts.api_services = api_services(site).await;
+                facts.api_services = api_services(client).await;
             }
             _ => {}
         }
@@ -149,7 +149,7 @@ fn rivals(all: &[Object], named: &AutoscalerName, record: &DecisionRecord) -> Ve
 
 /// The selected pods, their owners, and the nodes of pods whose samples are missing or old.
 async fn pods(
-    site: &ClusterClient,
+    client: &ClusterClient,
     namespace: &str,
     selector: &str,
     record: &DecisionRecord,
@@ -160,10 +160,10 @@ async fn pods(
         with_query(&within(collection, namespace), [("labelSelector", selector), ("limit", &limit)])
     };
     let path = matching("/api/v1/pods");
-    let Ok(listed) = site.get::<ItemList<OwnedItem>>(&path).await else { return };
+    let Ok(listed) = client.get::<ItemList<OwnedItem>>(&path).await else { return };
     if OWNING_KINDS.contains(&record.spec.target.kind.as_str()) {
         let path = matching("/apis/apps/v1/replicasets");
-        let sets = site.get::<ItemList<OwnedItem>>(&path).await.ok();
+        let sets = client.get::<ItemList<OwnedItem>>(&path).await.ok();
         facts.other_owners = sets.map(|sets| other_owners(record, &listed.items, &sets.items));
     }
     let node_of = |item: &OwnedItem| item.spec.get("nodeName").and_then(Value::as_str).map(str::to_owned);
@@ -176,7 +176,7 @@ async fn pods(
         let names: BTreeSet<&str> = known.iter().filter_map(|pod| pod.node.as_deref()).collect();
         let mut nodes = Vec::new();
         for name in names.into_iter().take(MAX_READ_NODES) {
-            if let Ok(node) = site.get::<Value>(&below("/api/v1/nodes", [name])).await {
+            if let Ok(node) = client.get::<Value>(&below("/api/v1/nodes", [name])).await {
                 nodes.push(NodeFact { name: name.to_owned(), ready: is_ready(&node) });
             }
         }
@@ -230,7 +230,7 @@ fn other_owners(record: &DecisionRecord, pods: &[OwnedItem], sets: &[OwnedItem])
 }
 
 /// Adds the names that the API of a metric serves.
-async fn served(site: &ClusterClient, source: &MetricSource, facts: &mut ClusterFacts) {
+async fn served(client: &ClusterClient, source: &MetricSource, facts: &mut ClusterFacts) {
     let (group, versions): (&str, &[&str]) = match source {
         MetricSource::Pods(_) | MetricSource::Object { .. } => {
             ("custom.metrics.k8s.io", &["v1beta2", "v1beta1"])
@@ -242,7 +242,7 @@ async fn served(site: &ClusterClient, source: &MetricSource, facts: &mut Cluster
         return;
     }
     for version in versions {
-        let Ok(list) = site.get::<Value>(&format!("/apis/{group}/{version}")).await else { continue };
+        let Ok(list) = client.get::<Value>(&format!("/apis/{group}/{version}")).await else { continue };
         let resources = list.get("resources").and_then(Value::as_array);
         let names = resources.into_iter().flatten().filter_map(|resource| resource["name"].as_str());
         // Custom metrics are listed as `pods/requests_per_second`.
@@ -254,8 +254,8 @@ async fn served(site: &ClusterClient, source: &MetricSource, facts: &mut Cluster
 }
 
 /// The APIServices of the metrics APIs.
-async fn api_services(site: &ClusterClient) -> Option<Vec<ApiServiceFact>> {
-    let list: ItemList<Value> = site.get("/apis/apiregistration.k8s.io/v1/apiservices").await.ok()?;
+async fn api_services(client: &ClusterClient) -> Option<Vec<ApiServiceFact>> {
+    let list: ItemList<Value> = client.get("/apis/apiregistration.k8s.io/v1/apiservices").await.ok()?;
     let fact = |item: &Value| {
         let text =
             |pointer: &str| item.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();

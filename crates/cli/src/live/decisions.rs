@@ -193,7 +193,7 @@ impl ClusterClient {
 }
 
 /// The group of the process that decides about a kind.
-pub(crate) fn decider(kind: AutoscalerKind) -> &'static str {
+pub(crate) fn role_of(kind: AutoscalerKind) -> &'static str {
     if kind.decisions() == API_VERSION { "controller" } else { "operator" }
 }
 

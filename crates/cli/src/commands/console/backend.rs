@@ -31,23 +31,23 @@ impl Backend {
         if self.poller.namespace.as_deref().is_some_and(|only| only != path.namespace) {
             return Err(ApiError::new(404, "this console shows one namespace only"));
         }
-        let (site, now) = (&self.poller.site, self.poller.site.now());
+        let (client, now) = (&self.poller.client, self.poller.client.now());
         match page {
-            None => object::detail(site, &path, now).await,
+            None => object::detail(client, &path, now).await,
             Some("whatif") => {
                 let body = request.body.clone().ok_or_else(|| ApiError::new(405, "POST the fields"))?;
-                whatif::what_if(site, &path, body).await
+                whatif::what_if(client, &path, body).await
             }
             Some("history") if request.parameter("range").is_some() => {
                 let range = request.parameter("range").and_then(|text| text.parse().ok());
-                range::read(site, &path, range, now).await
+                range::read(client, &path, range, now).await
             }
             Some("history") => {
-                history::history(site, &path, &self.poller.samples, request.parameter("after"), now).await
+                history::history(client, &path, &self.poller.samples, request.parameter("after"), now).await
             }
             Some("why") => {
                 let at = request.parameter("at").and_then(|text| text.parse().ok()).unwrap_or(f64::NAN);
-                history::why(site, &path, at, now).await
+                history::why(client, &path, at, now).await
             }
             Some(_) => Err(ApiError::new(404, "there is no such path")),
         }

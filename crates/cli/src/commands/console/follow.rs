@@ -151,13 +151,13 @@ impl Follower {
     }
 
     /// Reads what is decided, without an end.
-    pub(super) async fn read_decisions(&self, site: &ClusterClient, scope: Scope<'_>) {
-        let controller = self.read_decisions_of(site, scope, AutoscalerKind::Hpa);
-        let operator = self.read_decisions_of(site, scope, AutoscalerKind::ScaledObject);
+    pub(super) async fn read_decisions(&self, client: &ClusterClient, scope: Scope<'_>) {
+        let controller = self.read_decisions_of(client, scope, AutoscalerKind::Hpa);
+        let operator = self.read_decisions_of(client, scope, AutoscalerKind::ScaledObject);
         futures::future::join(controller, operator).await;
     }
 
-    async fn read_decisions_of(&self, site: &ClusterClient, scope: Scope<'_>, kind: AutoscalerKind) {
+    async fn read_decisions_of(&self, client: &ClusterClient, scope: Scope<'_>, kind: AutoscalerKind) {
         let mut cursor: Option<String> = None;
         loop {
             if !self.is_listed() {
@@ -166,7 +166,7 @@ impl Follower {
             }
             let had_cursor = cursor.is_some();
             if let Some(known) = &cursor {
-                match self.read_passes(site, scope, kind, known).await {
+                match self.read_passes(client, scope, kind, known).await {
                     Ok(next) => {
                         cursor = next;
                         self.news.notify_one();
@@ -178,7 +178,7 @@ impl Follower {
             }
             let mut pause = PASSES_INTERVAL;
             if cursor.is_none() {
-                (cursor, pause) = self.read_all(site, scope, kind).await;
+                (cursor, pause) = self.read_all(client, scope, kind).await;
                 if had_cursor {
                     // A server that refuses its own cursors is not asked for everything each second.
                     pause = pause.max(RETRY_INTERVAL);
@@ -191,7 +191,7 @@ impl Follower {
     /// Adds the passes after a cursor; the cursor after them, or none if some were lost.
     async fn read_passes(
         &self,
-        site: &ClusterClient,
+        client: &ClusterClient,
         scope: Scope<'_>,
         kind: AutoscalerKind,
         after: &str,
@@ -201,7 +201,8 @@ impl Follower {
         let mut after = after.to_owned();
         loop {
             let query = [("after", after.as_str()), ("detail", detail), ("limit", PAGE_SIZE)];
-            let PassList { metadata, items, .. } = site.get(&with_query(&passes(kind, scope), query)).await?;
+            let PassList { metadata, items, .. } =
+                client.get(&with_query(&passes(kind, scope), query)).await?;
             let is_complete = self.add_passes(items);
             if !is_complete || metadata.lost || metadata.cursor.is_empty() {
                 return Ok(None);
@@ -228,7 +229,7 @@ impl Follower {
     /// Reads the latest decisions about all autoscalers; the cursor for later ones, and how long to wait.
     async fn read_all(
         &self,
-        site: &ClusterClient,
+        client: &ClusterClient,
         scope: Scope<'_>,
         kind: AutoscalerKind,
     ) -> (Option<String>, Duration) {
@@ -240,8 +241,8 @@ impl Follower {
             return (None, PASSES_INTERVAL);
         }
         // Read before the decisions, so that none is missed in between.
-        let cursor = newest(site, scope, kind).await;
-        match site.latest_decisions(kind, scope).await {
+        let cursor = newest(client, scope, kind).await;
+        match client.latest_decisions(kind, scope).await {
             Ok(records) => {
                 let is_many = records.len() > MANY_DECISIONS;
                 self.store().replace_records(by, records);
@@ -283,10 +284,10 @@ fn passes(kind: AutoscalerKind, scope: Scope<'_>) -> String {
 }
 
 /// The cursor after the newest pass, if the server keeps passes.
-async fn newest(site: &ClusterClient, scope: Scope<'_>, kind: AutoscalerKind) -> Option<String> {
+async fn newest(client: &ClusterClient, scope: Scope<'_>, kind: AutoscalerKind) -> Option<String> {
     let never = Timestamp::MAX.to_string();
     let query = [("since", never.as_str()), ("limit", "1")];
-    let list: PassList = site.get(&with_query(&passes(kind, scope), query)).await.ok()?;
+    let list: PassList = client.get(&with_query(&passes(kind, scope), query)).await.ok()?;
     Some(list.metadata.cursor).filter(|cursor| !cursor.is_empty())
 }
 

@@ -20,7 +20,7 @@ const ROUNDING_MILLISECONDS: i64 = 1;
 
 /// The recorded decisions as a chart; without them, what the status showed while the console ran.
 pub(super) async fn history(
-    site: &ClusterClient,
+    client: &ClusterClient,
     path: &ObjectPath<'_>,
     samples: &std::sync::Mutex<Samples>,
     after: Option<&str>,
@@ -28,16 +28,16 @@ pub(super) async fn history(
 ) -> Result<Value, ApiError> {
     let named = path.autoscaler()?;
     if after.is_some()
-        && let Some(found) = passes::read(site, path.namespace, &named, after, now).await
+        && let Some(found) = passes::read(client, path.namespace, &named, after, now).await
         && !found.reset
     {
         return Ok(of_new_passes(found));
     }
-    match site.decisions_of(path.namespace, &named).await {
+    match client.decisions_of(path.namespace, &named).await {
         Ok(records) => {
             let mut history = of_records(&records);
             // Passes have every value; decisions only the last of each run of equal ones.
-            if let Some(found) = passes::read(site, path.namespace, &named, None, now).await
+            if let Some(found) = passes::read(client, path.namespace, &named, None, now).await
                 && let Some(fields) = history.as_object_mut()
             {
                 let PassPoints { points, headings, cursor, reset, .. } = found;
@@ -54,7 +54,7 @@ pub(super) async fn history(
                 MissingDecision::NoRecord => "nothing was decided about it yet".to_owned(),
                 MissingDecision::Unavailable(why) => format!("{}; remedy: {}", why.cause, why.remedy),
             };
-            let object = site.object(path.namespace, &named).await.map_err(|trouble| failed(&trouble))?;
+            let object = client.object(path.namespace, &named).await.map_err(|trouble| failed(&trouble))?;
             let headings: Vec<Value> =
                 readings::of_object(&object.hpa).iter().map(readings::Reading::heading).collect();
             let points = samples.lock().unwrap_or_else(std::sync::PoisonError::into_inner).points(&path.id());
@@ -127,7 +127,7 @@ fn mark(record: &DecisionRecord) -> Value {
 
 /// The explanation of the decision in force at a time (seconds since 1970).
 pub(super) async fn why(
-    site: &ClusterClient,
+    client: &ClusterClient,
     path: &ObjectPath<'_>,
     at: f64,
     now: Timestamp,
@@ -140,7 +140,7 @@ pub(super) async fn why(
         Timestamp::from_millisecond(((at * 1000.0).round() as i64).saturating_add(ROUNDING_MILLISECONDS))
             .map_err(|_| bad())?;
     let named = path.autoscaler()?;
-    let records = match site.decision_at(path.namespace, &named, at).await {
+    let records = match client.decision_at(path.namespace, &named, at).await {
         Ok(records) => records,
         Err(MissingDecision::NoRecord) => return Err(ApiError::new(404, "no decision is recorded")),
         Err(MissingDecision::Unavailable(why)) => return Err(ApiError::new(503, why.cause)),

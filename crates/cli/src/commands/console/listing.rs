@@ -32,16 +32,16 @@ pub(super) struct Listing {
 
 impl Listing {
     /// Reads everything that the user may see, in one namespace or all.
-    pub(super) async fn read(site: &ClusterClient, only: Option<&str>) -> Result<Self, RequestError> {
+    pub(super) async fn read(client: &ClusterClient, only: Option<&str>) -> Result<Self, RequestError> {
         let mut found = Self::default();
         let mut namespaces = None;
         let scope = only.map_or(Scope::All, Scope::Namespace);
         let mut shown = BTreeSet::new();
         for kind in AutoscalerKind::ALL {
-            let listed = list(site, kind, scope).await;
+            let listed = list(client, kind, scope).await;
             let is_forbidden = matches!(listed, Err(RequestError::Refused { code: 403, .. }));
             // Whoever may not list a kind is refused, also if the cluster does not have the kind.
-            if is_forbidden && kind != AutoscalerKind::Hpa && !is_served(site, kind).await {
+            if is_forbidden && kind != AutoscalerKind::Hpa && !is_served(client, kind).await {
                 continue;
             }
             found.is_partial |= is_forbidden;
@@ -52,9 +52,9 @@ impl Listing {
                 }
                 Err(RequestError::Refused { code: 403, .. }) if only.is_none() => {
                     if namespaces.is_none() {
-                        namespaces = Some(candidates(site).await);
+                        namespaces = Some(candidates(client).await);
                     }
-                    let (objects, allowed) = by_namespace(site, kind, namespaces.iter().flatten()).await;
+                    let (objects, allowed) = by_namespace(client, kind, namespaces.iter().flatten()).await;
                     found.objects.extend(objects);
                     found.notes.push(forbidden(kind.plural(), &allowed));
                     shown.extend(allowed);
@@ -66,13 +66,13 @@ impl Listing {
             }
         }
         if namespaces.is_none() {
-            let (records, unavailable) = site.latest_about(&found.objects, scope).await;
+            let (records, unavailable) = client.latest_about(&found.objects, scope).await;
             found.records = records;
             found.unavailable = unavailable;
         }
         for namespace in &shown {
             let scope = Scope::Namespace(namespace);
-            let (records, unavailable) = site.latest_about(&found.objects, scope).await;
+            let (records, unavailable) = client.latest_about(&found.objects, scope).await;
             found.records.extend(records);
             found.unavailable = found.unavailable.or(unavailable);
         }
@@ -83,38 +83,38 @@ impl Listing {
 const RIGHTS: &str = "ask for the right to list them; `kubectl auth can-i --list` shows what you may do";
 
 async fn list(
-    site: &ClusterClient,
+    client: &ClusterClient,
     kind: AutoscalerKind,
     scope: Scope<'_>,
 ) -> Result<Vec<Object>, RequestError> {
-    site.objects(Which { kinds: &[kind], scope, labels: None, cached: true }).await
+    client.objects(Which { kinds: &[kind], scope, labels: None, cached: true }).await
 }
 
 /// Whether discovery has the API of a kind, as far as is known.
-async fn is_served(site: &ClusterClient, kind: AutoscalerKind) -> bool {
-    let group = site.get::<Value>(&format!("/apis/{}", kind.api_version())).await;
+async fn is_served(client: &ClusterClient, kind: AutoscalerKind) -> bool {
+    let group = client.get::<Value>(&format!("/apis/{}", kind.api_version())).await;
     !group.is_err_and(|trouble| trouble.code() == Some(404))
 }
 
 /// The namespaces to try; without the right to list them, that of the context.
-async fn candidates(site: &ClusterClient) -> Vec<String> {
-    let listed: Result<Value, _> = site.get("/api/v1/namespaces?resourceVersion=0").await;
+async fn candidates(client: &ClusterClient) -> Vec<String> {
+    let listed: Result<Value, _> = client.get("/api/v1/namespaces?resourceVersion=0").await;
     let items = listed.ok().and_then(|list| list.get("items").and_then(Value::as_array).cloned());
     let name = |item: &Value| item.pointer("/metadata/name").and_then(Value::as_str).map(str::to_owned);
     let names = items.map(|items| items.iter().filter_map(name).collect());
-    names.unwrap_or_else(|| vec![site.namespace.clone()])
+    names.unwrap_or_else(|| vec![client.namespace.clone()])
 }
 
 /// The objects of the namespaces in which they may be listed, and these namespaces.
 async fn by_namespace(
-    site: &ClusterClient,
+    client: &ClusterClient,
     kind: AutoscalerKind,
     namespaces: impl Iterator<Item = &String>,
 ) -> (Vec<Object>, Vec<String>) {
     let names: Vec<String> = namespaces.cloned().collect();
     let answers = stream::iter(names)
         .map(|name| async move {
-            let found = list(site, kind, Scope::Namespace(&name)).await.ok();
+            let found = list(client, kind, Scope::Namespace(&name)).await.ok();
             found.map(|objects| (name, objects))
         })
         .buffered(CONCURRENT_NAMESPACES)

@@ -101,7 +101,7 @@ pub(crate) fn run(args: &ConsoleArgs) -> Outcome {
     let outcome = runtime.block_on(async {
         // The pages show times in UTC, so the texts of `why` in them do too.
         let place = ClusterArgs { utc: true, ..args.place.clone() };
-        let site = match &args.recording {
+        let client = match &args.recording {
             None => ClusterClient::open(&place).await?,
             Some(path) => {
                 place.use_zone();
@@ -115,7 +115,7 @@ pub(crate) fn run(args: &ConsoleArgs) -> Outcome {
             namespace: args.place.namespace.clone(),
             lab: None,
         };
-        let console = start(site, options).await?;
+        let console = start(client, options).await?;
         println!("  console     {}", console.url());
         println!("  stop        Ctrl-C");
         if !args.no_browser {

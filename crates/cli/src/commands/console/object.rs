@@ -18,18 +18,18 @@ const MAX_EVENTS: usize = 100;
 
 /// Everything about one autoscaler but its history.
 pub(super) async fn detail(
-    site: &ClusterClient,
+    client: &ClusterClient,
     path: &ObjectPath<'_>,
     now: Timestamp,
 ) -> Result<Value, ApiError> {
     let named = path.autoscaler()?;
-    let object = site.object(path.namespace, &named).await.map_err(|trouble| failed(&trouble))?;
+    let object = client.object(path.namespace, &named).await.map_err(|trouble| failed(&trouble))?;
     // Events may be forbidden; the rest is still worth showing.
-    let (events, events_error) = match site.events(path.namespace, &named).await {
+    let (events, events_error) = match client.events(path.namespace, &named).await {
         Ok(events) => (events, None),
         Err(error) => (Vec::new(), Some(error.to_string())),
     };
-    let (record, missing) = match site.decisions_of(path.namespace, &named).await {
+    let (record, missing) = match client.decisions_of(path.namespace, &named).await {
         Ok(mut records) => (records.pop(), MissingDecision::NoRecord),
         Err(missing) => (None, missing),
     };
@@ -41,7 +41,7 @@ pub(super) async fn detail(
     let spec = record.as_ref().map(|record| &record.spec).filter(|_| !named.kind.has_triggers());
     let fields = spec.and_then(WhatIfFields::of);
     let (mut yaml, conditions) = (api::yaml::to_yaml(&object.raw), conditions(&object.raw));
-    if site.recording().is_some() {
+    if client.recording().is_some() {
         yaml.insert_str(0, "# Rebuilt from recorded decisions: what they do not use is missing.\n");
     }
     let entries = [Entry { object, record }];

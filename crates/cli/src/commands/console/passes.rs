@@ -40,7 +40,7 @@ pub(super) struct PassPoints {
 
 /// The passes of one autoscaler, only those after a cursor if there is one. None if the server does not keep passes.
 pub(super) async fn read(
-    site: &ClusterClient,
+    client: &ClusterClient,
     namespace: &str,
     named: &AutoscalerName,
     after: Option<&str>,
@@ -61,7 +61,7 @@ pub(super) async fn read(
             ("limit", PAGE_SIZE),
             ("after", cursor.as_deref().unwrap_or_default()),
         ];
-        match site.get::<Value>(&with_query(&path, query)).await {
+        match client.get::<Value>(&with_query(&path, query)).await {
             Ok(list) => {
                 let has_more = found.add(&list);
                 if !has_more {
@@ -84,7 +84,7 @@ pub(super) async fn read(
 /// The replica counts of the last hour by autoscaler, oldest first, as far as they are kept; of many autoscalers, those of a shorter
 /// time.
 pub(super) async fn counts(
-    site: &ClusterClient,
+    client: &ClusterClient,
     only: Option<&str>,
     now: Timestamp,
 ) -> HashMap<String, Vec<(f64, i32)>> {
@@ -92,7 +92,7 @@ pub(super) async fn counts(
     for by in [decisions::API_VERSION, decisions::OPERATOR_API_VERSION] {
         for span in SHOWN_COUNTS {
             let since = now.checked_sub(span).unwrap_or(Timestamp::MIN);
-            match counts_since(site, by, only, since).await {
+            match counts_since(client, by, only, since).await {
                 Ok(Some(counts)) => found.extend(counts),
                 Ok(None) => continue,
                 Err(_) => {}
@@ -105,7 +105,7 @@ pub(super) async fn counts(
 
 /// The replica counts since a time; none if there are so many that the newest would be missing.
 async fn counts_since(
-    site: &ClusterClient,
+    client: &ClusterClient,
     by: &str,
     only: Option<&str>,
     since: Timestamp,
@@ -114,7 +114,7 @@ async fn counts_since(
     let path = within(&format!("/apis/{by}/passes"), only.unwrap_or_default());
     for _ in 0..MAX_PAGES {
         let query = [("since", since.as_str()), ("limit", PAGE_SIZE), ("after", &after)];
-        let list: Value = site.get(&with_query(&path, query)).await?;
+        let list: Value = client.get(&with_query(&path, query)).await?;
         add_counts(&mut found, &list);
         let cursor = list.pointer("/metadata/cursor").and_then(Value::as_str).unwrap_or_default();
         if list.pointer("/metadata/remaining").and_then(Value::as_bool) != Some(true) || cursor.is_empty() {

@@ -54,7 +54,7 @@ enum WhyPolling {
 
 /// Reads the cluster.
 pub(super) struct Poller {
-    pub(super) site: ClusterClient,
+    pub(super) client: ClusterClient,
     pub(super) namespace: Option<String>,
     pub(super) samples: Mutex<Samples>,
     /// The health of the sources; null until they were read.
@@ -80,17 +80,17 @@ impl WhyPolling {
 
 impl Poller {
     pub(super) fn new(
-        site: ClusterClient,
+        client: ClusterClient,
         namespace: Option<String>,
         feed: Arc<Feed>,
         has_lab: bool,
     ) -> Self {
-        Self { site, namespace, samples: Mutex::default(), sources: Mutex::default(), feed, has_lab }
+        Self { client, namespace, samples: Mutex::default(), sources: Mutex::default(), feed, has_lab }
     }
 
     /// Reads the cluster until the task is ended.
     pub(super) async fn run(&self) {
-        if self.site.recording().is_some() {
+        if self.client.recording().is_some() {
             return self.show_recording().await;
         }
         // Neither a source that does not answer nor old counts delay the list.
@@ -101,7 +101,7 @@ impl Poller {
     /// Reads the counts of the last hour, once.
     async fn read_earlier(&self) {
         self.feed.watched().await;
-        let earlier = passes::counts(&self.site, self.namespace.as_deref(), self.site.now()).await;
+        let earlier = passes::counts(&self.client, self.namespace.as_deref(), self.client.now()).await;
         self.feed.set_earlier_steps(earlier);
     }
 
@@ -136,10 +136,10 @@ impl Poller {
     /// Publishes what watches show, until nobody looks any more or the user may not watch; then says why.
     async fn follow(&self, kinds: &[AutoscalerKind]) -> Option<WhyPolling> {
         let scope = self.namespace.as_deref().map_or(Scope::All, Scope::Namespace);
-        let follower = Follower::start(self.site.client(), kinds, scope);
+        let follower = Follower::start(self.client.kube_client(), kinds, scope);
         tokio::select! {
             why = self.publish_changes(&follower) => why,
-            () = follower.read_decisions(&self.site, scope) => None,
+            () = follower.read_decisions(&self.client, scope) => None,
         }
     }
 
@@ -174,7 +174,7 @@ impl Poller {
                 last_sweep = Some(computing);
                 let is_connected = follower.is_connected();
                 let mut store = follower.store();
-                store.find_silent(self.site.now());
+                store.find_silent(self.client.now());
                 if is_connected {
                     store.drop_early();
                 }
@@ -189,7 +189,7 @@ impl Poller {
 
     /// Publishes what changed; the first time, everything.
     fn publish(&self, follower: &Follower, triggers: &[Value], is_first: bool) {
-        let now = self.site.now();
+        let now = self.client.now();
         let at = now.as_millisecond() as f64 / 1000.0;
         let mut samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
         let change = follower.store().take(now, |entry| samples.change(at, entry));
@@ -217,7 +217,7 @@ impl Poller {
     }
 
     async fn ask_sources(&self) {
-        let found = sources::read(&self.site).await;
+        let found = sources::read(&self.client).await;
         *self.sources.lock().unwrap_or_else(PoisonError::into_inner) = found;
     }
 
@@ -228,10 +228,10 @@ impl Poller {
             sources.extend_from_slice(triggers);
         }
         vec![
-            ("cluster", json!(self.site.origin())),
+            ("cluster", json!(self.client.origin())),
             ("version", json!(concat!("plimsoll ", env!("CARGO_PKG_VERSION")))),
             ("lab", json!(self.has_lab)),
-            ("recording", json!(self.site.recording().is_some())),
+            ("recording", json!(self.client.recording().is_some())),
             ("sources", sources),
         ]
     }
@@ -239,8 +239,8 @@ impl Poller {
     /// Reads the cluster once and publishes what there is, and why it is not watched, if so. Returns the kinds that can be watched, if
     /// that shows as much.
     async fn look(&self, why_polling: Option<&WhyPolling>) -> Option<Vec<AutoscalerKind>> {
-        let read = Listing::read(&self.site, self.namespace.as_deref()).await;
-        let now = self.site.now();
+        let read = Listing::read(&self.client, self.namespace.as_deref()).await;
+        let now = self.client.now();
         let at = now.as_millisecond() as f64 / 1000.0;
         match read {
             Ok(mut listing) => {
@@ -253,7 +253,7 @@ impl Poller {
                 let may_not_list = WhyPolling::MayNotList;
                 let partial = listing.is_partial.then_some(&may_not_list);
                 listing.notes.extend(why_polling.or(partial).map(WhyPolling::note));
-                if let Some(RecordingSummary { from, until, .. }) = self.site.recording() {
+                if let Some(RecordingSummary { from, until, .. }) = self.client.recording() {
                     let text = format!("This is a recording from {from} to {until}; nothing in it is live.");
                     listing.notes.insert(0, json!({"text": text, "remedy": ""}));
                 }

@@ -72,7 +72,7 @@ impl PrometheusService {
 
 /// The history of so many seconds before now.
 pub(super) async fn read(
-    site: &ClusterClient,
+    client: &ClusterClient,
     path: &ObjectPath<'_>,
     range: Option<i64>,
     now: Timestamp,
@@ -84,11 +84,11 @@ pub(super) async fn read(
     let (query, bounds) = match named.kind {
         AutoscalerKind::Hpa => (hpa_query(path.namespace, path.name), None),
         AutoscalerKind::ScaledObject => {
-            let object = site.object(path.namespace, &named).await.map_err(|trouble| failed(&trouble))?;
+            let object = client.object(path.namespace, &named).await.map_err(|trouble| failed(&trouble))?;
             (hpa_query(path.namespace, &hpa_of(&object.raw, path.name)), None)
         }
         kind @ (AutoscalerKind::Autoscaler | AutoscalerKind::ScaledJob) => {
-            let object = site.object(path.namespace, &named).await.map_err(|trouble| failed(&trouble))?;
+            let object = client.object(path.namespace, &named).await.map_err(|trouble| failed(&trouble))?;
             let spec = object.hpa.spec;
             let query = if kind == AutoscalerKind::ScaledJob {
                 jobs_query(path.namespace, path.name)
@@ -106,7 +106,7 @@ pub(super) async fn read(
     // Whatever the cause: the autoscaler itself is there, which another code would deny.
     let unavailable =
         |trouble: RequestError| ApiError::new(503, format!("longer ranges cannot be read: {trouble}"));
-    let report: ServerReport = site.get(&report).await.map_err(unavailable)?;
+    let report: ServerReport = client.get(&report).await.map_err(unavailable)?;
     let service = report.prometheus.iter().find_map(|one| PrometheusService::of(&one.address));
     let service = service.ok_or_else(|| {
         ApiError::new(400, "the metrics server uses no Prometheus that is a Service of this cluster")
@@ -116,7 +116,7 @@ pub(super) async fn read(
     let end = now.as_second() / step * step;
     let (start, end, step_text) = ((end - range).to_string(), end.to_string(), step.to_string());
     let query = [("query", query.as_str()), ("start", &start), ("end", &end), ("step", &step_text)];
-    let answer: Value = site.get(&with_query(&service.query_range(), query)).await.map_err(unavailable)?;
+    let answer: Value = client.get(&with_query(&service.query_range(), query)).await.map_err(unavailable)?;
     let PrometheusService { namespace, service, .. } = &service;
     let mut history =
         bounds.map_or_else(|| of_answer(&answer), |bounds| of_autoscaler_answer(&answer, bounds));

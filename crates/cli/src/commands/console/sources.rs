@@ -42,13 +42,13 @@ struct TriggerSummary<'a> {
 }
 
 /// Asks every source.
-pub(super) async fn read(site: &ClusterClient) -> Value {
-    if let Some(recording) = site.recording() {
+pub(super) async fn read(client: &ClusterClient) -> Value {
+    if let Some(recording) = client.recording() {
         let RecordingSummary { path, from, until, passes, autoscalers } = recording;
         let text = format!("{passes} passes of {autoscalers} autoscalers, from {from} to {until}");
         return json!([source(path, "recording", "ok", None, &text, "")]);
     }
-    let groups: Option<Value> = site.get("/apis").await.ok();
+    let groups: Option<Value> = client.get("/apis").await.ok();
     let mut found = Vec::new();
     for (group, kind, remedy) in GROUPS {
         let version = groups.as_ref().and_then(|groups| preferred(groups, group));
@@ -66,7 +66,7 @@ pub(super) async fn read(site: &ClusterClient) -> Value {
             continue;
         };
         let began = Instant::now();
-        let answer = site.get::<Value>(&format!("/apis/{version}")).await;
+        let answer = client.get::<Value>(&format!("/apis/{version}")).await;
         let latency = began.elapsed().as_secs_f64() * 1000.0;
         found.push(match answer {
             Ok(_) => source(group, kind, "ok", Some(latency), &format!("serves {version}"), ""),
@@ -78,7 +78,7 @@ pub(super) async fn read(site: &ClusterClient) -> Value {
     }
     let path = format!("/apis/{}/{}/{}", reports::API_VERSION, reports::RESOURCE, reports::CURRENT);
     if groups.as_ref().is_some_and(|groups| preferred(groups, reports::GROUP).is_some())
-        && let Ok(report) = site.get::<ServerReport>(&path).await
+        && let Ok(report) = client.get::<ServerReport>(&path).await
     {
         found.extend(reported(&report));
     }

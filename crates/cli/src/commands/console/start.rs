@@ -39,13 +39,13 @@ pub(crate) struct RunningConsole {
 }
 
 /// Starts the console.
-pub(crate) async fn start(site: ClusterClient, options: ConsoleOptions) -> Result<RunningConsole, Failure> {
+pub(crate) async fn start(client: ClusterClient, options: ConsoleOptions) -> Result<RunningConsole, Failure> {
     let ConsoleOptions { address, or_any_port, namespace, lab } = options;
     let outside =
         |error: &dyn std::fmt::Display| Failure::Outside(format!("failed to start the console: {error}"));
     let access = Access::new().map_err(|error| outside(&error))?;
     let feed = Arc::new(Feed::new(&format!("{}-{}", std::process::id(), Timestamp::now().as_millisecond())));
-    let poller = Arc::new(Poller::new(site, namespace, Arc::clone(&feed), lab.is_some()));
+    let poller = Arc::new(Poller::new(client, namespace, Arc::clone(&feed), lab.is_some()));
     let backend = Box::new(Backend::new(Arc::clone(&poller), lab));
     let console = Arc::new(Console::new(access, feed, backend));
     let listener = match ExtraListener::loopback(address, route(Arc::clone(&console))).await {

@@ -185,7 +185,7 @@ fn default_rules(is_up: bool) -> ScalingRules {
 
 /// Replays the recorded decisions with the fields of a request.
 pub(super) async fn what_if(
-    site: &ClusterClient,
+    client: &ClusterClient,
     path: &ObjectPath<'_>,
     body: Value,
 ) -> Result<Value, ApiError> {
@@ -194,16 +194,16 @@ pub(super) async fn what_if(
     fields.check()?;
     let named = Some(path.autoscaler()?).filter(|named| !named.kind.has_triggers());
     let named = named.ok_or_else(|| ApiError::new(400, "only HPAs and Autoscalers can be replayed"))?;
-    let records = match site.decisions_of(path.namespace, &named).await {
+    let records = match client.decisions_of(path.namespace, &named).await {
         Ok(records) => records,
         Err(MissingDecision::NoRecord) => return Err(ApiError::new(404, "no decision is recorded yet")),
         Err(MissingDecision::Unavailable(why)) => {
             return Err(ApiError::new(503, format!("{}; remedy: {}", why.cause, why.remedy)));
         }
     };
-    let object = site.object(path.namespace, &named).await.map_err(|trouble| failed(&trouble))?;
+    let object = client.object(path.namespace, &named).await.map_err(|trouble| failed(&trouble))?;
     let mut found = answer(&records, &fields, &object.raw)?;
-    if site.recording().is_some()
+    if client.recording().is_some()
         && let Some(Value::String(patch)) = found.get_mut("patch")
     {
         patch

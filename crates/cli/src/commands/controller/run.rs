@@ -45,7 +45,7 @@ pub(crate) struct ControllerRole {
     pub(crate) app: App,
     keyring: Option<Keyring>,
     handle: HpaControllerHandle,
-    keeping: JoinSet<()>,
+    background: JoinSet<()>,
     election: Option<Election>,
     recorder: EventRecorder,
 }
@@ -57,7 +57,7 @@ pub(crate) struct ControllerProcess {
     pub(crate) server: Option<Server>,
     probes: Option<ExtraListener>,
     /// Tasks that keep certificates and `caBundle`s up to date and export traces.
-    keeping: JoinSet<()>,
+    background: JoinSet<()>,
     stop: watch::Sender<bool>,
     /// None after it has ended.
     task: Option<JoinHandle<()>>,
@@ -78,8 +78,8 @@ pub(super) fn run(args: &ControllerArgs, options: &ControllerOptions) -> Outcome
         let target = ConnectTarget { kubeconfig: args.kubeconfig.clone(), context: args.context.clone() };
         let connection = connect(&target).await.map_err(|error| Failure::Outside(error.to_string()))?;
         // Dropped last: the lease is released and the server stopped on this thread.
-        let (_thread, beside) = LeaseRuntime::start(&target).await?;
-        let process = start(&connection, options, Clock::system(), &beside).await?;
+        let (_thread, lease_runtime) = LeaseRuntime::start(&target).await?;
+        let process = start(&connection, options, Clock::system(), &lease_runtime).await?;
         tracing::info!(
             server = connection.server, version = env!("CARGO_PKG_VERSION"),
             mode = ?options.settings()?.mode, "the controller runs"
@@ -114,13 +114,13 @@ pub(crate) async fn start(
     connection: &Connection,
     options: &ControllerOptions,
     clock: Clock,
-    beside: &LeaseRuntime,
+    lease_runtime: &LeaseRuntime,
 ) -> Result<ControllerProcess, Failure> {
-    let mut role = prepare(connection, options, clock, beside, &Hosting::default()).await?;
+    let mut role = prepare(connection, options, clock, lease_runtime, &Hosting::default()).await?;
     // On the thread of the lease: probes are answered whatever the reconciles do.
-    let server = service::start(options, beside, role.app.clone(), role.keyring.take()).await?;
+    let server = service::start(options, lease_runtime, role.app.clone(), role.keyring.take()).await?;
     let probes = serving::probes(options.probes()?, role.app.checks.clone());
-    let probes = beside.thread.run(probes).await?;
+    let probes = lease_runtime.thread.run(probes).await?;
     Ok(role.run(server, probes))
 }
 
@@ -129,7 +129,7 @@ pub(crate) async fn prepare(
     connection: &Connection,
     options: &ControllerOptions,
     clock: Clock,
-    beside: &LeaseRuntime,
+    lease_runtime: &LeaseRuntime,
     hosting: &Hosting,
 ) -> Result<ControllerRole, Failure> {
     let settings = options.settings()?;
@@ -139,12 +139,12 @@ pub(crate) async fn prepare(
     let samples =
         MetricsClient::local_first(client.clone(), discovery.clone(), freshness, &hosting.local_metrics);
     let recorder = EventRecorder::start(client.clone(), COMPONENT, clock.clone());
-    let (election, leadership) = stand(beside, options, &clock)?;
+    let (election, leadership) = stand(lease_runtime, options, &clock)?;
     let rotating = leadership.clone();
-    let mut keeping = JoinSet::new();
+    let mut background = JoinSet::new();
     let mut records = records(options, &clock)?;
     if let Some(target) = traces(options)? {
-        records = target.export(records, &mut keeping)?;
+        records = target.export(records, &mut background)?;
     }
     let (controller, handle) = HpaController::new(HpaControllerParts {
         client: client.clone(),
@@ -163,7 +163,7 @@ pub(crate) async fn prepare(
         None => {
             let names = serving::names(service::SERVICE, &own_namespace());
             let rotation = serving::Rotation { shared: shared.clone(), names, api_services: API_SERVICES };
-            serving::rotated(rotation, &client, &clock, &rotating, &mut keeping).await
+            serving::rotated(rotation, &client, &clock, &rotating, &mut background).await
         }
     };
     if rotating.has_election() {
@@ -181,19 +181,19 @@ pub(crate) async fn prepare(
             ),
             exists: Arc::new(move |key: &AutoscalerKey| known.exists(key)),
         };
-        keeping.spawn(follower.run());
+        background.spawn(follower.run());
     }
-    let app = service::app(&handle, beside, hosting);
-    Ok(ControllerRole { controller, app, keyring, handle, keeping, election, recorder })
+    let app = service::app(&handle, lease_runtime, hosting);
+    Ok(ControllerRole { controller, app, keyring, handle, background, election, recorder })
 }
 
 impl ControllerRole {
     /// Runs the controller. The listeners are stopped with it.
     pub(crate) fn run(self, server: Option<Server>, probes: Option<ExtraListener>) -> ControllerProcess {
-        let Self { controller, handle, keeping, election, recorder, .. } = self;
+        let Self { controller, handle, background, election, recorder, .. } = self;
         let (stop, stopped) = watch::channel(false);
         let task = Some(tokio::spawn(controller.run(stopped)));
-        ControllerProcess { handle, server, probes, keeping, stop, task, election, recorder }
+        ControllerProcess { handle, server, probes, background, stop, task, election, recorder }
     }
 }
 
@@ -206,7 +206,7 @@ impl ControllerProcess {
     /// Stops in order: reconciles end, events are sent, the lease is released, the server closes.
     pub(crate) async fn stop(mut self) {
         let _ = self.stop.send(true);
-        self.keeping.abort_all();
+        self.background.abort_all();
         if let Some(task) = self.task
             && let Err(error) = task.await
         {
@@ -265,12 +265,12 @@ pub(crate) fn recorded(records: Records, folder: Option<&Path>, clock: &Clock) -
 
 /// Takes part in leader election, unless it is switched off.
 fn stand(
-    beside: &LeaseRuntime,
+    lease_runtime: &LeaseRuntime,
     options: &ControllerOptions,
     clock: &Clock,
 ) -> Result<(Option<Election>, Leadership), Failure> {
     let Some(lease) = lease(options)? else { return Ok((None, Leadership::without_election())) };
-    let LeaseRuntime { thread: ProbeRuntime { handle, heartbeat }, client } = beside.clone();
+    let LeaseRuntime { thread: ProbeRuntime { handle, heartbeat }, client } = lease_runtime.clone();
     let (election, leadership) = Election::start_on(&handle, client, lease, clock.clone(), heartbeat);
     Ok((Some(election), leadership))
 }

@@ -76,7 +76,7 @@ pub(super) fn shared(options: &ControllerOptions) -> Shared {
 /// Starts the server, unless `--secure-port` is negative.
 pub(super) async fn start(
     options: &ControllerOptions,
-    beside: &LeaseRuntime,
+    lease_runtime: &LeaseRuntime,
     app: App,
     keyring: Option<Keyring>,
 ) -> Result<Option<Server>, Failure> {
@@ -98,12 +98,12 @@ pub(super) async fn start(
     if let Some(paths) = &options.authorization_always_allow_paths {
         served.open_paths.clone_from(paths);
     }
-    let client = beside.client.clone();
-    beside.thread.run(serving::start(served, client, app)).await.map(Some)
+    let client = lease_runtime.client.clone();
+    lease_runtime.thread.run(serving::start(served, client, app)).await.map(Some)
 }
 
 /// What the controller serves. A common page of several roles is in the text format of Prometheus.
-pub(super) fn app(handle: &HpaControllerHandle, beside: &LeaseRuntime, hosting: &Hosting) -> App {
+pub(super) fn app(handle: &HpaControllerHandle, lease_runtime: &LeaseRuntime, hosting: &Hosting) -> App {
     let (exported, is_common) = (handle.clone(), hosting.is_common());
     let metrics = move || {
         let (content_type, text) = if is_common {
@@ -115,7 +115,7 @@ pub(super) fn app(handle: &HpaControllerHandle, beside: &LeaseRuntime, hosting: 
     };
     App {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        checks: checks(handle, beside),
+        checks: checks(handle, lease_runtime),
         metrics: Some(Arc::new(metrics)),
         decisions: Some(Arc::new(Records(handle.clone()))),
         ..App::default()
@@ -123,8 +123,8 @@ pub(super) fn app(handle: &HpaControllerHandle, beside: &LeaseRuntime, hosting: 
 }
 
 /// The health checks of the controller.
-fn checks(handle: &HpaControllerHandle, beside: &LeaseRuntime) -> HealthChecks {
-    let (turning, synced, main) = (handle.clone(), handle.clone(), beside.clone());
+fn checks(handle: &HpaControllerHandle, lease_runtime: &LeaseRuntime) -> HealthChecks {
+    let (turning, synced, main) = (handle.clone(), handle.clone(), lease_runtime.clone());
     let turns = move |silence| main.thread.is_beating() && turning.turns(silence);
     serving::checks(turns, move || {
         if synced.synced() {

@@ -95,16 +95,16 @@ pub(crate) fn run(args: &GetArgs) -> Outcome {
     let interval = length("--interval", &args.interval)?;
     let interval = Duration::try_from(interval).unwrap_or(Duration::from_secs(2));
     crate::live::run(async move {
-        let site = ClusterClient::open(&args.place).await?;
+        let client = ClusterClient::open(&args.place).await?;
         if args.watch {
             return tokio::select! {
-                outcome = watch(args, &site, &wanted, interval) => outcome,
+                outcome = watch(args, &client, &wanted, interval) => outcome,
                 () = asked_to_stop() => Ok(()),
             };
         }
-        let objects = objects(args, &site, &wanted, false).await?;
-        let (entries, note) = entries(&site, site.scope(args.all_namespaces), objects).await;
-        print(args, &site, &wanted, &entries, note.as_deref())
+        let objects = objects(args, &client, &wanted, false).await?;
+        let (entries, note) = entries(&client, client.scope(args.all_namespaces), objects).await;
+        print(args, &client, &wanted, &entries, note.as_deref())
     })
 }
 
@@ -148,14 +148,15 @@ fn wanted(words: &[String]) -> Result<GetRequest, Failure> {
 /// The requested objects; a name that does not exist is a failure.
 async fn objects(
     args: &GetArgs,
-    site: &ClusterClient,
+    client: &ClusterClient,
     wanted: &GetRequest,
     cached: bool,
 ) -> Result<Vec<Object>, Failure> {
-    let scope = site.scope(args.all_namespaces);
+    let scope = client.scope(args.all_namespaces);
     if wanted.names.is_empty() || args.all_namespaces {
         let which = Which { kinds: &wanted.kinds, scope, labels: args.selector.as_deref(), cached };
-        let found = site.objects(which).await.map_err(|error| site.failure("list autoscalers", &error))?;
+        let found =
+            client.objects(which).await.map_err(|error| client.failure("list autoscalers", &error))?;
         let is_meant = |object: &Object| wanted.names.is_empty() || wanted.names.contains(&object.named());
         if let Some(lost) = wanted.names.iter().find(|named| !found.iter().any(|o| o.named() == **named)) {
             return Err(Failure::Outside(format!("there is no {lost} in any namespace")));
@@ -164,9 +165,9 @@ async fn objects(
     }
     let mut found = Vec::new();
     for named in &wanted.names {
-        match site.object(&site.namespace, named).await {
+        match client.object(&client.namespace, named).await {
             Ok(object) => found.push(object),
-            Err(error) => return Err(site.lost(&site.namespace, named, &error).await),
+            Err(error) => return Err(client.lost(&client.namespace, named, &error).await),
         }
     }
     Ok(found)
@@ -174,11 +175,11 @@ async fn objects(
 
 /// Objects with their decisions, and why decisions are missing.
 async fn entries(
-    site: &ClusterClient,
+    client: &ClusterClient,
     scope: Scope<'_>,
     objects: Vec<Object>,
 ) -> (Vec<Entry>, Option<String>) {
-    let (mut records, unavailable) = site.latest_about(&objects, scope).await;
+    let (mut records, unavailable) = client.latest_about(&objects, scope).await;
     let note =
         |why: Unavailable| format!("decisions cannot be read: {}\n  remedy: {}", why.cause, why.remedy);
     (join(objects, &mut records), unavailable.map(note))
@@ -199,7 +200,7 @@ pub(crate) fn join(objects: Vec<Object>, records: &mut Vec<DecisionRecord>) -> V
 
 fn print(
     args: &GetArgs,
-    site: &ClusterClient,
+    client: &ClusterClient,
     wanted: &GetRequest,
     entries: &[Entry],
     note: Option<&str>,
@@ -216,7 +217,7 @@ fn print(
         GetForm::Name => output::text_out(&entries.iter().map(Entry::resource_name).collect::<String>()),
         GetForm::Table | GetForm::Wide => {
             if entries.is_empty() {
-                let place = match site.scope(args.all_namespaces) {
+                let place = match client.scope(args.all_namespaces) {
                     Scope::All => "in any namespace".to_owned(),
                     Scope::Namespace(namespace) => {
                         format!("in namespace {namespace}; -A looks in all of them")
@@ -251,13 +252,13 @@ fn list(entries: &[Entry]) -> Value {
 }
 
 /// Polls and prints changes.
-async fn watch(args: &GetArgs, site: &ClusterClient, wanted: &GetRequest, interval: Duration) -> Outcome {
+async fn watch(args: &GetArgs, client: &ClusterClient, wanted: &GetRequest, interval: Duration) -> Outcome {
     let columns = columns(args);
     let mut growing = Growing::default();
     let mut first = true;
     loop {
         let began = Instant::now();
-        let found = objects(args, site, wanted, !first).await;
+        let found = objects(args, client, wanted, !first).await;
         let found = match found {
             Ok(found) => found,
             // Later failures are retried.
@@ -268,7 +269,7 @@ async fn watch(args: &GetArgs, site: &ClusterClient, wanted: &GetRequest, interv
                 continue;
             }
         };
-        let (entries, note) = entries(site, site.scope(args.all_namespaces), found).await;
+        let (entries, note) = entries(client, client.scope(args.all_namespaces), found).await;
         if let Some(note) = note.filter(|_| first) {
             eprintln!("note: {note}");
         }

@@ -107,9 +107,9 @@ fn idle_usage(document: &Document) -> Vec<(String, String, String, Quantity)> {
 }
 
 /// Reads the autoscalers of a cluster and their targets. What the user may not read is not known.
-pub(super) async fn from_cluster(site: &ClusterClient, scope: Scope<'_>) -> Result<Gathered, Failure> {
+pub(super) async fn from_cluster(client: &ClusterClient, scope: Scope<'_>) -> Result<Gathered, Failure> {
     let which = Which { kinds: &AutoscalerKind::ALL, scope, labels: None, cached: true };
-    let objects = site.objects(which).await.map_err(|error| site.failure("list autoscalers", &error))?;
+    let objects = client.objects(which).await.map_err(|error| client.failure("list autoscalers", &error))?;
     let autoscalers: Vec<LintAutoscaler> = objects.iter().filter_map(of_object).collect();
     let mut targets = Vec::new();
     for (kind, plural) in WORKLOADS {
@@ -118,7 +118,7 @@ pub(super) async fn from_cluster(site: &ClusterClient, scope: Scope<'_>) -> Resu
             continue;
         }
         let path = within(&format!("/apis/apps/v1/{plural}"), scope.namespace());
-        let list: Result<Value, _> = site.get(&with_query(&path, [("resourceVersion", "0")])).await;
+        let list: Result<Value, _> = client.get(&with_query(&path, [("resourceVersion", "0")])).await;
         let Ok(mut list) = list else { continue };
         let items = list.get_mut("items").and_then(Value::as_array_mut).map(std::mem::take);
         targets.extend(items.into_iter().flatten().filter_map(|item| target(kind, &item)));

@@ -68,8 +68,8 @@ pub(crate) fn run(args: &AutoscalerLintArgs) -> Outcome {
     }
     args.kubernetes.only_for_files()?;
     crate::live::run(async {
-        let site = ClusterClient::open(&args.place).await?;
-        report(args, &gather::from_cluster(&site, site.scope(args.all_namespaces)).await?)
+        let client = ClusterClient::open(&args.place).await?;
+        report(args, &gather::from_cluster(&client, client.scope(args.all_namespaces)).await?)
     })
 }
 

@@ -51,7 +51,7 @@ pub(super) fn parse(text: &str) -> Result<Option<ServiceReference>, Failure> {
 
 /// Keeps the upstream up to date for the lifetime of the process.
 pub(super) async fn keep(client: Client, router: Router, service: ServiceReference) {
-    let (mut known, mut said) = (None, None);
+    let (mut known, mut logged) = (None, None);
     loop {
         match read(&client, &service).await.map_err(|problem| problem.to_string()) {
             Ok(upstream) => {
@@ -60,12 +60,12 @@ pub(super) async fn keep(client: Client, router: Router, service: ServiceReferen
                     router.set_built_in(vec![upstream.clone()]);
                     known = Some(upstream);
                 }
-                said = None;
+                logged = None;
             }
             // A known upstream stays: a failure to read its APIService is none of its own.
-            Err(problem) if said.as_ref() != Some(&problem) => {
+            Err(problem) if logged.as_ref() != Some(&problem) => {
                 tracing::warn!(problem, "the CA of our operator is not known");
-                said = Some(problem);
+                logged = Some(problem);
             }
             Err(_) => {}
         }

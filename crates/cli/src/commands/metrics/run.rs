@@ -85,8 +85,8 @@ pub(super) fn run(options: &MetricsOptions) -> Outcome {
         let connection =
             connect(&options.target).await.map_err(|error| Failure::Outside(error.to_string()))?;
         // Dropped last: the listener of probes is stopped on this thread.
-        let (_thread, beside) = ProbeThread::start("probes")?;
-        let process = start(&connection, options, &beside).await?;
+        let (_thread, probe_runtime) = ProbeThread::start("probes")?;
+        let process = start(&connection, options, &probe_runtime).await?;
         tracing::info!(
             server = connection.server,
             version = env!("CARGO_PKG_VERSION"),
@@ -117,18 +117,18 @@ pub(super) fn run(options: &MetricsOptions) -> Outcome {
 pub(crate) async fn start(
     connection: &Connection,
     options: &MetricsOptions,
-    beside: &ProbeRuntime,
+    probe_runtime: &ProbeRuntime,
 ) -> Result<MetricsProcess, Failure> {
     let mut role = prepare(connection, options, &Hosting::default(), OtherRoles::default()).await?;
     let (client, keyring) = (connection.client.clone(), role.keyring.take());
     let server = service::start(&options.serving, client, role.app.clone(), keyring).await?;
     let mut checks = role.app.checks.clone();
-    let workers = beside.clone();
+    let workers = probe_runtime.clone();
     // A server whose worker threads are all stuck does not answer on its secure port, either.
     checks.add_live("loop", move || {
         if workers.is_beating() { Ok(()) } else { Err("the worker threads are stuck".into()) }
     });
-    let probes = beside.run(serving::probes(options.serving.probes, checks)).await?;
+    let probes = probe_runtime.run(serving::probes(options.serving.probes, checks)).await?;
     Ok(role.run(Some(server), probes))
 }
 
@@ -216,7 +216,7 @@ pub(crate) async fn prepare(
         }
     };
     let app = service::app(&sources, &providers, routes, guard, &options.serving.clock);
-    said(&providers, origin, &sources);
+    log_sources(&providers, origin, &sources);
     Ok(MetricsRole { app, providers, pod_observer, keyring, sources, stop, tasks })
 }
 
@@ -308,7 +308,7 @@ async fn own(connection: &Connection, options: &MetricsOptions) -> OwnService {
 }
 
 /// Logs what is served.
-fn said(providers: &Providers, origin: Origin, sources: &Sources) {
+fn log_sources(providers: &Providers, origin: Origin, sources: &Sources) {
     let resource = match (providers.resource.is_some(), origin) {
         (false, _) => "not served",
         (true, Origin::Prometheus) => "from prometheus",

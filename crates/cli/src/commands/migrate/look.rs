@@ -56,15 +56,15 @@ pub(super) struct AdapterRules {
 
 /// A cluster, and what could not be read of it.
 struct Reader<'a> {
-    site: &'a ClusterClient,
+    client: &'a ClusterClient,
     unread: Vec<String>,
 }
 
 /// Reads everything. What cannot be read is named, except APIServices, without which nothing can be said.
-pub(super) async fn at(site: &ClusterClient) -> Result<ClusterState, Failure> {
-    let mut reader = Reader { site, unread: Vec::new() };
+pub(super) async fn at(client: &ClusterClient) -> Result<ClusterState, Failure> {
+    let mut reader = Reader { client, unread: Vec::new() };
     let all: Value =
-        site.get(API_SERVICES).await.map_err(|error| site.failure("list APIServices", &error))?;
+        client.get(API_SERVICES).await.map_err(|error| client.failure("list APIServices", &error))?;
     let items = all.get("items").and_then(Value::as_array).cloned().unwrap_or_default();
     let of_metrics = |item: &Value| GROUPS.contains(&text(item, "/spec/group"));
     let mut state = ClusterState {
@@ -86,11 +86,11 @@ pub(super) async fn at(site: &ClusterClient) -> Result<ClusterState, Failure> {
     state.installed = found.filter(is_of_this_cluster).collect();
     // Only self-managed control planes show it.
     let query = [("labelSelector", "component=kube-controller-manager")];
-    let pods: Option<Value> = site.get(&with_query(CONTROLLER_MANAGER_PODS, query)).await.ok();
+    let pods: Option<Value> = client.get(&with_query(CONTROLLER_MANAGER_PODS, query)).await.ok();
     let pods = pods.as_ref().and_then(|pods| pods.get("items")?.as_array());
     state.installed.extend(pods.into_iter().flatten().find_map(InstalledProgram::of_pod));
     let lease = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-controller-manager";
-    let lease: Option<Value> = site.get(lease).await.ok();
+    let lease: Option<Value> = client.get(lease).await.ok();
     state.manager_lease = lease.map(|lease| text(&lease, "/spec/holderIdentity").to_owned());
     for adapter in state.installed.iter().filter(|found| found.program == Program::PrometheusAdapter) {
         if let Some(rules) = reader.rules(adapter).await {
@@ -120,7 +120,7 @@ pub(super) async fn at(site: &ClusterClient) -> Result<ClusterState, Failure> {
 impl Reader<'_> {
     /// An object; none if it does not exist or cannot be read.
     async fn get(&mut self, what: &str, path: &str) -> Option<Value> {
-        match self.site.get(path).await {
+        match self.client.get(path).await {
             Ok(found) => Some(found),
             Err(error) if error.code() == Some(404) => None,
             Err(error) => {
@@ -136,7 +136,7 @@ impl Reader<'_> {
         loop {
             let query = [("limit", LIST_PAGE_SIZE), ("continue", rest.as_str())];
             let asked = query.into_iter().filter(|(_, value)| !value.is_empty());
-            let page: Value = match self.site.get(&with_query(path, asked)).await {
+            let page: Value = match self.client.get(&with_query(path, asked)).await {
                 Ok(page) => page,
                 Err(error) if error.code() == Some(404) => return Some(objects),
                 Err(error) => {

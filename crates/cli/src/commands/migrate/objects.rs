@@ -153,11 +153,11 @@ fn invalid(mut object: Value, profile: KedaProfile) -> Vec<(String, String)> {
     };
     let rules = ValidationRules::of_keda(profile);
     let problems = documents.iter().flat_map(|document| keda_objects::problems(document, kind, rules));
-    let said = problems.map(|problem| {
+    let found = problems.map(|problem| {
         let hint = problem.hint.map(|hint| format!("; {hint}")).unwrap_or_default();
         (problem.path, format!("{}{hint}", problem.message))
     });
-    said.collect()
+    found.collect()
 }
 
 /// Why a value of a trigger is refused here although KEDA uses it, and what to do.

@@ -52,13 +52,13 @@ pub(super) fn report(report: &MigrationReport, page: Page) -> String {
         let _ = writeln!(text, "{} not read: {unread}", page.paint(Paint::Yellow, "?"));
     }
     let breaking = report.problems.iter().filter(|problem| problem.impact == SwitchImpact::Breaks).count();
-    let said = match (breaking, report.unread.is_empty()) {
+    let line = match (breaking, report.unread.is_empty()) {
         (0, true) => "nothing would break".to_owned(),
         (0, false) => "nothing that was read would break".to_owned(),
         (1, _) => "1 problem would break something".to_owned(),
         (count, _) => format!("{count} problems would break something"),
     };
-    let _ = writeln!(text, "\n{said}; the commands: plimsoll migrate plan");
+    let _ = writeln!(text, "\n{line}; the commands: plimsoll migrate plan");
     text
 }
 
@@ -87,8 +87,8 @@ fn problems(text: &mut String, page: Page, all: &[MigrationProblem]) {
         let more = objects.len().saturating_sub(MAX_SHOWN_OBJECTS);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
         // Objects of tenants must not control the terminal.
-        let said = format!("{}: {}{more}: {field}: {message}", from.title(), shown.join(", "));
-        let _ = writeln!(text, "{mark} {}", said.replace(char::is_control, " "));
+        let line = format!("{}: {}{more}: {field}: {message}", from.title(), shown.join(", "));
+        let _ = writeln!(text, "{mark} {}", line.replace(char::is_control, " "));
         let _ = writeln!(text, "    remedy: {}", remedy.replace(char::is_control, " "));
     }
 }

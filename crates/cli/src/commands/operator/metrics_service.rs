@@ -64,11 +64,11 @@ pub(super) async fn start(
     let raw = raw_metrics.map(|mode| RawMetrics { raw: RawMetricsBroker::default(), mode });
     let values = Values { handle: handle.clone(), clock: clock.clone() };
     let route = route(values, calls, raw.as_ref().map(|own| &own.raw));
-    let beside = ExtraListener::mutual_tls(address, keyring, route).await?;
+    let listener = ExtraListener::mutual_tls(address, keyring, route).await?;
     if let Some(raw) = raw {
         handle.subscribe_raw_metrics(Arc::new(raw));
     }
-    Ok(beside)
+    Ok(listener)
 }
 
 /// Routes both services by path.

@@ -55,7 +55,7 @@ pub(crate) struct OperatorRole {
     operator: Operator,
     clock: Clock,
     keyring: Option<Keyring>,
-    keeping: JoinSet<()>,
+    background: JoinSet<()>,
     election: Option<Election>,
     recorder: EventRecorder,
 }
@@ -64,14 +64,14 @@ pub(crate) struct OperatorRole {
 pub(crate) struct OperatorProcess {
     /// None if other roles share the server.
     pub(crate) server: Option<Server>,
-    beside: Vec<ExtraListener>,
+    extra_listeners: Vec<ExtraListener>,
     #[cfg(feature = "desk")]
     pub(crate) handle: OperatorHandle,
     stop: watch::Sender<bool>,
     /// None after it has ended.
     task: Option<JoinHandle<()>>,
     /// Tasks that keep certificates and `caBundle`s up to date and export telemetry.
-    keeping: JoinSet<()>,
+    background: JoinSet<()>,
     election: Option<Election>,
     recorder: EventRecorder,
 }
@@ -85,8 +85,8 @@ pub(super) fn run(options: &OperatorOptions) -> Outcome {
         let connection =
             connect(&options.target).await.map_err(|error| Failure::Outside(error.to_string()))?;
         // Dropped last: the lease is released and the listeners are stopped on this thread.
-        let (_thread, beside) = LeaseRuntime::start(&options.target).await?;
-        let process = start(&connection, options, Clock::system(), &beside).await?;
+        let (_thread, lease_runtime) = LeaseRuntime::start(&options.target).await?;
+        let process = start(&connection, options, Clock::system(), &lease_runtime).await?;
         log_options(options);
         let address = process.server.as_ref().map(|server| server.address().to_string());
         tracing::info!(
@@ -138,12 +138,12 @@ pub(crate) async fn start(
     connection: &Connection,
     options: &OperatorOptions,
     clock: Clock,
-    beside: &LeaseRuntime,
+    lease_runtime: &LeaseRuntime,
 ) -> Result<OperatorProcess, Failure> {
-    let mut role = prepare(connection, options, clock, beside, &Hosting::default()).await?;
+    let mut role = prepare(connection, options, clock, lease_runtime, &Hosting::default()).await?;
     let app = role.app().clone();
     let probes = serving::probes(options.serving.health, app.checks.clone());
-    let server = service::start(options, beside, app, role.keyring.clone()).await?;
+    let server = service::start(options, lease_runtime, app, role.keyring.clone()).await?;
     let authority = match (&role.keyring, &options.serving.shared) {
         // The owner of the folder also distributes the CA.
         (Some(_), Shared::Folder(_)) => ServingCa::Fixed(None),
@@ -152,8 +152,8 @@ pub(crate) async fn start(
     };
     let (client, objects) = (connection.client.clone(), options.serving.ca_bundle_objects());
     let owner = Some(options.owner.clone());
-    role.keeping.spawn(trust::keep(client, role.leadership.clone(), objects, owner, authority));
-    let probes = beside.thread.run(probes).await?;
+    role.background.spawn(trust::keep(client, role.leadership.clone(), objects, owner, authority));
+    let probes = lease_runtime.thread.run(probes).await?;
     role.run(options, Some(server), probes).await
 }
 
@@ -162,7 +162,7 @@ pub(crate) async fn prepare(
     connection: &Connection,
     options: &OperatorOptions,
     clock: Clock,
-    beside: &LeaseRuntime,
+    lease_runtime: &LeaseRuntime,
     hosting: &Hosting,
 ) -> Result<OperatorRole, Failure> {
     let client = connection.client.clone();
@@ -172,7 +172,7 @@ pub(crate) async fn prepare(
     let (election, leadership) = match &options.lease {
         None => (None, Leadership::without_election()),
         Some(lease) => {
-            let LeaseRuntime { thread: ProbeRuntime { handle, heartbeat }, client } = beside.clone();
+            let LeaseRuntime { thread: ProbeRuntime { handle, heartbeat }, client } = lease_runtime.clone();
             let (election, leadership) =
                 Election::start_on(&handle, client, lease.clone(), clock.clone(), heartbeat);
             (Some(election), leadership)
@@ -188,10 +188,10 @@ pub(crate) async fn prepare(
         &hosting.local_metrics,
     );
     let auth = credentials(&settings);
-    let mut keeping = JoinSet::new();
+    let mut background = JoinSet::new();
     let mut records = recorded(Records::new(options.history), options.record.as_deref(), &clock)?;
     if let Some(target) = &options.otlp_traces {
-        records = target.export(records, &mut keeping)?;
+        records = target.export(records, &mut background)?;
     }
     let (operator, handle) = Operator::new(OperatorParts {
         client: client.clone(),
@@ -209,14 +209,14 @@ pub(crate) async fn prepare(
     let admission = admission.recording(&recorder, &handle);
     let reader = cluster_reader(client.clone(), Discovery::new(client.clone()), options.settings.compat);
     options.web.dialer.protect(outbound::known(&connection.server).await);
-    keeping.spawn(outbound::protect(options.web.dialer.clone(), connection.server.clone(), reader));
+    background.spawn(outbound::protect(options.web.dialer.clone(), connection.server.clone(), reader));
     let keyring = match &hosting.common_server {
         Some(CommonServer { keyring, .. }) => keyring.clone(),
         None => {
             let (shared, names) = (&options.serving.shared, &options.serving.names);
             let opened = certificates::open(shared, names, &client, &clock).await;
             opened.map(|(keyring, keep)| {
-                keeping.spawn(keep.run(leadership.clone()));
+                background.spawn(keep.run(leadership.clone()));
                 keyring
             })
         }
@@ -237,16 +237,16 @@ pub(crate) async fn prepare(
             ),
             exists: Arc::new(move |key: &AutoscalerKey| known.exists(key)),
         };
-        keeping.spawn(follower.run());
+        background.spawn(follower.run());
     }
     let parts = service::ServiceParts {
         handle: handle.clone(),
         admission,
         leadership: leadership.clone(),
-        thread: beside.thread.clone(),
+        thread: lease_runtime.thread.clone(),
     };
     let served = service::app(options, parts, hosting)?;
-    Ok(OperatorRole { handle, leadership, served, operator, clock, keyring, keeping, election, recorder })
+    Ok(OperatorRole { handle, leadership, served, operator, clock, keyring, background, election, recorder })
 }
 
 impl OperatorRole {
@@ -262,22 +262,23 @@ impl OperatorRole {
         server: Option<Server>,
         probes: Option<ExtraListener>,
     ) -> Result<OperatorProcess, Failure> {
-        let Self { handle, served, operator, clock, keyring, mut keeping, election, recorder, .. } = self;
+        let Self { handle, served, operator, clock, keyring, mut background, election, recorder, .. } = self;
         if let Some(target) = &options.otlp_metrics {
-            keeping.spawn(target.export(Arc::clone(&served.exported_metrics), clock.clone())?);
+            background.spawn(target.export(Arc::clone(&served.exported_metrics), clock.clone())?);
         }
-        let mut beside = service::extra_listeners(options, served, keyring.as_ref(), &handle, &clock).await?;
-        beside.extend(probes);
+        let mut extra_listeners =
+            service::extra_listeners(options, served, keyring.as_ref(), &handle, &clock).await?;
+        extra_listeners.extend(probes);
         let (stop, stopped) = watch::channel(false);
         let task = Some(tokio::spawn(operator.run(stopped)));
         Ok(OperatorProcess {
             server,
-            beside,
+            extra_listeners,
             #[cfg(feature = "desk")]
             handle,
             stop,
             task,
-            keeping,
+            background,
             election,
             recorder,
         })
@@ -299,7 +300,7 @@ impl OperatorProcess {
     /// Stops in order: reconciles end, events are sent, the lease is released, the server closes.
     pub(crate) async fn stop(mut self) {
         let _ = self.stop.send(true);
-        self.keeping.abort_all();
+        self.background.abort_all();
         if let Some(task) = self.task
             && let Err(error) = task.await
         {
@@ -309,8 +310,8 @@ impl OperatorProcess {
         if let Some(election) = self.election {
             election.release().await;
         }
-        for beside in self.beside {
-            beside.stop().await;
+        for listener in self.extra_listeners {
+            listener.stop().await;
         }
         if let Some(server) = self.server {
             server.stop().await;

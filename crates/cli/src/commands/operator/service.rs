@@ -89,7 +89,7 @@ pub(super) fn app(
 /// Starts the server on the thread of the lease.
 pub(super) async fn start(
     options: &OperatorOptions,
-    beside: &LeaseRuntime,
+    lease_runtime: &LeaseRuntime,
     app: App,
     keyring: Option<Keyring>,
 ) -> Result<Server, Failure> {
@@ -104,7 +104,7 @@ pub(super) async fn start(
         ..serve::ServerOptions::default()
     };
     served.open_paths.extend(open_paths());
-    beside.thread.run(serving::start(served, beside.client.clone(), app)).await
+    lease_runtime.thread.run(serving::start(served, lease_runtime.client.clone(), app)).await
 }
 
 /// Starts the listeners of exported metrics without TLS and of KEDA's own adapter.

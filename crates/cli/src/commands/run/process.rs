@@ -36,7 +36,7 @@ struct RunningRoles {
     server: Server,
     probes: Option<ExtraListener>,
     /// Tasks that keep the certificate and `caBundle`s up to date.
-    keeping: JoinSet<()>,
+    background: JoinSet<()>,
 }
 
 /// What all roles serve together.
@@ -54,8 +54,8 @@ pub(super) fn run(options: &RunOptions) -> Outcome {
         let connection =
             connect(&options.target).await.map_err(|error| Failure::Outside(error.to_string()))?;
         // Dropped last: leases are released and the listener of probes is stopped on this thread.
-        let (_thread, beside) = LeaseRuntime::start(&options.target).await?;
-        let mut roles = start(&connection, options, &beside).await?;
+        let (_thread, lease_runtime) = LeaseRuntime::start(&options.target).await?;
+        let mut roles = start(&connection, options, &lease_runtime).await?;
         let names: Vec<&str> = options.roles().into_iter().map(Role::name).collect();
         tracing::info!(
             server = connection.server, version = env!("CARGO_PKG_VERSION"), roles = names.join(","),
@@ -112,14 +112,14 @@ fn reload(options: &RunOptions, roles: &RunningRoles) -> impl Future<Output = Ou
 async fn start(
     connection: &Connection,
     options: &RunOptions,
-    beside: &LeaseRuntime,
+    lease_runtime: &LeaseRuntime,
 ) -> Result<RunningRoles, Failure> {
     let (client, clock, wanted) = (&connection.client, Clock::system(), &options.serving);
-    let mut keeping = JoinSet::new();
+    let mut background = JoinSet::new();
     let opened = certificates::open(&wanted.shared, &wanted.names, client, &clock).await;
     let keyring = opened.map(|(keyring, renewer)| {
         // Every replica serves, so every replica may renew: the API server accepts one of concurrent writes.
-        keeping.spawn(renewer.run(Leadership::without_election()));
+        background.spawn(renewer.run(Leadership::without_election()));
         keyring
     });
     let has_metrics_role = options.metrics.is_some();
@@ -131,7 +131,7 @@ async fn start(
     let operator = match &options.operator {
         Some(options) => {
             operator::log_options(options);
-            let role = operator::prepare(connection, options, clock.clone(), beside, &hosting).await?;
+            let role = operator::prepare(connection, options, clock.clone(), lease_runtime, &hosting).await?;
             common.add(Role::Operator, role.app().clone());
             Some(role)
         }
@@ -144,7 +144,8 @@ async fn start(
             args.log_options(&options);
             // A controller of some namespaces does not see all pods.
             watches_pods = options.settings()?.namespaces.is_empty();
-            let role = controller::prepare(connection, &options, clock.clone(), beside, &hosting).await?;
+            let role =
+                controller::prepare(connection, &options, clock.clone(), lease_runtime, &hosting).await?;
             common.add(Role::Controller, role.app.clone());
             Some(role)
         }
@@ -164,15 +165,21 @@ async fn start(
         }
         None => None,
     };
-    let app = common.finish(beside);
+    let app = common.finish(lease_runtime);
     let checks = app.checks.clone();
     let server = serving::start(server_options(options, keyring.as_ref())?, client.clone(), app).await?;
-    let probes = beside.thread.run(serving::probes(wanted.probes, checks)).await?;
+    let probes = lease_runtime.thread.run(serving::probes(wanted.probes, checks)).await?;
     let leadership = operator.as_ref().map(|role| role.leadership.clone());
     if let Some(authority) = serving_ca(keyring, &server, leadership.is_some()) {
         let leadership = leadership.unwrap_or_else(Leadership::without_election);
         let owner = options.operator.as_ref().map(|options| options.owner.clone());
-        keeping.spawn(trust::keep(client.clone(), leadership, ca_bundle_objects(options), owner, authority));
+        background.spawn(trust::keep(
+            client.clone(),
+            leadership,
+            ca_bundle_objects(options),
+            owner,
+            authority,
+        ));
     }
     let operator = match (operator, &options.operator) {
         (Some(role), Some(options)) => Some(role.run(options, None, None).await?),
@@ -180,7 +187,7 @@ async fn start(
     };
     let metrics = metrics.map(|role| role.run(None, None));
     let controller = controller.map(|role| role.run(None, None));
-    Ok(RunningRoles { controller, metrics, operator, server, probes, keeping })
+    Ok(RunningRoles { controller, metrics, operator, server, probes, background })
 }
 
 /// The CA that others are told. Replicas that do not share a certificate have different ones: then only the leader of the operator
@@ -246,9 +253,9 @@ impl CommonApp {
         self.exporters.extend(app.metrics.map(|exporter| (role.name(), exporter)));
     }
 
-    fn finish(self, beside: &LeaseRuntime) -> App {
+    fn finish(self, lease_runtime: &LeaseRuntime) -> App {
         let Self { mut app, exporters } = self;
-        let workers = beside.thread.clone();
+        let workers = lease_runtime.thread.clone();
         app.checks.add_live("workers", move || {
             if workers.is_beating() { Ok(()) } else { Err("the worker threads are stuck".into()) }
         });
@@ -273,7 +280,7 @@ impl RunningRoles {
 
     /// Stops in order: reconciles end, events are sent and leases released; then requests and scrapes end.
     async fn stop(mut self) {
-        self.keeping.abort_all();
+        self.background.abort_all();
         let controller = async {
             if let Some(process) = self.controller {
                 process.stop().await;

@@ -33,14 +33,14 @@ const ROLES: [&str; 4] = ["plimsoll-controller", "plimsoll-shadow", "plimsoll-me
 
 /// Reads everything.
 pub(super) async fn all(
-    site: &ClusterClient,
+    client: &ClusterClient,
     all_namespaces: bool,
     now: Timestamp,
 ) -> Result<Vec<BundleFile>, Failure> {
-    let server: Value = site
+    let server: Value = client
         .get("/version")
         .await
-        .map_err(|error| site.failure("ask for the version of the cluster", &error))?;
+        .map_err(|error| client.failure("ask for the version of the cluster", &error))?;
     let (mut files, mut errors) = (Vec::new(), Vec::new());
     let mut keep = |name: &str, found: Result<Value, RequestError>| match found {
         Ok(mut value) => {
@@ -54,33 +54,33 @@ pub(super) async fn all(
     let version =
         json!({"plimsoll": env!("CARGO_PKG_VERSION"), "kubernetes": server, "time": now.to_string()});
     keep("version", Ok(version));
-    let scope = site.scope(all_namespaces).namespace();
+    let scope = client.scope(all_namespaces).namespace();
     for (name, path) in NAMESPACED {
         let (collection, query) = path.split_once('?').unwrap_or((path, ""));
         let separator = if query.is_empty() { "" } else { "?" };
-        keep(name, site.get(&format!("{}{separator}{query}", within(collection, scope))).await);
+        keep(name, client.get(&format!("{}{separator}{query}", within(collection, scope))).await);
     }
     for (name, version) in [("decisions/controller", DECISIONS), ("decisions/operator", OPERATOR)] {
-        keep(name, site.get(&within(&format!("/apis/{version}/decisions"), scope)).await);
+        keep(name, client.get(&within(&format!("/apis/{version}/decisions"), scope)).await);
     }
     keep(
         "objects/clustertriggerauthentications",
-        site.get("/apis/keda.sh/v1alpha1/clustertriggerauthentications").await,
+        client.get("/apis/keda.sh/v1alpha1/clustertriggerauthentications").await,
     );
-    keep("objects/apiservices", site.get("/apis/apiregistration.k8s.io/v1/apiservices").await);
+    keep("objects/apiservices", client.get("/apis/apiregistration.k8s.io/v1/apiservices").await);
     let labelled = |path: &str| with_query(path, [("labelSelector", PART_OF)]);
-    let deployments: Result<Value, RequestError> = site.get(&labelled("/apis/apps/v1/deployments")).await;
+    let deployments: Result<Value, RequestError> = client.get(&labelled("/apis/apps/v1/deployments")).await;
     let namespaces = deployments.as_ref().map(namespaces).unwrap_or_default();
     keep("roles/deployments", deployments);
-    keep("roles/pods", site.get(&labelled("/api/v1/pods")).await);
-    keep("roles/metrics-report", site.get(&format!("/apis/{REPORTS}/{RESOURCE}/{CURRENT}")).await);
+    keep("roles/pods", client.get(&labelled("/api/v1/pods")).await);
+    keep("roles/metrics-report", client.get(&format!("/apis/{REPORTS}/{RESOURCE}/{CURRENT}")).await);
     for namespace in namespaces {
         let leases = within("/apis/coordination.k8s.io/v1/leases", &namespace);
-        keep(&format!("roles/{namespace}/leases"), site.get(&leases).await);
+        keep(&format!("roles/{namespace}/leases"), client.get(&leases).await);
         for role in ROLES {
             let ready =
                 format!("/api/v1/namespaces/{namespace}/services/https:{role}:443/proxy/readyz?verbose");
-            let health = site.get_plain(&ready).await;
+            let health = client.get_plain(&ready).await;
             let health = health.map(|text| json!({"checks": text.lines().collect::<Vec<_>>()}));
             keep(&format!("roles/{namespace}/{role}-health"), health);
         }

@@ -63,8 +63,8 @@ pub(crate) fn run(args: &SupportBundleArgs) -> Outcome {
             context: args.context.clone(),
             ..ClusterArgs::default()
         };
-        let site = ClusterClient::open(&place).await?;
-        collected = collect::all(&site, args.namespace.is_none(), now).await?;
+        let client = ClusterClient::open(&place).await?;
+        collected = collect::all(&client, args.namespace.is_none(), now).await?;
         Ok(())
     })?;
     let bytes = archive::packed(&collected, now)?;

@@ -74,8 +74,8 @@ pub(crate) fn run(args: &TopArgs) -> Outcome {
         return Err(Failure::input("--interval: more than ten times a second is too often for a cluster"));
     }
     crate::live::run(async move {
-        let site = ClusterClient::open(&args.place).await?;
-        let overview = look(args, &site, false).await?;
+        let client = ClusterClient::open(&args.place).await?;
+        let overview = look(args, &client, false).await?;
         if let Format::Json | Format::Yaml = args.output {
             return output::value(args.output, &overview);
         }
@@ -83,18 +83,19 @@ pub(crate) fn run(args: &TopArgs) -> Outcome {
         let is_live = !args.once && std::io::stdout().is_terminal();
         #[cfg(feature = "terminal")]
         if is_live {
-            return full_screen::run(args, &site, overview, interval).await;
+            return full_screen::run(args, &client, overview, interval).await;
         }
         let columns = view::TopColumns { namespace: args.all_namespaces };
         output::text_out(&columns.text(&overview, Page::stdout(), usize::MAX))
     })
 }
 
-async fn look(args: &TopArgs, site: &ClusterClient, cached: bool) -> Result<Overview, Failure> {
-    let scope = site.scope(args.all_namespaces);
+async fn look(args: &TopArgs, client: &ClusterClient, cached: bool) -> Result<Overview, Failure> {
+    let scope = client.scope(args.all_namespaces);
     let which = Which { kinds: &AutoscalerKind::ALL, scope, labels: None, cached };
-    let objects = site.objects(which).await.map_err(|trouble| site.failure("list autoscalers", &trouble))?;
-    let (mut records, unavailable) = site.latest_about(&objects, scope).await;
+    let objects =
+        client.objects(which).await.map_err(|trouble| client.failure("list autoscalers", &trouble))?;
+    let (mut records, unavailable) = client.latest_about(&objects, scope).await;
     let entries = join(objects, &mut records);
     Ok(Overview::of(&entries, unavailable.as_ref(), args.sort, Timestamp::now()))
 }

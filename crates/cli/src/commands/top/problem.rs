@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::commands::get::Entry;
-use crate::live::decisions::{decider, silent};
+use crate::live::decisions::{role_of, silent};
 
 /// A problem and the autoscalers that have it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -108,7 +108,7 @@ fn by_record(kind: AutoscalerKind, record: &DecisionRecord, now: Timestamp) -> V
     if silent(record, now) {
         found.push(AutoscalerProblem {
             grade: Grade::Failing,
-            cause: format!("the {} has gone silent", decider(kind)),
+            cause: format!("the {} has gone silent", role_of(kind)),
             detail: format!("last heard of {} ago", api::age::since(Some(record.last), now)),
             remedy: "check that it runs and leads: its Lease and its log say so".to_owned(),
         });

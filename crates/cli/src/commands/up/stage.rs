@@ -130,14 +130,14 @@ impl Stage {
             PodMetrics::start(&client, &nodes, chosen.plans(), SCRAPE_INTERVAL, running.clock()).await;
         let pod_metrics = pod_metrics.map_err(|error| outside("serve custom metrics")(error.into()))?;
         let options = ControllerOptions::on_the_desk(&chosen.settings);
-        let beside = LeaseRuntime::same_thread(&connection);
-        let process = controller::start(&connection, &options, time.roles.clone(), &beside).await?;
+        let lease_runtime = LeaseRuntime::same_thread(&connection);
+        let process = controller::start(&connection, &options, time.roles.clone(), &lease_runtime).await?;
         for object in registrations_of(process.server.as_ref(), SERVICE) {
             objects::create_one(&client, &object).await.map_err(outside("register the decisions API"))?;
         }
         let mut options = operator::OperatorOptions::on_the_desk()?;
         options.web.clock = time.scalers;
-        let operator = operator::start(&connection, &options, time.roles.clone(), &beside).await?;
+        let operator = operator::start(&connection, &options, time.roles.clone(), &lease_runtime).await?;
         for object in registrations_of(operator.server.as_ref(), operator::SERVICE) {
             objects::create_one(&client, &object).await.map_err(outside("register the operator's APIs"))?;
         }
@@ -238,8 +238,8 @@ async fn start_console(
     let (owner, thread) = ProbeThread::start("console")?;
     let clock = time.roles.clone();
     let started = async move {
-        let site = ClusterClient::open(&place).await?.with_clock(clock);
-        console::start(site, options).await
+        let client = ClusterClient::open(&place).await?.with_clock(clock);
+        console::start(client, options).await
     };
     Ok((owner, thread.run(started).await?))
 }

@@ -10,7 +10,7 @@ use super::history::DecisionLine;
 use super::live;
 use super::{WhyArgs, pods};
 use crate::failure::{Failure, Outcome};
-use crate::live::decisions::{MissingDecision, decider};
+use crate::live::decisions::{MissingDecision, role_of};
 use crate::live::moment::stamp;
 use crate::live::page::Page;
 use crate::live::screen::asked_to_stop;
@@ -27,7 +27,7 @@ struct News {
     /// The newest known version.
     seen: Option<Timestamp>,
     /// The last printed text.
-    said: Option<DecisionLine>,
+    printed: Option<DecisionLine>,
 }
 
 impl News {
@@ -38,35 +38,35 @@ impl News {
         }
         self.seen = Some(record.last);
         let line = DecisionLine::of(record);
-        let same = self.said.as_ref().is_some_and(|said| {
-            (said.from, said.to, &said.why, said.recommended)
+        let same = self.printed.as_ref().is_some_and(|printed| {
+            (printed.from, printed.to, &printed.why, printed.recommended)
                 == (line.from, line.to, &line.why, line.recommended)
         });
-        self.said = Some(line);
+        self.printed = Some(line);
         every || !same
     }
 }
 
 pub(crate) async fn run(
     args: &WhyArgs,
-    site: &ClusterClient,
+    client: &ClusterClient,
     named: &AutoscalerName,
     since: Option<SignedDuration>,
 ) -> Outcome {
     tokio::select! {
-        outcome = follow(args, site, named, since) => outcome,
+        outcome = follow(args, client, named, since) => outcome,
         () = asked_to_stop() => Ok(()),
     }
 }
 
 async fn follow(
     args: &WhyArgs,
-    site: &ClusterClient,
+    client: &ClusterClient,
     named: &AutoscalerName,
     since: Option<SignedDuration>,
 ) -> Outcome {
     // A wrong name or a missing controller is reported at once; later failures are retried.
-    let kept = live::records(site, named).await?;
+    let kept = live::records(client, named).await?;
     let now = Timestamp::now();
     let from = since.and_then(|since| now.checked_sub(since).ok());
     let shown = match from {
@@ -80,7 +80,7 @@ async fn follow(
     news.seen = news.seen.max(kept.last().map(|record| record.last));
     let mut pause = FIRST_PAUSE;
     loop {
-        let lost = match site.watch_decisions(&site.namespace, named).await {
+        let lost = match client.watch_decisions(&client.namespace, named).await {
             Ok(mut records) => loop {
                 match records.next().await {
                     Some(Ok(record)) => {
@@ -93,7 +93,7 @@ async fn follow(
                 }
             },
             Err(MissingDecision::NoRecord) => {
-                if let Err(error) = site.object(&site.namespace, named).await
+                if let Err(error) = client.object(&client.namespace, named).await
                     && error.code() == Some(404)
                 {
                     return Err(Failure::Outside(format!("{named} was deleted")));
@@ -103,7 +103,7 @@ async fn follow(
             Err(MissingDecision::Unavailable(why)) => Some(why.cause),
         };
         if let Some(lost) = lost {
-            let who = decider(named.kind);
+            let who = role_of(named.kind);
             eprintln!("lost the {who}: {lost}; trying again in {} s", pause.as_secs());
         }
         tokio::time::sleep(pause).await;

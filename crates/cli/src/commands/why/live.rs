@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::{WhyArgs, object, pods};
 use crate::failure::{Failure, Outcome};
-use crate::live::decisions::{MissingDecision, decider, silent};
+use crate::live::decisions::{MissingDecision, role_of, silent};
 use crate::live::moment::{stamp, zoned};
 use crate::live::page::Page;
 use crate::live::{AutoscalerName, ClusterClient, cluster_facts};
@@ -53,53 +53,53 @@ pub(crate) struct ExplainedDecision {
 
 /// All stored records of one autoscaler.
 pub(crate) async fn records(
-    site: &ClusterClient,
+    client: &ClusterClient,
     named: &AutoscalerName,
 ) -> Result<Vec<DecisionRecord>, Failure> {
-    match site.decisions_of(&site.namespace, named).await {
+    match client.decisions_of(&client.namespace, named).await {
         Ok(records) => Ok(records),
-        Err(missing) => Err(without(site, named, &missing).await),
+        Err(missing) => Err(without(client, named, &missing).await),
     }
 }
 
 /// Every pass of one autoscaler in a span of time.
 pub(super) async fn passes(
-    site: &ClusterClient,
+    client: &ClusterClient,
     named: &AutoscalerName,
     since: Timestamp,
     until: Timestamp,
 ) -> Result<Vec<DecisionRecord>, Failure> {
-    match site.passes_between(&site.namespace, named, since, until).await {
+    match client.passes_between(&client.namespace, named, since, until).await {
         Ok(passes) => Ok(passes),
-        Err(missing) => Err(without(site, named, &missing).await),
+        Err(missing) => Err(without(client, named, &missing).await),
     }
 }
 
 /// The pass of one autoscaler at a time, or an error that says what is kept.
 pub(crate) async fn pass_at(
-    site: &ClusterClient,
+    client: &ClusterClient,
     named: &AutoscalerName,
     at: Timestamp,
     now: Timestamp,
 ) -> Result<DecisionRecord, Failure> {
-    match site.decision_at(&site.namespace, named, at).await {
+    match client.decision_at(&client.namespace, named, at).await {
         Ok(passes) => in_force(named, &passes, Some(at), now).cloned(),
-        Err(missing) => Err(without(site, named, &missing).await),
+        Err(missing) => Err(without(client, named, &missing).await),
     }
 }
 
 /// Why there is no decision. A wrong name is the most likely reason, so it is checked first.
-async fn without(site: &ClusterClient, named: &AutoscalerName, missing: &MissingDecision) -> Failure {
-    if let Err(error) = site.object(&site.namespace, named).await {
-        return site.lost(&site.namespace, named, &error).await;
+async fn without(client: &ClusterClient, named: &AutoscalerName, missing: &MissingDecision) -> Failure {
+    if let Err(error) = client.object(&client.namespace, named).await {
+        return client.lost(&client.namespace, named, &error).await;
     }
     Failure::Outside(match missing {
         MissingDecision::NoRecord => {
-            let who = decider(named.kind);
+            let who = role_of(named.kind);
             format!(
                 "{named} in {}: the {who} has not decided anything about it yet\n  remedy: wait {}; if it stays so, \
                  the {who}'s log says why",
-                site.namespace,
+                client.namespace,
                 if named.kind.has_triggers() { "a polling interval" } else { "a sync period" },
             )
         }
@@ -111,21 +111,21 @@ async fn without(site: &ClusterClient, named: &AutoscalerName, missing: &Missing
 
 /// The decision in force at a time; without one, an explanation from the object's status.
 pub(super) async fn explain_one(
-    site: &ClusterClient,
+    client: &ClusterClient,
     named: &AutoscalerName,
     at: Option<Timestamp>,
     now: Timestamp,
 ) -> Result<ExplainedDecision, Failure> {
     let found = match at {
-        Some(at) => site.decision_at(&site.namespace, named, at).await,
-        None => site.decisions_of(&site.namespace, named).await,
+        Some(at) => client.decision_at(&client.namespace, named, at).await,
+        None => client.decisions_of(&client.namespace, named).await,
     };
     let missing = match found {
         Ok(records) => {
             let record = in_force(named, &records, at, now)?;
             // The cluster explains only the latest decision.
             let cluster = match at {
-                None => Some(cluster_facts::read(site, named, record).await),
+                None => Some(cluster_facts::read(client, named, record).await),
                 Some(_) => None,
             };
             let mut found = explained(named, record, cluster.as_ref(), at, now);
@@ -136,18 +136,18 @@ pub(super) async fn explain_one(
             return Ok(found);
         }
         // The object has no history.
-        Err(missing) if at.is_some() => return Err(without(site, named, &missing).await),
+        Err(missing) if at.is_some() => return Err(without(client, named, &missing).await),
         Err(missing) => missing,
     };
-    let object = match site.object(&site.namespace, named).await {
+    let object = match client.object(&client.namespace, named).await {
         Ok(object) => object,
-        Err(error) => return Err(site.lost(&site.namespace, named, &error).await),
+        Err(error) => return Err(client.lost(&client.namespace, named, &error).await),
     };
     // Events may be forbidden; the rest is still worth showing.
-    let events = site.events(&site.namespace, named).await.unwrap_or_default();
+    let events = client.events(&client.namespace, named).await.unwrap_or_default();
     Ok(ExplainedDecision {
         autoscaler: named.to_string(),
-        namespace: site.namespace.clone(),
+        namespace: client.namespace.clone(),
         explanation: object::explanation(named, &object.hpa, &events, &missing, now),
         causes: object::cause(named, &object.hpa).into_iter().collect(),
         mode: None,
@@ -165,13 +165,13 @@ pub(super) async fn explain_one(
 
 /// The decision about the HPA of a ScaledObject, if it is available.
 pub(super) async fn explain_hpa(
-    site: &ClusterClient,
+    client: &ClusterClient,
     of: &ExplainedDecision,
     at: Option<Timestamp>,
     now: Timestamp,
 ) -> Option<ExplainedDecision> {
     let name = of.round.as_ref()?.hpa.clone()?;
-    explain_one(site, &AutoscalerName { kind: AutoscalerKind::Hpa, name }, at, now).await.ok()
+    explain_one(client, &AutoscalerName { kind: AutoscalerKind::Hpa, name }, at, now).await.ok()
 }
 
 /// Adds that a paused object is not reconciled.
@@ -197,7 +197,7 @@ fn in_force<'a>(
         let first = records.first().map_or_else(|| "now".to_owned(), |record| zoned(record.first, now));
         Failure::Outside(format!(
             "{named}: no decision from before then is kept; the oldest that the {} has is from {first}",
-            decider(named.kind)
+            role_of(named.kind)
         ))
     })
 }
@@ -256,7 +256,7 @@ pub(crate) fn explanation(
             format!("{} times since {}, with the same outcome", record.times, stamp(record.first, now)),
         );
     }
-    let who = decider(named.kind);
+    let who = role_of(named.kind);
     match at {
         Some(at) if silent(record, at) => {
             let until = stamp(at, now);

@@ -107,8 +107,8 @@ pub(crate) fn run(args: &WhyArgs) -> Outcome {
         args.kubernetes.only_for_files()?;
         named::check("name", &workload.name)?;
         return crate::live::run(async {
-            let site = ClusterClient::open(&args.place).await?;
-            let names = site.scaling(&site.namespace, &workload).await?;
+            let client = ClusterClient::open(&args.place).await?;
+            let names = client.scaling(&client.namespace, &workload).await?;
             on_cluster(args, &names).await
         });
     }
@@ -145,12 +145,12 @@ async fn on_cluster(args: &WhyArgs, names: &[AutoscalerName]) -> Outcome {
     let now = Timestamp::now();
     let at = args.at.as_deref().map(|text| moment(text, now)).transpose()?;
     let since = args.since.as_deref().map(|text| length("--since", text)).transpose()?;
-    let site = ClusterClient::open(&args.place).await?;
+    let client = ClusterClient::open(&args.place).await?;
     match names {
         [] => Err(Failure::input(
             "which one? Write hpa/NAME or so/NAME; `plimsoll get` lists the autoscalers there are",
         )),
-        [named] if args.follow => follow::run(args, &site, named, since).await,
+        [named] if args.follow => follow::run(args, &client, named, since).await,
         _ if args.follow => Err(Failure::input("--follow takes one autoscaler")),
         names => match since {
             Some(since) => {
@@ -159,10 +159,15 @@ async fn on_cluster(args: &WhyArgs, names: &[AutoscalerName]) -> Outcome {
                 for named in names {
                     // Every pass with -o wide, otherwise equal ones in one line.
                     found.extend(if args.output == Format::Wide {
-                        live::passes(&site, named, until.checked_sub(since).unwrap_or(Timestamp::MIN), until)
-                            .await?
+                        live::passes(
+                            &client,
+                            named,
+                            until.checked_sub(since).unwrap_or(Timestamp::MIN),
+                            until,
+                        )
+                        .await?
                     } else {
-                        live::records(&site, named).await?
+                        live::records(&client, named).await?
                     });
                 }
                 history::print(args, &found, at.unwrap_or(now), since, now)
@@ -170,8 +175,8 @@ async fn on_cluster(args: &WhyArgs, names: &[AutoscalerName]) -> Outcome {
             None => {
                 let mut explained = Vec::new();
                 for named in names {
-                    let mut one = live::explain_one(&site, named, at, now).await?;
-                    one.hpa = live::explain_hpa(&site, &one, at, now).await.map(Box::new);
+                    let mut one = live::explain_one(&client, named, at, now).await?;
+                    one.hpa = live::explain_hpa(&client, &one, at, now).await.map(Box::new);
                     explained.push(one);
                 }
                 live::print(args, &explained)

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use crate::live::AutoscalerName;
 use crate::live::cluster_facts::{is_off, paused};
-use crate::live::decisions::{MissingDecision, decider};
+use crate::live::decisions::{MissingDecision, role_of};
 use crate::live::moment::zoned;
 use crate::live::objects::ObjectEvent;
 
@@ -87,7 +87,7 @@ pub(crate) fn explanation(
                 "note",
                 format!(
                     "the {} has not decided anything about it yet; this is all there is",
-                    decider(named.kind)
+                    role_of(named.kind)
                 ),
             );
         }

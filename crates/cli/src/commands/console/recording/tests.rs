@@ -52,42 +52,42 @@ fn recorded(name: &str) -> Folder {
 #[tokio::test]
 async fn recording_answers_as_a_cluster_does() {
     let folder = recorded("whole");
-    let site = open(&folder.0, None).unwrap();
-    let summary = site.recording().unwrap();
+    let client = open(&folder.0, None).unwrap();
+    let summary = client.recording().unwrap();
     assert_eq!((summary.passes, summary.autoscalers, summary.from), (4, 2, at("2026-01-05T09:14:45Z")));
-    assert_eq!(site.now(), at("2026-01-05T09:15:20Z"));
+    assert_eq!(client.now(), at("2026-01-05T09:15:20Z"));
     let which = |scope| Which { kinds: &AutoscalerKind::ALL, scope, labels: None, cached: true };
-    let all = site.objects(which(Scope::All)).await.unwrap();
+    let all = client.objects(which(Scope::All)).await.unwrap();
     assert_eq!(
         all.iter().map(|object| object.named().to_string()).collect::<Vec<_>>(),
         ["hpa/api", "hpa/web"]
     );
-    assert!(site.objects(which(Scope::Namespace("other"))).await.unwrap().is_empty());
-    let (latest, unavailable) = site.latest_about(&all, Scope::All).await;
+    assert!(client.objects(which(Scope::Namespace("other"))).await.unwrap().is_empty());
+    let (latest, unavailable) = client.latest_about(&all, Scope::All).await;
     assert_eq!((latest.len(), unavailable), (2, None));
     let web = AutoscalerName { kind: AutoscalerKind::Hpa, name: "web".into() };
-    let records = site.decisions_of("shop", &web).await.unwrap();
+    let records = client.decisions_of("shop", &web).await.unwrap();
     assert_eq!(records.len(), 3);
-    let points = passes::read(&site, "shop", &web, None, site.now()).await.unwrap();
+    let points = passes::read(&client, "shop", &web, None, client.now()).await.unwrap();
     assert_eq!((points.points.len(), &points.points[0]["current"]), (3, &json!(4)));
-    let counts = passes::counts(&site, None, site.now()).await;
+    let counts = passes::counts(&client, None, client.now()).await;
     assert_eq!(counts["shop/hpa/web"].iter().map(|step| step.1).collect::<Vec<_>>(), [4]);
-    let events = site.events("shop", &web).await.unwrap();
+    let events = client.events("shop", &web).await.unwrap();
     assert!(events.iter().any(|event| event.reason.as_deref() == Some("SuccessfulRescale")), "{events:?}");
-    assert!(site.events("other", &web).await.unwrap().is_empty());
+    assert!(client.events("other", &web).await.unwrap().is_empty());
     let segments = ["shop".to_owned(), "hpa".to_owned(), "web".to_owned()];
-    let detail = page::detail(&site, &ObjectPath::parse(&segments).unwrap(), site.now()).await.unwrap();
+    let detail = page::detail(&client, &ObjectPath::parse(&segments).unwrap(), client.now()).await.unwrap();
     assert_eq!(detail["row"]["state"], "failing");
     assert!(detail["yaml"].as_str().unwrap().starts_with("# Rebuilt from recorded decisions"), "{detail}");
-    let missing = site.get::<Value>("/api/v1/pods").await.unwrap_err();
+    let missing = client.get::<Value>("/api/v1/pods").await.unwrap_err();
     assert_eq!(missing.code(), Some(404));
 }
 
 #[tokio::test]
 async fn earlier_time_is_the_present_of_a_recording() {
     let folder = recorded("earlier");
-    let site = open(&folder.0, Some(at("2026-01-05T09:15:05Z"))).unwrap();
-    assert_eq!((site.now(), site.recording().unwrap().passes), (at("2026-01-05T09:15:00Z"), 2));
+    let client = open(&folder.0, Some(at("2026-01-05T09:15:05Z"))).unwrap();
+    assert_eq!((client.now(), client.recording().unwrap().passes), (at("2026-01-05T09:15:00Z"), 2));
     let early = open(&folder.0, Some(at("2026-01-05T09:00:00Z"))).err().unwrap().to_string();
     assert!(early.contains("begins at 2026-01-05T09:14:45Z"), "{early}");
     let nothing = open(&folder.0.join("nothing"), None).err().unwrap().to_string();

@@ -205,7 +205,7 @@ fn unavailable(found: &ApiService) -> ReportedProblem {
         ),
         _ => format!("kubectl describe apiservice {}.{}", found.version, found.group),
     };
-    let said = if found.message.is_empty() {
+    let message = if found.message.is_empty() {
         "kube-apiserver has not looked at it yet"
     } else {
         found.message.as_str()
@@ -213,7 +213,7 @@ fn unavailable(found: &ApiService) -> ReportedProblem {
     let reason = if found.reason.is_empty() { "Unavailable" } else { found.reason.as_str() };
     ReportedProblem {
         reason: reason.to_owned(),
-        cause: format!("{} is not available ({reason}): {said}", found.version),
+        cause: format!("{} is not available ({reason}): {message}", found.version),
         remedy: documented(&remedy, "metrics-api-unavailable"),
         ..ReportedProblem::default()
     }

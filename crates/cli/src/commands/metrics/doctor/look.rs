@@ -9,10 +9,10 @@ use crate::failure::Failure;
 use crate::live::{ClusterClient, RequestError};
 
 /// Reads everything; failures are recorded as unknown.
-pub(super) async fn at(site: &ClusterClient) -> Result<Findings, Failure> {
+pub(super) async fn at(client: &ClusterClient) -> Result<Findings, Failure> {
     let path = "/apis/apiregistration.k8s.io/v1/apiservices";
     let listed: ApiServiceList =
-        site.get(path).await.map_err(|error| site.failure("list APIServices", &error))?;
+        client.get(path).await.map_err(|error| client.failure("list APIServices", &error))?;
     let wanted = |found: &Item| {
         let group = found.spec.group.as_str();
         GROUPS.contains(&group) || group == OWN || group == OPERATOR
@@ -21,22 +21,22 @@ pub(super) async fn at(site: &ClusterClient) -> Result<Findings, Failure> {
         listed.items.into_iter().filter(wanted).map(Item::into_api_service).collect();
     let registered = services.iter().any(|service| service.group == OWN);
     let report: Option<Result<ServerReport, RequestError>> = if registered {
-        Some(site.get(&format!("/apis/{API_VERSION}/{RESOURCE}/{CURRENT}")).await)
+        Some(client.get(&format!("/apis/{API_VERSION}/{RESOURCE}/{CURRENT}")).await)
     } else {
         None
     };
     let mut findings = finding::findings(&services, report);
     if let Some(ours) = findings.ours.clone() {
-        findings.ready_replicas = replicas(site, &ours).await;
+        findings.ready_replicas = replicas(client, &ours).await;
     }
     Ok(findings)
 }
 
 /// How many pods behind a Service are ready, if that is known.
-async fn replicas(site: &ClusterClient, service: &Reference) -> Option<u64> {
+async fn replicas(client: &ClusterClient, service: &Reference) -> Option<u64> {
     let selector = format!("kubernetes.io/service-name={}", service.name);
     let path = within("/apis/discovery.k8s.io/v1/endpointslices", &service.namespace);
-    let slices: Slices = site.get(&with_query(&path, [("labelSelector", &*selector)])).await.ok()?;
+    let slices: Slices = client.get(&with_query(&path, [("labelSelector", &*selector)])).await.ok()?;
     let endpoints = slices.items.iter().flat_map(|slice| slice.endpoints.iter().flatten());
     let ready = endpoints.filter(|endpoint| endpoint.conditions.ready.unwrap_or(true)).count();
     u64::try_from(ready).ok().filter(|ready| *ready > 0)

@@ -51,8 +51,8 @@ pub(crate) fn run(args: &DoctorArgs) -> Outcome {
             context: args.context.clone(),
             ..ClusterArgs::default()
         };
-        let site = ClusterClient::open(&place).await.map_err(cannot_tell)?;
-        let findings = look::at(&site).await.map_err(cannot_tell)?;
+        let client = ClusterClient::open(&place).await.map_err(cannot_tell)?;
+        let findings = look::at(&client).await.map_err(cannot_tell)?;
         match args.output {
             Format::Json | Format::Yaml => output::value(args.output, &findings)?,
             Format::Table | Format::Wide => {

@@ -20,15 +20,24 @@ pub(super) fn text(findings: &Findings, page: Page, now: Timestamp) -> String {
     for group in &findings.groups {
         let report = findings.report.as_ref().filter(|_| group.served_by == GroupServer::Plimsoll);
         let _ = writeln!(text, "{:<GROUP_NAME_WIDTH$}{}", group.group, headline(group, findings, report));
-        group.problems.iter().for_each(|problem| said(&mut text, page, problem, "", now));
+        group.problems.iter().for_each(|problem| write_problem(&mut text, page, problem, "", now));
         match (group.group, report) {
             ("metrics.k8s.io", Some(ServerReport { resource: Some(found), .. })) => {
-                found.node_problems.iter().for_each(|problem| said(&mut text, page, problem, "node", now));
-                found.pod_problems.iter().for_each(|problem| said(&mut text, page, problem, "pod", now));
+                found
+                    .node_problems
+                    .iter()
+                    .for_each(|problem| write_problem(&mut text, page, problem, "node", now));
+                found
+                    .pod_problems
+                    .iter()
+                    .for_each(|problem| write_problem(&mut text, page, problem, "pod", now));
             }
             ("custom.metrics.k8s.io", Some(ServerReport { custom: Some(found), .. }))
             | ("external.metrics.k8s.io", Some(ServerReport { external: Some(found), .. })) => {
-                found.rule_problems.iter().for_each(|problem| said(&mut text, page, problem, "rule", now));
+                found
+                    .rule_problems
+                    .iter()
+                    .for_each(|problem| write_problem(&mut text, page, problem, "rule", now));
             }
             _ => {}
         }
@@ -39,7 +48,7 @@ pub(super) fn text(findings: &Findings, page: Page, now: Timestamp) -> String {
     if let Some(report) = &findings.report {
         behind(&mut text, page, report, now);
     }
-    findings.problems.iter().for_each(|problem| said(&mut text, page, problem, "", now));
+    findings.problems.iter().for_each(|problem| write_problem(&mut text, page, problem, "", now));
     for unknown in &findings.unknown {
         let _ = writeln!(text, "{} {unknown}", page.paint(Paint::Yellow, "?"));
     }
@@ -135,7 +144,7 @@ fn behind(text: &mut String, page: Page, report: &ServerReport, now: Timestamp) 
             lost.join(", ")
         );
     }
-    report.problems.iter().for_each(|problem| said(text, page, problem, "", now));
+    report.problems.iter().for_each(|problem| write_problem(text, page, problem, "", now));
 }
 
 fn because(backend: &BackendReport) -> &str {
@@ -143,7 +152,7 @@ fn because(backend: &BackendReport) -> &str {
 }
 
 /// One problem: objects, cause, duration and remedy.
-fn said(text: &mut String, page: Page, problem: &ReportedProblem, what: &str, now: Timestamp) {
+fn write_problem(text: &mut String, page: Page, problem: &ReportedProblem, what: &str, now: Timestamp) {
     let mark = match problem.grade {
         ProblemSeverity::Error => page.paint(Paint::Red, "✗"),
         ProblemSeverity::Warning => page.paint(Paint::Yellow, "!"),

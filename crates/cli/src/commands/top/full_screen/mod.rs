@@ -60,11 +60,11 @@ struct Refreshed {
 /// Draws until the user quits.
 pub(super) async fn run(
     args: &TopArgs,
-    site: &ClusterClient,
+    client: &ClusterClient,
     first: Overview,
     interval: Duration,
 ) -> Outcome {
-    let place = match site.scope(args.all_namespaces) {
+    let place = match client.scope(args.all_namespaces) {
         Scope::All => "all namespaces".to_owned(),
         Scope::Namespace(namespace) => format!("namespace {namespace}"),
     };
@@ -76,7 +76,7 @@ pub(super) async fn run(
     let mut keys = keys();
     let stop = asked_to_stop();
     tokio::pin!(stop);
-    let mut next = Box::pin(refresh(args, site, None, interval, interval));
+    let mut next = Box::pin(refresh(args, client, None, interval, interval));
     loop {
         terminal.draw(|frame| draw::draw(frame, &mut state, colour, Timestamp::now()))?;
         tokio::select! {
@@ -90,7 +90,7 @@ pub(super) async fn run(
                 match outcome {
                     KeyOutcome::Draw => {}
                     KeyOutcome::Open => {
-                        next = Box::pin(refresh(args, site, state.open(), Duration::ZERO, interval));
+                        next = Box::pin(refresh(args, client, state.open(), Duration::ZERO, interval));
                     }
                     KeyOutcome::Quit => return Ok(()),
                 }
@@ -105,7 +105,7 @@ pub(super) async fn run(
                     Err(failure) => state.lost = Some(failure.to_string()),
                 }
                 state.details = refreshed.details.or(state.details.take());
-                next = Box::pin(refresh(args, site, state.open(), refreshed.wait, interval));
+                next = Box::pin(refresh(args, client, state.open(), refreshed.wait, interval));
             }
         }
     }
@@ -114,7 +114,7 @@ pub(super) async fn run(
 /// Reads the list, and one autoscaler if one is open, after a time.
 async fn refresh(
     args: &TopArgs,
-    site: &ClusterClient,
+    client: &ClusterClient,
     open: Option<(String, String)>,
     wait: Duration,
     interval: Duration,
@@ -122,28 +122,33 @@ async fn refresh(
     tokio::time::sleep(wait).await;
     let began = Instant::now();
     let details = match open {
-        Some((namespace, name)) => Some(details(site, namespace, name, Timestamp::now()).await),
+        Some((namespace, name)) => Some(details(client, namespace, name, Timestamp::now()).await),
         None => None,
     };
-    let overview = look(args, site, true).await;
+    let overview = look(args, client, true).await;
     Refreshed { overview, details, wait: pause(interval, began) }
 }
 
 /// Reads one autoscaler.
-async fn details(site: &ClusterClient, namespace: String, name: String, now: Timestamp) -> AutoscalerDetails {
+async fn details(
+    client: &ClusterClient,
+    namespace: String,
+    name: String,
+    now: Timestamp,
+) -> AutoscalerDetails {
     let (mut points, mut trends) = (Vec::new(), Vec::new());
     let why = match AutoscalerName::parse(&name) {
         None => Err(format!("{name} cannot be explained")),
-        Some(named) => match site.decisions_of(&namespace, &named).await {
+        Some(named) => match client.decisions_of(&namespace, &named).await {
             Ok(records) => {
                 points = records.iter().map(ReplicaPoint::of).collect();
                 trends = MetricTrend::of(&records);
                 let last = records.last().map(|record| record_explanation(&named, record, None, None, now));
                 last.ok_or_else(|| "nothing was decided about it yet".to_owned())
             }
-            Err(missing) => match site.object(&namespace, &named).await {
+            Err(missing) => match client.object(&namespace, &named).await {
                 Ok(object) => Ok(status_explanation(&named, &object.hpa, &[], &missing, now)),
-                Err(error) => Err(site.failure("read the autoscaler", &error).to_string()),
+                Err(error) => Err(client.failure("read the autoscaler", &error).to_string()),
             },
         },
     };
