@@ -1,7 +1,7 @@
 // One autoscaler: what happens now and why, the chart, what if, conditions, events, YAML.
 
 import { chart } from "./chart.js";
-import { age, clock, h, name, setText } from "./dom.js";
+import { age, clock, h, name, setText, wide } from "./dom.js";
 import type { Detail, History, Mark, Row, Why } from "./model.js";
 import { type Page, go, replace } from "./router.js";
 import { RequestError, get, store } from "./store.js";
@@ -293,8 +293,8 @@ function facts(found: Detail, isOpen: boolean): HTMLElement[] {
   );
   const none = (text: string) => h("p", { class: "empty" }, text);
   return [
-    h("section", {}, h("h2", {}, "Conditions"), conditions.length > 0 ? h("div", { class: "wide" }, h("table", {}, head("Type", "Status", "Reason", "Message", "Since"), h("tbody", {}, ...conditions))) : none("None: no controller has looked at it yet.")),
-    h("section", {}, h("h2", {}, "Events"), events.length > 0 ? h("div", { class: "wide" }, h("table", {}, head("Age", "Reason", "Message", "From"), h("tbody", {}, ...events))) : none(found.eventsError === null ? "None is kept." : `Events cannot be read: ${found.eventsError}`)),
+    h("section", {}, h("h2", {}, "Conditions"), conditions.length > 0 ? wide("conditions", h("table", {}, head("Type", "Status", "Reason", "Message", "Since"), h("tbody", {}, ...conditions))) : none("None: no controller has looked at it yet.")),
+    h("section", {}, h("h2", {}, "Events"), events.length > 0 ? wide("events", h("table", {}, head("Age", "Reason", "Message", "From"), h("tbody", {}, ...events))) : none(found.eventsError === null ? "None is kept." : `Events cannot be read: ${found.eventsError}`)),
     h("section", {}, h("details", { open: isOpen }, h("summary", {}, "YAML"), h("pre", { tabindex: 0 }, found.yaml))),
   ];
 }

@@ -54,6 +54,11 @@ export function name(text: string, tag: "span" | "bdi" = "bdi"): HTMLElement {
   return h(tag, { title: text }, text);
 }
 
+/** A table that may be wider than the page; it takes the focus, so that keys can scroll it. */
+export function wide(label: string, table: HTMLElement): HTMLElement {
+  return h("div", { class: "wide", role: "region", "aria-label": label, tabindex: 0 }, table);
+}
+
 const two = (n: number): string => String(n).padStart(2, "0");
 
 /** `09:14:45`, in UTC as everywhere in Plimsoll. */

@@ -1,6 +1,6 @@
 // Problems by cause, and the sources that they come from.
 
-import { age, count, h, name } from "./dom.js";
+import { age, count, h, name, wide } from "./dom.js";
 import type { Problem, Source } from "./model.js";
 import { type Page, pathOf } from "./router.js";
 import { store } from "./store.js";
@@ -83,7 +83,7 @@ export function sources(): Page {
     h("thead", {}, h("tr", {}, ...["", "Source", "Kind", "Latency", "Detail"].map((text) => h("th", { scope: "col" }, text)))),
     body,
   );
-  const element = h("main", { class: "page prose" }, h("div", { class: "wide" }, table));
+  const element = h("main", { class: "page prose" }, wide("sources", table));
   let shown = "";
   const draw = () => {
     const all = store.snapshot?.sources ?? [];

@@ -272,9 +272,14 @@ test("rows that change, come and go keep the order", async () => {
 test("no serious accessibility finding", async () => {
   const axe = await readFile(new URL("../node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
   for (const path of ["/", "/problems", "/sources", "/autoscalers/shop/hpa/checkout"]) {
-    for (const colorScheme of ["light", "dark"]) {
-      await on({ browser: { colorScheme, bypassCSP: true } }, async (page) => {
+    for (const [colorScheme, viewport] of [["light", { width: 1280, height: 720 }], ["dark", { width: 390, height: 844 }]]) {
+      await on({ browser: { colorScheme, viewport, bypassCSP: true } }, async (page) => {
         await page.waitForSelector("a.name, .problem, .sources tbody tr, .mark-row");
+        if (path.startsWith("/autoscalers")) {
+          await page.click(".whatif summary");
+          await page.fill(".fields label:first-child input", "40");
+          await page.waitForSelector(".whatif .patch:visible");
+        }
         await page.evaluate(axe);
         const found = await page.evaluate(() => globalThis.axe.run());
         const serious = found.violations.filter((one) => ["serious", "critical"].includes(one.impact));
