@@ -64,8 +64,9 @@ const CLASSES: [(&str, &[&str]); 4] = [
 
 /// The class of an error. Ports are numbers that must not be taken for status codes.
 pub(super) fn class(error: &str, ports: &[u16]) -> &'static str {
-    // The end of a text is not the end of a connection.
-    let mut text = error.to_lowercase().replace("eof while parsing", "");
+    // The end of a text is not the end of a connection, and gRPC calls each TLS handshake authentication.
+    let mut text =
+        error.to_lowercase().replace("eof while parsing", "").replace("authentication handshake failed", "");
     for port in ports {
         text = text.replace(&port.to_string(), "port");
     }
