@@ -50,5 +50,8 @@ fn successful(status: u16, body: &[u8]) -> Result<Value, ScalerError> {
         }
         bail!("etcd answered {} instead of an object", kind(Some(&answer)));
     }
-    Err(scaler_error!("etcd returned {status}: {}", error_field(body, "/error")))
+    // The field has another name since etcd 3.6.
+    let has_error = read(body).is_ok_and(|answer| answer.get("error").is_some());
+    let said = error_field(body, if has_error { "/error" } else { "/message" });
+    Err(scaler_error!("etcd returned {status}: {said}"))
 }

@@ -17,12 +17,11 @@ fn answers() {
         let error = of(bad).unwrap_err().message;
         assert!(error.contains(why), "{bad}: {error}");
     }
-    assert!(
-        value(401, br#"{"error":"etcdserver: user name is empty"}"#, "/a")
-            .unwrap_err()
-            .message
-            .ends_with("user name is empty")
-    );
+    for field in ["error", "message"] {
+        let body = format!(r#"{{"code":3,"{field}":"etcdserver: user name is empty"}}"#);
+        let error = value(401, body.as_bytes(), "/a").unwrap_err().message;
+        assert!(error.ends_with("user name is empty"), "{error}");
+    }
     assert_eq!(token(200, br#"{"token":"t"}"#).unwrap(), "t");
     assert!(token(200, b"{}").is_err());
 }
