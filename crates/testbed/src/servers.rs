@@ -22,7 +22,7 @@ pub const KEDA_SCALER: Part = Part {
 };
 
 /// The servers, by the names that scripts use.
-pub const SERVERS: [Part; 19] = [
+pub const SERVERS: [Part; 20] = [
     ACTIVEMQ,
     ARTEMIS,
     AZURITE,
@@ -31,6 +31,7 @@ pub const SERVERS: [Part; 19] = [
     ELASTICSEARCH,
     ETCD,
     EXTERNAL_SCALER,
+    GRAPHITE,
     KAFKA,
     MARIADB,
     MONGO,
@@ -59,6 +60,21 @@ const BEANSTALKD: Part = Part {
     source: Source::DebianTree {
         packages: &["beanstalkd"],
         programs: &[TreeProgram { name: "beanstalkd", path: "usr/bin/beanstalkd", before: "" }],
+    },
+};
+
+/// Graphite's web application, which reads files of its library for storage. The program is Python with both.
+const GRAPHITE: Part = Part {
+    name: "graphite",
+    version: "debian",
+    source: Source::DebianTree {
+        packages: &["graphite-web", "python3-whisper"],
+        programs: &[TreeProgram {
+            name: "python-of-graphite",
+            path: "usr/lib/python3/dist-packages/whisper.py",
+            before: "export PYTHONPATH=\"$root\"/usr/lib/python3/dist-packages${PYTHONPATH:+:$PYTHONPATH}\n\
+                     program=/usr/bin/python3",
+        }],
     },
 };
 
