@@ -22,7 +22,7 @@ pub const KEDA_SCALER: Part = Part {
 };
 
 /// The servers, by the names that scripts use.
-pub const SERVERS: [Part; 20] = [
+pub const SERVERS: [Part; 21] = [
     ACTIVEMQ,
     ARTEMIS,
     AZURITE,
@@ -43,6 +43,7 @@ pub const SERVERS: [Part; 20] = [
     RABBITMQ,
     REDIS,
     SELENIUM,
+    SOLR,
 ];
 
 const NATS: Part = Part {
@@ -215,6 +216,17 @@ const SELENIUM: Part = Part {
         manager: PackageManager::Maven,
         package: "org.seleniumhq.selenium:selenium-grid:4.35.0",
         programs: &[("selenium", "java -Xmx256m -cp \"$root/*\" org.openqa.selenium.grid.Bootstrap")],
+    }),
+};
+
+/// The server with Jetty; the distribution is not on Maven Central.
+const SOLR: Part = Part {
+    name: "solr",
+    version: "8.11.4",
+    source: Source::Packages(Packages {
+        manager: PackageManager::Maven,
+        package: "org.apache.solr:solr-core:8.11.4",
+        programs: &[("java-of-solr", "java -Xmx256m -cp \"$root/*\"")],
     }),
 };
 
