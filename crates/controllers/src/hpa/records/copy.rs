@@ -183,8 +183,8 @@ impl Records {
 
     fn copy_pass(&self, key: &AutoscalerKey, record: DecisionRecord) {
         let spec = Arc::new(record.spec.clone());
-        self.keep(key, (record.mode, record.period), &spec, &record.decision, record.round.as_ref());
-        let mut table = self.lock();
+        let (settings, round) = ((record.mode, record.period), record.round.as_ref());
+        let Some(mut table) = self.keep(key, settings, &spec, &record.decision, round) else { return };
         if table.followers.has(key)
             && let Some(run) = table.kept.get(key).map(|history| history.run)
         {

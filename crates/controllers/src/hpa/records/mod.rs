@@ -94,7 +94,7 @@ impl Records {
             let DecisionMeta { name, namespace } = &pass.metadata;
             let Some(key) = key_of(namespace, name) else { continue };
             let (spec, round) = (Arc::new(pass.spec), pass.round);
-            self.keep(&key, (pass.mode, pass.period), &spec, &pass.decision, round.as_ref());
+            drop(self.keep(&key, (pass.mode, pass.period), &spec, &pass.decision, round.as_ref()));
         }
         Ok(count)
     }
@@ -152,10 +152,9 @@ impl Records {
         if self.limits.age.is_zero() && self.recording.is_none() && self.log.is_none() {
             return;
         }
-        if !self.keep(key, (mode, period), spec, decision, round.as_ref()) {
+        let Some(mut table) = self.keep(key, (mode, period), spec, decision, round.as_ref()) else {
             return;
-        }
-        let mut table = self.lock();
+        };
         let Some(history) = table.kept.get(key) else { return };
         let run = history.run;
         if let Some(recording) = &self.recording
@@ -187,7 +186,8 @@ impl Records {
         }
     }
 
-    /// Keeps a pass in memory. False if it cannot be written as JSON.
+    /// Keeps a pass in memory. The table is returned locked, so that its newest pass of the autoscaler is this one; none if the pass
+    /// cannot be written as JSON.
     fn keep(
         &self,
         key: &AutoscalerKey,
@@ -195,15 +195,14 @@ impl Records {
         spec: &Arc<Spec>,
         decision: &Decision,
         round: Option<&TriggerPoll>,
-    ) -> bool {
+    ) -> Option<MutexGuard<'_, RecordTable>> {
         let mut document = Vec::new();
         // Serializing numbers and strings cannot fail.
-        if write_document(&mut document, mode, period, decision, round).is_err() {
-            return false;
-        }
+        write_document(&mut document, mode, period, decision, round).ok()?;
         let fingerprint = run::fingerprint(mode, decision, round);
-        self.lock().add(&self.limits, key, spec, (decision.at, fingerprint), &document);
-        true
+        let mut table = self.lock();
+        table.add(&self.limits, key, spec, (decision.at, fingerprint), &document);
+        Some(table)
     }
 
     /// The newest run of every autoscaler (in a namespace), by namespace, name and kind.
