@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::keda::{CloudEventSource, Condition, ConditionStatus, Destination, types};
+use api::text::truncated;
 use http::header::{CONTENT_TYPE, InvalidHeaderValue};
 use http::{HeaderName, HeaderValue, Method, StatusCode};
 use runtime::reconcile_loop::PanicCounter;
@@ -112,7 +113,7 @@ async fn deliver(
         tokio::time::sleep(delay).await;
         delay *= 2;
     }
-    tracing::warn!(destination = %id.name.name, failure, "a destination of CloudEvents takes none and is left alone");
+    tracing::warn!(destination = %id.name.name, failure, "failed to deliver a CloudEvent; the destination is skipped for a while");
     if let Some(destination) = shared.destinations().get_mut(&id) {
         destination.failed += 1;
         destination.failing_since = Some(Instant::now());
@@ -188,7 +189,9 @@ impl DeliveryState {
         source: &CloudEventSource,
         endpoint: &str,
     ) -> Result<TopicHeader, TopicError> {
-        let kept = self.destinations().get(id).and_then(|destination| destination.credentials.clone());
+        // A delivery that began before the source was edited must not send the new credentials to the old endpoint.
+        let is_current = |destination: &&super::Destination| destination.source.spec == source.spec;
+        let kept = self.destinations().get(id).filter(is_current).and_then(|known| known.credentials.clone());
         if let Some((read, header)) = kept
             && read.elapsed() < CREDENTIALS_MAX_AGE
         {
@@ -219,7 +222,7 @@ impl DeliveryState {
                 let mut message = "Failed to send events to the configured destination".to_owned();
                 if !self.compat.is_strict() {
                     message.push_str(": ");
-                    message.extend(failure.chars().take(MAX_FAILURE_CHARS));
+                    message.push_str(&truncated(failure, MAX_FAILURE_CHARS));
                 }
                 Condition::new(types::ACTIVE, ConditionStatus::False, "CloudEventSourceFailed", message)
             }
