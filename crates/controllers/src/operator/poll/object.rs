@@ -7,7 +7,7 @@ use api::autoscaling::v2::MetricSpec;
 use api::diagnosis::poll_causes;
 use api::keda::{ConditionStatus, ScaledObject, types};
 use keda::OperationError;
-use keda::activity::{self, HpaObservations, TriggerMetric, TriggerResult};
+use keda::activity::{self, HpaObservations, MetricSample, TriggerMetric, TriggerResult};
 use keda::executor::ExecutorInput;
 use keda::fallback;
 use tokio::time::Instant;
@@ -78,7 +78,7 @@ pub(super) async fn poll_object(context: &OperatorContext, id: &ResourceId, age:
     let specs: Vec<Vec<MetricSpec>> = scalers.scalers().iter().zip(&samples).map(specs).collect();
     let build_error = build_error(&samples);
     let mut samples = object_samples(samples, compat);
-    if !counts_failures(&entry, &owner, age) {
+    if !counts_failures(&entry, &owner, age, &samples) {
         ignore_failures(&mut samples);
     }
 
@@ -217,15 +217,21 @@ async fn query(
 }
 
 /// Whether failures of a poll count for the fallback. KEDA has no polls but those of the schedule, so that of the polls between
-/// them at most one per interval counts.
-fn counts_failures(entry: &ObjectEntry, owner: &ScaledResource, age: SampleAge) -> bool {
+/// them at most one per interval counts: the first that has a new failure.
+fn counts_failures(
+    entry: &ObjectEntry,
+    owner: &ScaledResource,
+    age: SampleAge,
+    samples: &[TriggerResult],
+) -> bool {
+    let is_scheduled = age == SampleAge::Shared;
     let mut state = entry.state();
     let is_due = state.failures_counted_at.is_none_or(|at| at.elapsed() >= owner.interval());
-    let counts = age == SampleAge::Shared || is_due;
-    if counts {
+    let is_new = |sample: &MetricSample| sample.reading.is_err() && !sample.is_remembered;
+    if is_scheduled || (is_due && samples.iter().flat_map(TriggerResult::samples).any(is_new)) {
         state.failures_counted_at = Some(Instant::now());
     }
-    counts
+    is_scheduled || is_due
 }
 
 /// Treats failures like those of an earlier poll, which are not counted again.
