@@ -1,6 +1,7 @@
 //! Addresses of Vault that are refused.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::json;
 use sources::dial::Dialer;
@@ -50,6 +51,6 @@ async fn vault_is_asked_through_the_proxy() {
     rules.vault.proxies = ProxyRules::from_environment(|name| (name == "HTTP_PROXY").then(|| proxy.clone()));
     let auth = AuthResolver::new(Arc::new(ManifestObjects::new(vec![authentication(&spec)])), rules);
     assert!(resolve_as(&auth, "").await.is_err());
-    let head = asked.await.unwrap();
+    let head = tokio::time::timeout(Duration::from_secs(30), asked).await.unwrap().unwrap();
     assert!(head.contains(" http://10.9.8.7:8200/v1/"), "{head}");
 }
