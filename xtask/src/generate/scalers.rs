@@ -55,9 +55,9 @@ impl TestedTypes {
         let documents = yaml::parse(&SourceFile::new(name, text))
             .map_err(|problem| anyhow!("{}", problem.render(false)))?;
         let script = documents.first().map(|document| document.root.to_json()).unwrap_or_default();
-        let steps = script["steps"].as_array().into_iter().flatten();
-        let types = steps.map(|step| &step["type"]).chain([&script["trigger"]["type"]]);
-        let emulated = script["server"]["emulator"] == true;
+        let steps = script.get("steps").and_then(Value::as_array).into_iter().flatten();
+        let types = steps.filter_map(|step| step.get("type")).chain(script.pointer("/trigger/type"));
+        let emulated = script.pointer("/server/emulator") == Some(&Value::Bool(true));
         let known = if emulated { &mut self.on_emulators } else { &mut self.on_servers };
         known.extend(types.filter_map(Value::as_str).map(str::to_owned));
         Ok(())
