@@ -79,7 +79,7 @@ impl HttpCall {
     /// `POST` of a query that changes nothing: requests with the same URL and body share a response.
     pub fn post_query(url: impl Into<String>, body: impl Into<Bytes>, within: Duration) -> Self {
         let call = Self::post(url, body, within);
-        let same_as = format!("POST {} {}", call.url, String::from_utf8_lossy(&call.body));
+        let same_as = format!("POST {}", call.url);
         call.same_as(same_as)
     }
 
@@ -111,7 +111,7 @@ impl HttpCall {
         Ok(self)
     }
 
-    /// Shares a response with all requests that have this key.
+    /// Shares a response with all requests that have this key, and the same server, credentials, headers and body.
     pub fn same_as(self, name: impl Into<String>) -> Self {
         Self { same_as: Some(name.into()), ..self }
     }

@@ -17,7 +17,7 @@ struct ReadAge {
 }
 
 /// Runs a read that accepts shared responses up to `age` old. Also returns when the oldest response that was used arrived;
-/// none without HTTP requests.
+/// none if it used no response of an HTTP request or of a connection pool.
 pub async fn with_max_age<F: Future>(age: Duration, reading: F) -> (F::Output, Option<Instant>) {
     let asking = ReadAge { age, since: Cell::new(None) };
     let reading = async {

@@ -163,7 +163,7 @@ impl SharedHttpClient {
         &self.settings
     }
 
-    /// Sends a request. Callers that send the same (`GET` or [`HttpCall::post_query`]: server, credentials, path, headers)
+    /// Sends a request. Callers that send the same (`GET` or [`HttpCall::post_query`]: server, credentials, path, headers, body)
     /// concurrently, or within the time of [`with_max_age`] or else [`HttpSettings::fresh`], share one response (later callers get
     /// it without headers); errors are shared only by concurrent callers. A source that asked for a pause is not asked: the request
     /// fails with [`HttpErrorCause::RateLimited`](sources::http::HttpErrorCause::RateLimited).
@@ -200,7 +200,7 @@ impl SharedHttpClient {
             let values: Vec<_> = values.collect();
             let requests = locked(&self.shared_requests);
             let same = same_as.as_deref().unwrap_or(&path);
-            let key = shared.then(|| requests.key(&(number, same, &values, within)));
+            let key = shared.then(|| requests.key(&(number, same, &body, &values, within)));
             let caller = if signers.is_empty() {
                 requests.key(&(number, (!names_caller).then_some((same, &body)), &values))
             } else {
