@@ -6,16 +6,18 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::ScalerError;
+
 /// Answers that are older may be removed: few callers accept them.
 const MAX_ANSWER_AGE: Duration = Duration::from_mins(1);
 /// Number of answers below which none is removed.
 const MIN_SWEPT_ANSWERS: usize = 64;
 
-/// An answer, and when its request began and ended.
+/// An answer or a failure, and when its request began and ended.
 pub(super) struct RecentAnswer<T> {
     pub(super) begun: Instant,
     pub(super) at: Instant,
-    pub(super) answer: T,
+    pub(super) answer: Result<T, ScalerError>,
 }
 
 /// The last answer to a request. It is locked while the request is under way, so that equal ones wait for its answer.
@@ -50,9 +52,13 @@ impl<T> RecentAnswers<T> {
 }
 
 impl<T> RecentAnswer<T> {
-    /// Whether a caller that began to ask at this time accepts the answer: it is not older than `max_age`, or newer than the question.
+    /// Whether a caller that began to ask at this time accepts it: an answer that is not older than `max_age` or whose request began
+    /// later, or a failure that the caller has waited for.
     pub(super) fn is_accepted(&self, asked: Instant, max_age: Duration) -> bool {
-        self.at.elapsed() < max_age || self.begun >= asked
+        match &self.answer {
+            Ok(_) => self.at.elapsed() < max_age || self.begun >= asked,
+            Err(_) => self.at > asked,
+        }
     }
 }
 
@@ -74,7 +80,7 @@ mod tests {
         for number in 0..MIN_SWEPT_ANSWERS {
             let slot = answers.slot(number.to_string());
             let now = Instant::now();
-            *slot.lock().await = Some(RecentAnswer { begun: now, at: now, answer: number });
+            *slot.lock().await = Some(RecentAnswer { begun: now, at: now, answer: Ok(number) });
         }
         let count = || answers.0.lock().unwrap().slots.len();
         tokio::time::advance(MAX_ANSWER_AGE).await;

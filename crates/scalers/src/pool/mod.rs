@@ -142,22 +142,27 @@ impl<S: PooledServer> Pool<S> {
         }
     }
 
-    /// Failures are not shared.
+    /// A failure is shared by callers that wait for it, as in [`crate::web`]: otherwise they would fail one after the other, and the
+    /// last of them by their own timeouts. Later callers ask again.
     async fn answer(&self, question: &S::Request) -> Result<S::Response, ScalerError> {
         let Some(max_age) = allowed_age() else { return self.attempts(question).await };
         let asked = Instant::now();
         let slot = self.answers.slot(S::sharing_key(question));
         let mut slot = slot.lock().await;
         if let Some(recent) = slot.as_ref().filter(|recent| recent.is_accepted(asked, max_age)) {
-            response_used(recent.at);
-            return Ok(recent.answer.clone());
+            if recent.answer.is_ok() {
+                response_used(recent.at);
+            }
+            return recent.answer.clone();
         }
         let begun = Instant::now();
-        let answer = self.attempts(question).await?;
+        let answer = self.attempts(question).await;
         let at = Instant::now();
-        response_used(at);
+        if answer.is_ok() {
+            response_used(at);
+        }
         *slot = Some(RecentAnswer { begun, at, answer: answer.clone() });
-        Ok(answer)
+        answer
     }
 
     async fn attempts(&self, question: &S::Request) -> Result<S::Response, ScalerError> {
