@@ -51,7 +51,7 @@ async fn sends_bearer_token() {
 }
 
 #[tokio::test]
-async fn older_name_of_client_certificates() {
+async fn tls_enable_with_a_certificate_means_auth_mode_tls() {
     let url = server(|head| {
         assert!(!head.contains("x-pulsar-auth-method-name"), "{head}");
         ServerAction::Answer(200, STATS.to_owned())
