@@ -95,6 +95,12 @@ async fn requests_with_other_credentials_are_not_shared() {
         web.ask(HttpCall::post(&url, "x", SECOND * 10)).await.unwrap();
     }
     assert_eq!(shared_requests.load(Ordering::SeqCst), 6);
+    // Queries have none: they are shared if credentials and body are equal.
+    for (password, body) in [("a", "x"), ("a", "x"), ("b", "x"), ("a", "y")] {
+        let call = HttpCall::post_query(&url, body, SECOND * 10);
+        web.ask(call.basic("me", &sources::http::Secret::new(password))).await.unwrap();
+    }
+    assert_eq!(shared_requests.load(Ordering::SeqCst), 9);
 }
 
 #[tokio::test]
