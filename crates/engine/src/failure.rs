@@ -80,6 +80,22 @@ pub enum TriggerFailure {
     ApiServer,
     /// The source does not know the named object: queue, topic, metric, table.
     UnknownName,
-    /// Another error of the source.
+    /// Another error of the source, or a cause that only a later version knows: records of other versions stay readable.
+    #[serde(other)]
     Source,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cause_of_a_later_version_is_read_as_another_error() {
+        for (text, expected) in
+            [("\"apiServer\"", TriggerFailure::ApiServer), ("\"laterCause\"", TriggerFailure::Source)]
+        {
+            assert_eq!(serde_json::from_str::<TriggerFailure>(text).unwrap(), expected);
+        }
+        assert_eq!(serde_json::to_string(&TriggerFailure::Source).unwrap(), "\"source\"");
+    }
 }
