@@ -24,10 +24,10 @@ bench-metrics: dist ## The metrics server beside metrics-server and prometheus-a
 	@PLIMSOLL_PROGRAM=$(CURDIR)/$(DIST) \
 		$(CARGO) bench --locked --quiet --package testbed --features jemalloc --bench metrics -- $(BENCH_METRICS)
 
-# Parts: `beside` KEDA, `alone`, `same` queries, a `restart` of Prometheus, `wake`, `push`, or all.
-BENCH_OPERATOR ?= beside alone same restart wake push
+# Parts: `beside` KEDA, `alone`, `same` queries, a `restart` of Prometheus, `wake`, `push`, 20 `backends`, `kafka` beside KEDA, or all.
+BENCH_OPERATOR ?= beside alone same restart wake push backends kafka
 
-bench-operator: dist ## The operator beside KEDA, and alone with 10,000 ScaledObjects (45 min; builds all of them the first time, needs Go).
+bench-operator: dist ## The operator beside KEDA, and alone with 10,000 ScaledObjects (70 min; builds all of them the first time, needs Go, and Java and Maven for kafka).
 	@PLIMSOLL_PROGRAM=$(CURDIR)/$(DIST) \
 		$(CARGO) bench --locked --quiet --package testbed --features jemalloc --bench operator -- $(BENCH_OPERATOR)
 
