@@ -54,7 +54,7 @@ pub(super) async fn history(
                 MissingDecision::NoRecord => "nothing was decided about it yet".to_owned(),
                 MissingDecision::Unavailable(why) => format!("{}; remedy: {}", why.cause, why.remedy),
             };
-            let object = client.object(path.namespace, &named).await.map_err(|trouble| failed(&trouble))?;
+            let object = client.object(path.namespace, &named).await.map_err(|error| failed(&error))?;
             let headings: Vec<Value> =
                 readings::of_object(&object.hpa).iter().map(readings::Reading::heading).collect();
             let points = samples.lock().unwrap_or_else(std::sync::PoisonError::into_inner).points(&path.id());

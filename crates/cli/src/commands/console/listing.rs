@@ -62,7 +62,7 @@ impl Listing {
                 Err(RequestError::Refused { code: 403, message }) => {
                     found.notes.push(json!({"text": message, "remedy": RIGHTS}));
                 }
-                Err(trouble) => return Err(trouble),
+                Err(error) => return Err(error),
             }
         }
         if namespaces.is_none() {
@@ -93,7 +93,7 @@ async fn list(
 /// Whether discovery has the API of a kind, as far as is known.
 async fn is_served(client: &ClusterClient, kind: AutoscalerKind) -> bool {
     let group = client.get::<Value>(&format!("/apis/{}", kind.api_version())).await;
-    !group.is_err_and(|trouble| trouble.code() == Some(404))
+    !group.is_err_and(|error| error.code() == Some(404))
 }
 
 /// The namespaces to try; without the right to list them, that of the context.

@@ -23,7 +23,7 @@ pub(super) async fn detail(
     now: Timestamp,
 ) -> Result<Value, ApiError> {
     let named = path.autoscaler()?;
-    let object = client.object(path.namespace, &named).await.map_err(|trouble| failed(&trouble))?;
+    let object = client.object(path.namespace, &named).await.map_err(|error| failed(&error))?;
     // Events may be forbidden; the rest is still worth showing.
     let (events, events_error) = match client.events(path.namespace, &named).await {
         Ok(events) => (events, None),

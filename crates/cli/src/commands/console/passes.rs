@@ -70,7 +70,7 @@ pub(super) async fn read(
                 cursor = Some(found.cursor.clone());
             }
             // The process was restarted, or another replica answers: everything is read again.
-            Err(trouble) if trouble.code() == Some(410) && cursor.is_some() => {
+            Err(error) if error.code() == Some(410) && cursor.is_some() => {
                 found = PassPoints { reset: true, ..PassPoints::default() };
                 cursor = None;
             }

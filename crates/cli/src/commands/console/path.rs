@@ -39,8 +39,8 @@ impl<'a> ObjectPath<'a> {
 }
 
 /// An error of a request to the cluster.
-pub(super) fn failed(trouble: &RequestError) -> ApiError {
-    ApiError::new(trouble.code().unwrap_or(502), trouble.to_string())
+pub(super) fn failed(error: &RequestError) -> ApiError {
+    ApiError::new(error.code().unwrap_or(502), error.to_string())
 }
 
 #[cfg(test)]

@@ -264,10 +264,10 @@ impl Poller {
                 (!listing.is_partial).then_some(listing.kinds)
             }
             // The last list stays, with the reason.
-            Err(trouble) => {
+            Err(error) => {
                 let mut frame = self.frame(&[]);
                 let remedy = "the console tries again; `plimsoll get -A` shows the same error in full";
-                frame.push(("notes", json!([{"text": trouble.to_string(), "remedy": remedy}])));
+                frame.push(("notes", json!([{"text": error.to_string(), "remedy": remedy}])));
                 self.feed.publish_frame(at, frame);
                 None
             }

@@ -84,11 +84,11 @@ pub(super) async fn read(
     let (query, bounds) = match named.kind {
         AutoscalerKind::Hpa => (hpa_query(path.namespace, path.name), None),
         AutoscalerKind::ScaledObject => {
-            let object = client.object(path.namespace, &named).await.map_err(|trouble| failed(&trouble))?;
+            let object = client.object(path.namespace, &named).await.map_err(|error| failed(&error))?;
             (hpa_query(path.namespace, &hpa_of(&object.raw, path.name)), None)
         }
         kind @ (AutoscalerKind::Autoscaler | AutoscalerKind::ScaledJob) => {
-            let object = client.object(path.namespace, &named).await.map_err(|trouble| failed(&trouble))?;
+            let object = client.object(path.namespace, &named).await.map_err(|error| failed(&error))?;
             let spec = object.hpa.spec;
             let query = if kind == AutoscalerKind::ScaledJob {
                 jobs_query(path.namespace, path.name)
@@ -105,7 +105,7 @@ pub(super) async fn read(
     let report = format!("/apis/{}/{}/{}", reports::API_VERSION, reports::RESOURCE, reports::CURRENT);
     // Whatever the cause: the autoscaler itself is there, which another code would deny.
     let unavailable =
-        |trouble: RequestError| ApiError::new(503, format!("longer ranges cannot be read: {trouble}"));
+        |error: RequestError| ApiError::new(503, format!("longer ranges cannot be read: {error}"));
     let report: ServerReport = client.get(&report).await.map_err(unavailable)?;
     let service = report.prometheus.iter().find_map(|one| PrometheusService::of(&one.address));
     let service = service.ok_or_else(|| {

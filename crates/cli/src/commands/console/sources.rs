@@ -70,9 +70,9 @@ pub(super) async fn read(client: &ClusterClient) -> Value {
         let latency = began.elapsed().as_secs_f64() * 1000.0;
         found.push(match answer {
             Ok(_) => source(group, kind, "ok", Some(latency), &format!("serves {version}"), ""),
-            Err(trouble) => {
-                let health = if trouble.code() == Some(403) { "unknown" } else { "failing" };
-                source(group, kind, health, Some(latency), &trouble.to_string(), remedy_of(&trouble))
+            Err(error) => {
+                let health = if error.code() == Some(403) { "unknown" } else { "failing" };
+                source(group, kind, health, Some(latency), &error.to_string(), remedy_of(&error))
             }
         });
     }
@@ -120,8 +120,8 @@ pub(super) fn triggers<'a>(records: impl Iterator<Item = &'a DecisionRecord>) ->
     by_type.into_iter().map(one).collect()
 }
 
-fn remedy_of(trouble: &RequestError) -> &'static str {
-    match trouble.code() {
+fn remedy_of(error: &RequestError) -> &'static str {
+    match error.code() {
         Some(502..=504) => "check that its pods run and that its Service leads to them",
         Some(401 | 403) => "ask for the right to read it",
         _ => "",

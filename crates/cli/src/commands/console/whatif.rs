@@ -201,7 +201,7 @@ pub(super) async fn what_if(
             return Err(ApiError::new(503, format!("{}; remedy: {}", why.cause, why.remedy)));
         }
     };
-    let object = client.object(path.namespace, &named).await.map_err(|trouble| failed(&trouble))?;
+    let object = client.object(path.namespace, &named).await.map_err(|error| failed(&error))?;
     let mut found = answer(&records, &fields, &object.raw)?;
     if client.recording().is_some()
         && let Some(Value::String(patch)) = found.get_mut("patch")

@@ -93,8 +93,7 @@ pub(crate) fn run(args: &TopArgs) -> Outcome {
 async fn look(args: &TopArgs, client: &ClusterClient, cached: bool) -> Result<Overview, Failure> {
     let scope = client.scope(args.all_namespaces);
     let which = Which { kinds: &AutoscalerKind::ALL, scope, labels: None, cached };
-    let objects =
-        client.objects(which).await.map_err(|trouble| client.failure("list autoscalers", &trouble))?;
+    let objects = client.objects(which).await.map_err(|error| client.failure("list autoscalers", &error))?;
     let (mut records, unavailable) = client.latest_about(&objects, scope).await;
     let entries = join(objects, &mut records);
     Ok(Overview::of(&entries, unavailable.as_ref(), args.sort, Timestamp::now()))
