@@ -78,14 +78,24 @@ export function detail(id: string, url: URL): Page {
       showTarget(found.row);
       explained.set(0, found.why);
       if (!chosen) explain(found.why, "Why");
-      const old = lists.querySelector("pre");
-      const [isOpen, scrolled] = [lists.querySelector("details")?.open ?? false, old?.scrollTop ?? 0];
-      lists.replaceChildren(...facts(found, isOpen));
-      // What the user reads stays open and in place.
-      if (isOpen) lists.querySelector("pre")?.scrollTo(0, scrolled);
+      showFacts(found);
       if (found.fields && !what.hasChildNodes()) what.append(whatIf(base, found.fields));
     } catch (error) {
       fail(error);
+    }
+  }
+
+  /** Replaces conditions, events and YAML; what the user reads stays open, in place and focused. */
+  function showFacts(found: Detail): void {
+    const parts = (): [string, HTMLElement][] =>
+      [...lists.querySelectorAll<HTMLElement>("[tabindex], summary")].map((part) => [part.getAttribute("aria-label") ?? part.tagName, part]);
+    const before = new Map(parts().map(([key, part]) => [key, { left: part.scrollLeft, top: part.scrollTop, isFocused: part === document.activeElement }]));
+    lists.replaceChildren(...facts(found, lists.querySelector("details")?.open ?? false));
+    for (const [key, part] of parts()) {
+      const old = before.get(key);
+      if (!old) continue;
+      part.scrollTo(old.left, old.top);
+      if (old.isFocused) part.focus({ preventScroll: true });
     }
   }
 

@@ -193,13 +193,15 @@ test("expired session is explained", () =>
     assert.match(await page.locator(".notes").textContent(), /plimsoll console/);
   }));
 
-test("YAML stays open when the object changes", () =>
+test("YAML stays open and focused when the object changes", () =>
   on({}, async (page, mock) => {
     await page.click("summary:text-is('YAML')");
+    await page.focus("summary:text-is('YAML')");
     await page.evaluate(() => document.querySelector("details[open] pre")?.setAttribute("data-old", ""));
     mock.push({ rows: [{ ...row("shop/hpa/checkout"), replicas: 11, steps: undefined }] });
     await page.waitForSelector("pre[data-old]", { state: "detached" });
     assert.equal(await page.locator("details[open] pre", { hasText: "kind: HorizontalPodAutoscaler" }).count(), 1);
+    assert.equal(await page.evaluate(() => document.activeElement?.textContent), "YAML");
   }, "/autoscalers/shop/hpa/checkout"));
 
 test("object that is deleted while it is open is said to be gone", () =>
