@@ -172,7 +172,7 @@ impl ClusterClient {
                 )
             }
             None if matches!(error, RequestError::Nonsense(_)) => unavailable(
-                format!("the decisions of the {who} cannot be decoded: {error}"),
+                format!("no decisions of the {who}: {error}"),
                 &format!("use a `plimsoll` of the {who}'s version"),
             ),
             _ => unavailable(error.to_string(), &format!("try again; the {who}'s log may say more")),
