@@ -24,7 +24,7 @@ const COMPLETIONS: [(&str, &str); 3] =
 /// Writes the files of a release.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
-  make dist && cargo xtask release --program linux-amd64=target/x86_64-unknown-linux-gnu/dist/plimsoll
+  cargo build --release --package plimsoll && cargo xtask release --program linux-amd64=target/release/plimsoll
   cargo xtask release --program linux-amd64=… --program darwin-arm64=… --url https://example.com/releases/v0.1.0
 
 The first program must run on this machine: it prints the completions for shells and the manual pages. Programs for other systems are built there, or
