@@ -37,7 +37,7 @@ SKIPPED := .plimsoll/skipped
 
 test: lint unit conformance fuzz-short clusters test-console ## All checks: lints, tests, recorded answers, short fuzzing, both clusters, the web console.
 	@if [ -s $(SKIPPED) ]; then echo; cat $(SKIPPED); else echo; echo "everything passed"; fi
-	@echo "left out: make test-install, which runs every role in pods on real nodes (as root)"
+	@echo "left out: make test-install, which runs every role in pods on real nodes (as root), and make test-upgrade test-switch test-dashboards test-scalers"
 
 programs:
 	@$(CARGO) build $(WORKSPACE) --bin xtask --bin plimsoll --test servers
