@@ -9,7 +9,7 @@
 //! restart     Prometheus is killed and started again under load
 //! backends    5,000 ScaledObjects over 20 backends of six protocols, one of which hangs
 //! kafka       1,000 consumer groups on one Kafka cluster: first KEDA 2.20.2, then Plimsoll
-//! learn       a little of everything, only if it is named: the profile for `make pgo-profile`
+//! pgo_workload  polls and metric requests, only if it is named: the profile of `make pgo-profile`
 //! workloads   the deployments and ScaledObjects
 //! env         localkube in another process
 //! subject     the operator as a process
@@ -31,7 +31,7 @@ mod env;
 mod kafka;
 mod kafka_proxy;
 mod kafka_server;
-mod learn;
+mod pgo_workload;
 mod push;
 mod questions;
 mod restart;
@@ -67,7 +67,9 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         // Only if it is named.
-        Some("pgo-workload") => shared::run(&[], &[("pgo-workload", &|| runtime.block_on(learn::run()))]),
+        Some("pgo-workload") => {
+            shared::run(&[], &[("pgo-workload", &|| runtime.block_on(pgo_workload::run()))])
+        }
         _ => shared::run(
             &arguments,
             &[

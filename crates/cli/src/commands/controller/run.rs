@@ -139,7 +139,7 @@ pub(crate) async fn prepare(
     let samples =
         MetricsClient::local_first(client.clone(), discovery.clone(), freshness, &hosting.local_metrics);
     let recorder = EventRecorder::start(client.clone(), COMPONENT, clock.clone());
-    let (election, leadership) = stand(lease_runtime, options, &clock)?;
+    let (election, leadership) = start_election(lease_runtime, options, &clock)?;
     let rotating = leadership.clone();
     let mut background = JoinSet::new();
     let mut records = records(options, &clock)?;
@@ -264,7 +264,7 @@ pub(crate) fn recorded(records: Records, folder: Option<&Path>, clock: &Clock) -
 }
 
 /// Takes part in leader election, unless it is switched off.
-fn stand(
+fn start_election(
     lease_runtime: &LeaseRuntime,
     options: &ControllerOptions,
     clock: &Clock,

@@ -1,4 +1,4 @@
-//! A little of everything that the operator does all day, for a binary that notes what it does: `make pgo-profile`.
+//! The workload under which an instrumented operator records its profile: polls and metric requests (`make pgo-profile`).
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ use crate::subject;
 use crate::workloads::{OperatorWorkloads, Queries};
 
 const OBJECTS: usize = 300;
-/// How long it may take to write down what it has noted.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// How long the operator may take to write its profile.
+const PROFILE_WRITE_TIMEOUT: Duration = Duration::from_mins(1);
 
 pub(crate) async fn run() -> bool {
     let source = Source::start(5).await;
     let env = OperatorBenchEnv::start().await;
-    let workloads = OperatorWorkloads::new("learn", OBJECTS, &source.url, Queries::Distinct);
+    let workloads = OperatorWorkloads::new("pgo-workload", OBJECTS, &source.url, Queries::Distinct);
     workloads.make(&env.client).await;
     let mut operator = subject::start(&env.kubeconfig, workloads.namespace).await;
     source.until_asked(3 * OBJECTS as u64, OBJECTS).await;
@@ -26,10 +26,10 @@ pub(crate) async fn run() -> bool {
     tokio::time::sleep(INTERVAL * 2).await;
     let (answered, failed) = questions.counts();
     operator.check();
-    println!("\nwhat was learned from, with {OBJECTS} ScaledObjects");
+    println!("\nworkload of the profile, with {OBJECTS} ScaledObjects");
     table::row("queries", source.asked() as f64, 0);
     table::row("questions answered", answered as f64, 0);
-    // It writes when it ends, unless it is killed.
-    operator.end(PATIENCE).await;
+    // The profile is written when the process ends, unless it is killed.
+    operator.end(PROFILE_WRITE_TIMEOUT).await;
     failed == 0
 }
