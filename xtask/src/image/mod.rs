@@ -70,7 +70,10 @@ pub(crate) fn run(args: &ImageArgs) -> anyhow::Result<ExitCode> {
     println!("layer: {:.1} MB compressed", megabytes(image.layer_bytes));
     // Programs that somebody names may have debug information.
     if args.binary.is_none() && image.layer_bytes > MAX_LAYER_BYTES {
-        bail!("the image is larger than {:.0} MB", megabytes(MAX_LAYER_BYTES));
+        bail!(
+            "the image is larger than {:.0} MB\n  remedy: leave out what made the program larger, or raise MAX_LAYER_BYTES",
+            megabytes(MAX_LAYER_BYTES)
+        );
     }
     Ok(ExitCode::SUCCESS)
 }

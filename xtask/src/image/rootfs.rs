@@ -96,6 +96,12 @@ fn copy_libraries(files: &Path, libraries: &[&str], root: &Path) -> anyhow::Resu
             write(root, &format!("usr/lib/{name}"), &content, 0o644)?;
         }
     }
+    let missing: Vec<&&str> =
+        libraries.iter().filter(|name| !root.join("usr/lib").join(name).is_file()).collect();
+    anyhow::ensure!(
+        missing.is_empty(),
+        "the packages have no files {missing:?}\n  remedy: run this on Debian 12 or later, where they are no links"
+    );
     // Where /lib is a link to /usr/lib, as in Debian, the loader is found in either place.
     if !root.join("lib").exists() {
         symlink("usr/lib", root.join("lib")).context("linking lib")?;
