@@ -95,7 +95,7 @@ fn weight(length: usize) -> usize {
 impl Tables {
     /// The index of a text.
     pub(super) fn text(&mut self, shared: &mut SharedTexts, text: &str) -> u32 {
-        let known = self.texts.iter().position(|known| &**known == text);
+        let known = self.texts.iter().position(|known| **known == *text);
         known.map_or_else(
             || {
                 self.texts.push(shared.text(text));
@@ -163,7 +163,9 @@ impl Split {
         tables: &mut Tables,
         shared: &mut SharedTexts,
     ) -> Self {
-        let mut split = Self::default();
+        // Most leaves are at least this long as text.
+        let leaves = Vec::with_capacity(document.len() / 16);
+        let mut split = Self { shape: Vec::with_capacity(document.len() + 16), leaves };
         split.shape.extend_from_slice(b"{\"spec\":");
         split.push(Leaf::Text(tables.text(shared, spec)));
         split.shape.push(b',');

@@ -41,6 +41,9 @@ use recording::QueuedPass;
 use run::RunLength;
 use table::RecordTable;
 
+/// As long as most passes are as JSON text, so that the buffer seldom grows.
+const USUAL_DOCUMENT_BYTES: usize = 4096;
+
 /// Every pass of each autoscaler. Cheap to clone; all clones are the same.
 #[derive(Clone, Debug)]
 pub struct Records {
@@ -196,7 +199,7 @@ impl Records {
         decision: &Decision,
         round: Option<&TriggerPoll>,
     ) -> Option<MutexGuard<'_, RecordTable>> {
-        let mut document = Vec::new();
+        let mut document = Vec::with_capacity(USUAL_DOCUMENT_BYTES);
         // Serializing numbers and strings cannot fail.
         write_document(&mut document, mode, period, decision, round).ok()?;
         let fingerprint = run::fingerprint(mode, decision, round);
