@@ -13,9 +13,9 @@ use serde_json::Value;
 use testbed::keda::{Keda, KedaOptions, prepare};
 use testbed::peer::{Peer, PeerOptions};
 use testbed::proxy::{Proxy, ProxyOptions, Rules};
-use testbed::{Access, ControlPlane, Options, harness};
+use testbed::{Access, harness};
 
-use crate::env::register;
+use crate::env::{on_control_plane, register};
 use crate::questions::Questions;
 use crate::shared::table::{ComparisonTable, mebibytes};
 use crate::shared::usage::{ProcessMeasurement, measure};
@@ -85,16 +85,7 @@ impl MetricQueries {
 }
 
 pub(crate) async fn run() -> bool {
-    // No other controller may act on deployments and HPAs.
-    let options = Options { controller_manager: false, ..Options::default() };
-    let plane = tokio::task::spawn_blocking(move || ControlPlane::start(&options)).await.unwrap();
-    match plane {
-        Ok(plane) => compare(plane.access()).await,
-        Err(error) => {
-            eprintln!("{error}");
-            false
-        }
-    }
+    on_control_plane(compare).await
 }
 
 async fn compare(access: &Access) -> bool {

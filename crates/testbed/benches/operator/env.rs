@@ -10,6 +10,7 @@ use localkube::{Cluster, Options};
 use serde_json::Value;
 use testbed::aggregate::Aggregated;
 use testbed::harness::{self, send, write};
+use testbed::{Access, ControlPlane};
 
 use crate::shared::definitions::define_keda_resources;
 use crate::shared::server::{ServerProcess, ready};
@@ -69,4 +70,17 @@ pub(crate) fn counts(client: &Client, namespace: &str) -> impl Stream<Item = (St
             _ => None,
         }
     })
+}
+
+/// Runs a comparison on a real control plane without controllers: no other may act on deployments and HPAs.
+pub(crate) async fn on_control_plane(compare: impl AsyncFnOnce(&Access) -> bool) -> bool {
+    let options = testbed::Options { controller_manager: false, ..testbed::Options::default() };
+    let plane = tokio::task::spawn_blocking(move || ControlPlane::start(&options)).await.unwrap();
+    match plane {
+        Ok(plane) => compare(plane.access()).await,
+        Err(error) => {
+            eprintln!("{error}");
+            false
+        }
+    }
 }

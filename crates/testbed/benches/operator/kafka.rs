@@ -9,8 +9,9 @@ use http::Method;
 use kube::Client;
 use serde_json::Value;
 use testbed::keda::{Keda, KedaOptions, prepare};
-use testbed::{Access, ControlPlane, Options, harness};
+use testbed::{Access, harness};
 
+use crate::env::on_control_plane;
 use crate::kafka_proxy::{KafkaProxy, KafkaTraffic, request_name};
 use crate::kafka_server::KafkaServer;
 use crate::shared::table::{ComparisonTable, mebibytes};
@@ -35,16 +36,7 @@ struct KafkaSide {
 }
 
 pub(crate) async fn run() -> bool {
-    // No other controller may act on deployments and HPAs.
-    let options = Options { controller_manager: false, ..Options::default() };
-    let plane = tokio::task::spawn_blocking(move || ControlPlane::start(&options)).await.unwrap();
-    match plane {
-        Ok(plane) => compare(plane.access()).await,
-        Err(error) => {
-            eprintln!("{error}");
-            false
-        }
-    }
+    on_control_plane(compare).await
 }
 
 async fn compare(access: &Access) -> bool {
