@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use serde::Serialize;
 
 use super::codec::{self, LastPass, PassTime};
 use super::document::PassDocument;
 use super::leaf::Leaf;
-use super::shape::{Shape, SharedTexts, Split, Tables};
+use super::shape::{Shape, SharedTexts, Tables};
+use super::split::Splitter;
 use super::varint::{put, take, take_bytes, take_size};
 
 /// How many passes a chunk has at most. A chunk is evicted as a whole, so that it should be short; its first pass is not a
@@ -53,6 +55,25 @@ pub struct ChunkBuilder {
     latest: Timestamp,
     number: u64,
     last: Option<LastPass>,
+    /// Where the newest pass and what it added to the tables begin.
+    newest: NewestStart,
+}
+
+/// How many bytes, shapes and texts there were before the newest pass.
+#[derive(Clone, Copy, Debug, Default)]
+struct NewestStart {
+    bytes: usize,
+    shapes: usize,
+    texts: usize,
+}
+
+/// What the newest pass added to a chunk.
+pub(super) struct AddedPass<'a> {
+    /// Whether it is the first of the chunk.
+    pub(super) is_first: bool,
+    pub(super) shapes: &'a [Arc<Shape>],
+    pub(super) texts: &'a [Arc<str>],
+    pub(super) bytes: &'a [u8],
 }
 
 /// The newest pass of a chunk.
@@ -80,24 +101,57 @@ pub struct PassReader<'a> {
 }
 
 impl ChunkBuilder {
-    /// Adds a pass. `spec` is the JSON text of the spec, `document` that of the rest ([`super::write_document`]).
-    pub fn push(&mut self, shared: &mut SharedTexts, time: PassTime, spec: &str, document: &[u8]) {
+    /// Adds a pass. `spec` is the JSON text of the spec, `pass` the rest: a [`NewPass`](super::NewPass). False if it was not added,
+    /// because its time is out of range, which no clock is.
+    pub fn push(
+        &mut self,
+        shared: &mut SharedTexts,
+        time: PassTime,
+        spec: &str,
+        pass: &impl Serialize,
+    ) -> bool {
         let Self { tables, bytes, last, .. } = self;
-        let split = Split::of_pass(spec, document, tables, shared);
-        let index = tables.shape(shared, &split.shape);
-        let Some(shape) = tables.shapes.get(index).cloned() else { return };
-        if bytes.capacity() - bytes.len() < GROWTH_BYTES / 4 {
-            bytes.reserve_exact(GROWTH_BYTES);
+        let newest =
+            NewestStart { bytes: bytes.len(), shapes: tables.shapes.len(), texts: tables.texts.len() };
+        let mut buffers = std::mem::take(&mut shared.buffers);
+        let split = Splitter::new(&mut buffers, tables, shared, last.as_ref()).split(spec, pass);
+        let added = split.is_ok() && {
+            let index = tables.shape(shared, &buffers.shape);
+            if bytes.capacity() - bytes.len() < GROWTH_BYTES / 4 {
+                bytes.reserve_exact(GROWTH_BYTES);
+            }
+            let shape = tables.shapes.get(index).cloned();
+            shape.is_some_and(|shape| {
+                codec::encode(bytes, last, time, (index, shape), &buffers.leaves).is_some()
+            })
+        };
+        shared.buffers = buffers;
+        if added {
+            if self.passes == 0 {
+                self.first = time.at;
+            }
+            self.latest = time.at;
+            self.number = time.number;
+            self.passes += 1;
+            self.newest = newest;
+        } else {
+            // What a refused pass has added would be missing in a segment, which gets only what passes add.
+            self.tables.shapes.truncate(newest.shapes);
+            self.tables.texts.truncate(newest.texts);
+            self.bytes.truncate(newest.bytes);
         }
-        if codec::encode(bytes, last, time, (index, shape), &split.leaves).is_none() {
-            return;
+        added
+    }
+
+    /// What the newest pass added.
+    pub(super) fn added(&self) -> AddedPass<'_> {
+        let Self { tables, bytes, newest, .. } = self;
+        AddedPass {
+            is_first: self.passes == 1,
+            shapes: tables.shapes.get(newest.shapes..).unwrap_or_default(),
+            texts: tables.texts.get(newest.texts..).unwrap_or_default(),
+            bytes: bytes.get(newest.bytes..).unwrap_or_default(),
         }
-        if self.passes == 0 {
-            self.first = time.at;
-        }
-        self.latest = time.at;
-        self.number = time.number;
-        self.passes += 1;
     }
 
     /// Whether the next pass belongs into a new chunk.

@@ -23,26 +23,19 @@ pub struct PassDocument {
     pub round: Option<TriggerPoll>,
 }
 
-/// The parts of a pass without the spec, which is shared by many passes and serialized once.
-#[derive(Serialize)]
+/// A pass without its spec, which is shared by many passes and serialized once.
+#[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct PassParts<'a> {
-    mode: DecisionMode,
-    period: SignedDuration,
-    decision: &'a Decision,
+pub struct NewPass<'a> {
+    /// Mode of the controller for this object.
+    pub mode: DecisionMode,
+    /// Time between two passes.
+    pub period: SignedDuration,
+    /// The decision.
+    pub decision: &'a Decision,
+    /// Result of polling the triggers.
     #[serde(skip_serializing_if = "Option::is_none")]
-    round: Option<&'a TriggerPoll>,
-}
-
-/// Appends the JSON text of a pass, without its spec.
-pub fn write_document(
-    out: &mut Vec<u8>,
-    mode: DecisionMode,
-    period: SignedDuration,
-    decision: &Decision,
-    round: Option<&TriggerPoll>,
-) -> serde_json::Result<()> {
-    serde_json::to_writer(out, &PassParts { mode, period, decision, round })
+    pub round: Option<&'a TriggerPoll>,
 }
 
 impl PassDocument {

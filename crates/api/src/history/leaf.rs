@@ -2,6 +2,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::canonical;
+
 /// Stands for a leaf in a shape. JSON has no unescaped control characters, so that these bytes are free.
 pub(super) const HOLES: std::ops::RangeInclusive<u8> = 1..=5;
 
@@ -55,16 +57,14 @@ impl Leaf {
 
     /// The leaf of the time or duration in a JSON string, if it is printed as it was written.
     pub(super) fn of_time(text: &str) -> Option<Self> {
-        let leaf = match text.as_bytes() {
-            [b'P', ..] | [b'-', b'P', ..] => {
-                Self::Span(i64::try_from(text.parse::<SignedDuration>().ok()?.as_nanos()).ok()?)
+        match text.as_bytes() {
+            [b'P', b'T', rest @ ..] => canonical::duration(rest).map(Self::Span),
+            [b'-', b'P', b'T', rest @ ..] => {
+                canonical::duration(rest).filter(|nanos| *nanos != 0).map(|nanos| Self::Span(-nanos))
             }
-            [b'0'..=b'9', _, _, _, b'-', .., b'Z'] => {
-                Self::Time(i64::try_from(text.parse::<Timestamp>().ok()?.as_nanosecond()).ok()?)
-            }
-            _ => return None,
-        };
-        (leaf.print()? == text).then_some(leaf)
+            [b'0'..=b'9', _, _, _, b'-', .., b'Z'] => canonical::time(text.as_bytes()).map(Self::Time),
+            _ => None,
+        }
     }
 
     /// The leaf of a quantity in a JSON string such as `305m`, and its suffix.

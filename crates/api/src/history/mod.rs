@@ -5,8 +5,10 @@
 //! texts are shared by all passes of the process; of the leaves only those are written that differ from their prediction:
 //!
 //! ```text
-//! shape    split JSON into shape and leaves, and join them again
+//! split    serialize a pass into its shape and its leaves
+//! shape    join them again to JSON; shapes and texts that passes share
 //! leaf     how a leaf is recognized and printed
+//! canonical times and durations in the one form in which they are printed
 //! codec    the bytes of one pass, as the difference to the pass before it
 //! chunk    up to 64 passes of one autoscaler, readable without others
 //! segment  passes of all autoscalers as they are made: a file of a recording, readable up to where it ends
@@ -14,12 +16,14 @@
 //!
 //! Because the text is kept and not a selection of fields, a field that is added to a decision is kept too.
 
+mod canonical;
 mod chunk;
 mod codec;
 mod document;
 mod leaf;
 mod segment;
 mod shape;
+mod split;
 mod varint;
 
 #[cfg(test)]
@@ -27,6 +31,6 @@ mod tests;
 
 pub use chunk::{Chunk, ChunkBuilder, ChunkError, MAX_CHUNK_PASSES, NewestPass, PassReader};
 pub use codec::PassTime;
-pub use document::{PassDocument, write_document};
+pub use document::{NewPass, PassDocument};
 pub use segment::{RecordedPass, SegmentError, SegmentReader, SegmentWriter};
 pub use shape::{Shape, SharedTexts};

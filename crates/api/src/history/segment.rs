@@ -6,35 +6,40 @@
 //!          1  an autoscaler: its name as JSON; it gets the next number
 //!          2  a shape; it gets the next number
 //!          3  a text; it gets the next number
-//!          4  a pass: the number of its autoscaler, and its difference to the pass of that autoscaler before it
+//!          4  a pass of version 1: the number of its autoscaler, and its difference to the pass of that autoscaler before it
+//!          5  a pass: the number of its autoscaler, what it adds to the tables of its chunk, and its bytes in the chunk
 //! ```
 //!
-//! A frame is complete or ignored, so that a file that ends anywhere can be read up to its last complete pass.
+//! A pass is encoded once, for the chunk in memory, and the same bytes are written: that is why an autoscaler begins a chunk in
+//! every file. A frame is complete or ignored, so that a file that ends anywhere can be read up to its last complete pass.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::chunk::NewestPass;
+use super::chunk::{AddedPass, ChunkBuilder};
 use super::codec::{self, LastPass, PassTime};
 use super::document::PassDocument;
-use super::leaf::Leaf;
 use super::shape::{Shape, Tables};
 use super::varint::{put, take_bytes, take_size};
 use crate::decisions::{DecisionMeta, DecisionRecord};
 
 /// The start of a file: name and version.
-const MAGIC: &[u8] = b"plimsoll recording 1\n";
+const MAGIC: &[u8] = b"plimsoll recording 2\n";
+/// The start of a file of version 1.
+const MAGIC_1: &[u8] = b"plimsoll recording 1\n";
 
 const AUTOSCALER: u8 = 1;
 const SHAPE: u8 = 2;
 const TEXT: u8 = 3;
-const PASS: u8 = 4;
+const PASS_1: u8 = 4;
+const PASS: u8 = 5;
 
 /// The file is not a recording, or one of another version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a recording of passes of version 1; a newer plimsoll may have written it")]
+#[error("not a recording of passes of version 1 or 2; a newer plimsoll may have written it")]
 pub struct SegmentError;
 
 /// The autoscaler of a pass.
@@ -47,23 +52,35 @@ struct RecordedAutoscaler {
 }
 
 /// Writes a segment.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct SegmentWriter {
-    tables: Tables,
-    /// The numbers of shapes and of texts by their addresses, which no others get because the tables keep them.
-    shapes: HashMap<usize, usize>,
-    texts: HashMap<usize, u32>,
-    autoscalers: HashMap<(String, String), (usize, Option<LastPass>)>,
+    /// The numbers of shapes and texts by two hashes of each: the writer keeps none of them in memory.
+    shapes: HashMap<(u64, u64), usize>,
+    texts: HashMap<(u64, u64), usize>,
+    hashers: (RandomState, RandomState),
+    autoscalers: usize,
+    /// The content of the frame that is being written.
+    content: Vec<u8>,
 }
 
 /// Reads a segment, oldest pass first.
 #[derive(Debug)]
 pub struct SegmentReader<'a> {
     input: &'a [u8],
+    /// All shapes and texts of the file.
     tables: Tables,
-    autoscalers: Vec<(RecordedAutoscaler, Option<LastPass>)>,
+    autoscalers: Vec<AutoscalerPasses>,
     /// The autoscaler of the current pass.
     current: usize,
+}
+
+/// The state in which the passes of an autoscaler are read.
+#[derive(Debug)]
+struct AutoscalerPasses {
+    named: RecordedAutoscaler,
+    /// Shapes and texts of the current chunk; those of the file if it has version 1.
+    chunk: Option<Tables>,
+    last: Option<LastPass>,
 }
 
 /// A pass of a recording.
@@ -79,68 +96,53 @@ impl SegmentWriter {
     /// Starts a segment: the first bytes go to `out`.
     pub fn new(out: &mut Vec<u8>) -> Self {
         out.extend_from_slice(MAGIC);
-        Self {
-            tables: Tables::default(),
-            shapes: HashMap::new(),
-            texts: HashMap::new(),
-            autoscalers: HashMap::new(),
+        Self::default()
+    }
+
+    /// Appends an autoscaler to `out`. Returns its number; its next pass must be the first of a chunk.
+    pub fn add_autoscaler(&mut self, out: &mut Vec<u8>, api_version: &str, metadata: DecisionMeta) -> usize {
+        let named = RecordedAutoscaler { api_version: api_version.to_owned(), metadata };
+        // Serializing strings cannot fail.
+        frame(out, AUTOSCALER, &serde_json::to_vec(&named).unwrap_or_default());
+        self.autoscalers += 1;
+        self.autoscalers - 1
+    }
+
+    /// Appends the newest pass of a chunk to `out`. Every pass of the chunk must be appended.
+    pub fn push(&mut self, out: &mut Vec<u8>, autoscaler: usize, chunk: &ChunkBuilder) {
+        let AddedPass { is_first, shapes, texts, bytes } = chunk.added();
+        let mut content = std::mem::take(&mut self.content);
+        content.clear();
+        put(&mut content, autoscaler as u128);
+        let count = shapes.len() + texts.len();
+        put(&mut content, (count << 1 | usize::from(is_first)) as u128);
+        for shape in shapes {
+            let id = self.id(shape.text());
+            let number = number_of(&mut self.shapes, id, || frame(out, SHAPE, shape.text()));
+            put(&mut content, (number << 1) as u128);
         }
-    }
-
-    /// Appends a pass to `out`: the newest one of a [`ChunkBuilder`](super::ChunkBuilder), so that no pass is split twice.
-    pub fn push(
-        &mut self,
-        out: &mut Vec<u8>,
-        api_version: &str,
-        metadata: &DecisionMeta,
-        time: PassTime,
-        pass: &NewestPass,
-    ) {
-        let index = self.shape(out, &pass.shape);
-        let Some(leaves) =
-            pass.leaves.iter().map(|leaf| self.leaf(out, *leaf, &pass.texts)).collect::<Option<Vec<_>>>()
-        else {
-            return;
-        };
-        let Self { autoscalers, .. } = self;
-        let id = (metadata.namespace.clone(), metadata.name.clone());
-        let count = autoscalers.len();
-        let (number, last) = autoscalers.entry(id).or_insert_with(|| {
-            let named =
-                RecordedAutoscaler { api_version: api_version.to_owned(), metadata: metadata.clone() };
-            // Serializing strings cannot fail.
-            frame(out, AUTOSCALER, &serde_json::to_vec(&named).unwrap_or_default());
-            (count, None)
-        });
-        let mut difference = Vec::with_capacity(64);
-        put(&mut difference, *number as u128);
-        if codec::encode(&mut difference, last, time, (index, pass.shape.clone()), &leaves).is_some() {
-            frame(out, PASS, &difference);
+        for text in texts {
+            let id = self.id(text.as_bytes());
+            let number = number_of(&mut self.texts, id, || frame(out, TEXT, text.as_bytes()));
+            put(&mut content, (number << 1 | 1) as u128);
         }
+        content.extend_from_slice(bytes);
+        frame(out, PASS, &content);
+        self.content = content;
     }
 
-    /// The number of a shape, which is written if it is new.
-    fn shape(&mut self, out: &mut Vec<u8>, shape: &Arc<Shape>) -> usize {
-        let known = &mut self.tables.shapes;
-        *self.shapes.entry(Arc::as_ptr(shape).addr()).or_insert_with(|| {
-            frame(out, SHAPE, shape.text());
-            known.push(shape.clone());
-            known.len() - 1
-        })
+    fn id(&self, bytes: &[u8]) -> (u64, u64) {
+        (self.hashers.0.hash_one(bytes), self.hashers.1.hash_one(bytes))
     }
+}
 
-    /// A leaf of a pass as a leaf of the segment: a text has another number there.
-    fn leaf(&mut self, out: &mut Vec<u8>, leaf: Leaf, texts: &[Arc<str>]) -> Option<Leaf> {
-        let Leaf::Text(place) = leaf else { return Some(leaf) };
-        let text = texts.get(place as usize)?;
-        let known = &mut self.tables.texts;
-        let number = *self.texts.entry(text.as_ptr().addr()).or_insert_with(|| {
-            frame(out, TEXT, text.as_bytes());
-            known.push(text.clone());
-            known.len() as u32 - 1
-        });
-        Some(Leaf::Text(number))
-    }
+/// The number of a shape or text, which is written if it is new.
+fn number_of(known: &mut HashMap<(u64, u64), usize>, id: (u64, u64), write: impl FnOnce()) -> usize {
+    let next = known.len();
+    *known.entry(id).or_insert_with(|| {
+        write();
+        next
+    })
 }
 
 fn frame(out: &mut Vec<u8>, kind: u8, content: &[u8]) {
@@ -153,8 +155,11 @@ impl<'a> SegmentReader<'a> {
     /// Reads the bytes of a file.
     pub fn new(bytes: &'a [u8]) -> Result<Self, SegmentError> {
         // A file that was cut within its first bytes has no pass.
-        let input =
-            if MAGIC.starts_with(bytes) { &[] } else { bytes.strip_prefix(MAGIC).ok_or(SegmentError)? };
+        let input = if MAGIC.starts_with(bytes) {
+            &[]
+        } else {
+            bytes.strip_prefix(MAGIC).or_else(|| bytes.strip_prefix(MAGIC_1)).ok_or(SegmentError)?
+        };
         Ok(Self { input, tables: Tables::default(), autoscalers: Vec::new(), current: 0 })
     }
 
@@ -166,13 +171,20 @@ impl<'a> SegmentReader<'a> {
             let length = take_size(&mut rest)?;
             let mut content = take_bytes(&mut rest, length)?;
             match kind {
-                AUTOSCALER => self.autoscalers.push((serde_json::from_slice(content).ok()?, None)),
+                AUTOSCALER => {
+                    let named = serde_json::from_slice(content).ok()?;
+                    self.autoscalers.push(AutoscalerPasses { named, chunk: None, last: None });
+                }
                 SHAPE => self.tables.shapes.push(Arc::new(Shape::new(content))),
                 TEXT => self.tables.texts.push(std::str::from_utf8(content).ok()?.into()),
-                PASS => {
+                PASS_1 | PASS => {
                     let number = take_size(&mut content)?;
-                    let (named, last) = self.autoscalers.get_mut(number)?;
-                    let time = codec::decode(&mut content, last, &self.tables)?;
+                    let passes = self.autoscalers.get_mut(number)?;
+                    if kind == PASS {
+                        passes.take_tables(&mut content, &self.tables)?;
+                    }
+                    let AutoscalerPasses { named, chunk, last } = passes;
+                    let time = codec::decode(&mut content, last, chunk.as_ref().unwrap_or(&self.tables))?;
                     let metadata = named.metadata.clone();
                     (self.input, self.current) = (rest, number);
                     return Some(RecordedPass { time, metadata });
@@ -186,14 +198,14 @@ impl<'a> SegmentReader<'a> {
 
     /// The JSON text of the current pass.
     pub fn json(&self) -> Option<Vec<u8>> {
-        let (_, last) = self.autoscalers.get(self.current)?;
+        let AutoscalerPasses { chunk, last, .. } = self.autoscalers.get(self.current)?;
         let last = last.as_ref()?;
-        last.shape.join(&last.leaves, &self.tables.texts)
+        last.shape.join(&last.leaves, &chunk.as_ref().unwrap_or(&self.tables).texts)
     }
 
     /// The record of the current pass.
     pub fn record(&self) -> Option<DecisionRecord> {
-        let (named, _) = self.autoscalers.get(self.current)?;
+        let AutoscalerPasses { named, .. } = self.autoscalers.get(self.current)?;
         let document: PassDocument = serde_json::from_slice(&self.json()?).ok()?;
         Some(document.record(&named.api_version, named.metadata.clone()))
     }
@@ -201,5 +213,25 @@ impl<'a> SegmentReader<'a> {
     /// How many bytes follow: more than none at the end of a file that was not completed.
     pub fn rest(&self) -> usize {
         self.input.len()
+    }
+}
+
+impl AutoscalerPasses {
+    /// Reads what a pass adds to the tables of its chunk. None if the bytes are damaged.
+    fn take_tables(&mut self, content: &mut &[u8], file: &Tables) -> Option<()> {
+        let head = take_size(content)?;
+        if head & 1 == 1 {
+            (self.chunk, self.last) = (None, None);
+        }
+        let chunk = self.chunk.get_or_insert_default();
+        for _ in 0..head >> 1 {
+            let entry = take_size(content)?;
+            if entry & 1 == 1 {
+                chunk.texts.push(file.texts.get(entry >> 1)?.clone());
+            } else {
+                chunk.shapes.push(file.shapes.get(entry >> 1)?.clone());
+            }
+        }
+        Some(())
     }
 }

@@ -1,9 +1,10 @@
-//! Splits a JSON text into its shape and its leaves, and joins them again.
+//! The shape of a JSON text, and the table of shapes and texts that passes share.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::leaf::{HOLES, Leaf};
+use super::split::SplitBuffers;
 
 /// A JSON text with a hole for each leaf.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -21,6 +22,8 @@ pub struct SharedTexts {
     /// How many there may be before unused ones are removed.
     limit: usize,
     bytes: usize,
+    /// Buffers for one pass, allocated once.
+    pub(super) buffers: SplitBuffers,
 }
 
 /// The shapes and texts to which the passes of a chunk refer by index.
@@ -28,13 +31,6 @@ pub struct SharedTexts {
 pub(super) struct Tables {
     pub(super) shapes: Vec<Arc<Shape>>,
     pub(super) texts: Vec<Arc<str>>,
-}
-
-/// A pass that was split into its shape and its leaves.
-#[derive(Debug, Default)]
-pub(super) struct Split {
-    pub(super) shape: Vec<u8>,
-    pub(super) leaves: Vec<Leaf>,
 }
 
 impl SharedTexts {
@@ -152,80 +148,6 @@ impl Shape {
 
     fn weight(&self) -> usize {
         48 + self.text.len().next_multiple_of(16) + (self.paths.len() * 4).next_multiple_of(16)
-    }
-}
-
-impl Split {
-    /// Splits a pass: the JSON text of its spec, which is a leaf as a whole, and that of the rest.
-    pub(super) fn of_pass(
-        spec: &str,
-        document: &[u8],
-        tables: &mut Tables,
-        shared: &mut SharedTexts,
-    ) -> Self {
-        // Most leaves are at least this long as text.
-        let leaves = Vec::with_capacity(document.len() / 16);
-        let mut split = Self { shape: Vec::with_capacity(document.len() + 16), leaves };
-        split.shape.extend_from_slice(b"{\"spec\":");
-        split.push(Leaf::Text(tables.text(shared, spec)));
-        split.shape.push(b',');
-        split.split(document.strip_prefix(b"{").unwrap_or(document), tables, shared);
-        split
-    }
-
-    /// Splits a compact JSON text, as `serde_json` writes it.
-    fn split(&mut self, json: &[u8], tables: &mut Tables, shared: &mut SharedTexts) {
-        let mut rest = json;
-        while let Some(first) = rest.first() {
-            match first {
-                b'"' => {
-                    let (inner, after) = string(rest);
-                    self.shape.push(b'"');
-                    if after.first() == Some(&b':') {
-                        self.shape.extend_from_slice(inner);
-                    } else {
-                        self.string(inner, tables, shared);
-                    }
-                    self.shape.push(b'"');
-                    rest = after;
-                }
-                b'-' | b'0'..=b'9' => {
-                    let numeric = |byte: &u8| byte.is_ascii_digit() || b"+-.eE".contains(byte);
-                    let end = rest.iter().position(|byte| !numeric(byte)).unwrap_or(rest.len());
-                    let (number, after) = rest.split_at_checked(end).unwrap_or((rest, &[]));
-                    match std::str::from_utf8(number).ok().and_then(Leaf::of_number) {
-                        Some(leaf) => self.push(leaf),
-                        None => self.shape.extend_from_slice(number),
-                    }
-                    rest = after;
-                }
-                byte => {
-                    self.shape.push(*byte);
-                    rest = rest.get(1..).unwrap_or_default();
-                }
-            }
-        }
-    }
-
-    /// A string without its quotes. Words such as `AbleToScale` are part of the shape: there are few, and autoscalers share them.
-    fn string(&mut self, inner: &[u8], tables: &mut Tables, shared: &mut SharedTexts) {
-        let Ok(text) = std::str::from_utf8(inner) else { return self.shape.extend_from_slice(inner) };
-        if text.bytes().all(|byte| byte.is_ascii_alphabetic()) {
-            self.shape.extend_from_slice(inner);
-        } else if let Some(leaf) = Leaf::of_time(text) {
-            self.push(leaf);
-        } else if let Some((leaf, suffix)) = Leaf::of_quantity(text) {
-            self.push(leaf);
-            self.shape.extend_from_slice(suffix.as_bytes());
-        } else {
-            let index = tables.text(shared, text);
-            self.push(Leaf::Text(index));
-        }
-    }
-
-    fn push(&mut self, leaf: Leaf) {
-        self.shape.push(leaf.hole());
-        self.leaves.push(leaf);
     }
 }
 

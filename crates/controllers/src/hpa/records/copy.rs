@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use api::decisions::DecisionRecord;
 use api::decisions::passes::PassList;
+use api::history::NewPass;
 use cluster::lease::Leadership;
 use cluster::{AutoscalerKey, Clock};
 use jiff::{SignedDuration, Timestamp};
@@ -183,8 +184,9 @@ impl Records {
 
     fn copy_pass(&self, key: &AutoscalerKey, record: DecisionRecord) {
         let spec = Arc::new(record.spec.clone());
-        let (settings, round) = ((record.mode, record.period), record.round.as_ref());
-        let Some(mut table) = self.keep(key, settings, &spec, &record.decision, round) else { return };
+        let DecisionRecord { mode, period, decision, round, .. } = &record;
+        let pass = NewPass { mode: *mode, period: *period, decision, round: round.as_ref() };
+        let mut table = self.keep(key, &spec, pass, None);
         if table.followers.has(key)
             && let Some(run) = table.kept.get(key).map(|history| history.run)
         {

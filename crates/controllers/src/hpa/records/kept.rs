@@ -4,11 +4,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use api::decisions::{DecisionMeta, DecisionRecord};
-use api::history::{Chunk, ChunkBuilder, PassDocument, PassTime, SharedTexts};
+use api::history::{Chunk, ChunkBuilder, NewPass, PassDocument, PassTime, SharedTexts};
 use cluster::AutoscalerKey;
 use engine::Spec;
 use jiff::Timestamp;
 
+use super::recording::{PendingPasses, RecordedPlace};
 use super::run::RunLength;
 
 /// The passes of one autoscaler, oldest first.
@@ -28,6 +29,8 @@ pub(super) struct AutoscalerHistory {
     spec: Arc<Spec>,
     /// The JSON text of the spec.
     spec_text: Arc<str>,
+    /// Where the recording has the newest pass; none if it does not have it.
+    recorded: Option<RecordedPlace>,
 }
 
 /// A full chunk, and the run that its first pass may continue.
@@ -37,12 +40,11 @@ pub(super) struct SealedChunk {
     start: RunLength,
 }
 
-/// A new pass.
-pub(super) struct NewPass<'a> {
-    pub(super) at: Timestamp,
+/// A new pass and its number.
+pub(super) struct NumberedPass<'a> {
     pub(super) number: u64,
     pub(super) fingerprint: u64,
-    pub(super) document: &'a [u8],
+    pub(super) pass: NewPass<'a>,
 }
 
 /// A copy of the passes of one autoscaler, to be read without the lock.
@@ -63,28 +65,44 @@ impl AutoscalerHistory {
             fingerprint: 0,
             spec: spec.clone(),
             spec_text: text(spec, shared),
+            recorded: None,
         }
     }
 
-    /// Adds a pass. True if a chunk became full.
-    pub(super) fn add(&mut self, shared: &mut SharedTexts, spec: &Arc<Spec>, pass: &NewPass<'_>) -> bool {
+    /// Adds a pass, also to the recording. True if a chunk was ended.
+    pub(super) fn add(
+        &mut self,
+        shared: &mut SharedTexts,
+        key: &AutoscalerKey,
+        spec: &Arc<Spec>,
+        pass: &NumberedPass<'_>,
+        recording: Option<&mut PendingPasses>,
+    ) -> bool {
+        let at = pass.pass.decision.at;
         let mut continues = self.fingerprint == pass.fingerprint && self.run.times > 0;
         if !Arc::ptr_eq(&self.spec, spec) {
             let text = text(spec, shared);
             continues &= text == self.spec_text;
             (self.spec, self.spec_text) = (spec.clone(), text);
         }
-        let full = self.open.is_full();
-        if full {
+        let recording = recording.and_then(|recording| recording.segment(at));
+        // A file can be read without the files before it.
+        let begins_file = recording.as_ref().is_some_and(|segment| !segment.has(self.recorded));
+        let ended = self.open.is_full() || (begins_file && !self.open.is_empty());
+        if ended {
             let sealed = SealedChunk { chunk: self.open.finish(), start: self.open_start };
             self.sealed.push_back(Arc::new(sealed));
             self.open_start = self.run;
         }
-        let time = PassTime { at: pass.at, number: pass.number, continues };
-        self.open.push(shared, time, &self.spec_text, pass.document);
+        let time = PassTime { at, number: pass.number, continues };
+        let added = self.open.push(shared, time, &self.spec_text, &pass.pass);
+        self.recorded = match recording {
+            Some(mut segment) if added => Some(segment.push(self.recorded, key, &self.open)),
+            _ => None,
+        };
         self.fingerprint = pass.fingerprint;
-        self.run.add(pass.at, continues);
-        full
+        self.run.add(at, continues);
+        ended
     }
 
     /// The number of the newest full chunk.

@@ -21,7 +21,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use api::decisions::{DecisionMeta, DecisionMode, DecisionRecord};
-use api::history::{NewestPass, PassTime, write_document};
+use api::history::{NewPass, NewestPass};
 use cluster::{AutoscalerKey, AutoscalerKind};
 use engine::{Decision, Spec, TriggerPoll};
 use futures::Stream;
@@ -37,12 +37,8 @@ pub use trace::DecisionTracer;
 pub(crate) use trace::PassTimes;
 
 use kept::{HistorySnapshot, record};
-use recording::QueuedPass;
 use run::RunLength;
 use table::RecordTable;
-
-/// As long as most passes are as JSON text, so that the buffer seldom grows.
-const USUAL_DOCUMENT_BYTES: usize = 4096;
 
 /// Every pass of each autoscaler. Cheap to clone; all clones are the same.
 #[derive(Clone, Debug)]
@@ -96,8 +92,9 @@ impl Records {
         for (pass, _) in passes {
             let DecisionMeta { name, namespace } = &pass.metadata;
             let Some(key) = key_of(namespace, name) else { continue };
-            let (spec, round) = (Arc::new(pass.spec), pass.round);
-            drop(self.keep(&key, (pass.mode, pass.period), &spec, &pass.decision, round.as_ref()));
+            let DecisionRecord { mode, period, spec, decision, round, .. } = &pass;
+            let kept = NewPass { mode: *mode, period: *period, decision, round: round.as_ref() };
+            drop(self.keep(&key, &Arc::new(spec.clone()), kept, None));
         }
         Ok(count)
     }
@@ -155,21 +152,9 @@ impl Records {
         if self.limits.age.is_zero() && self.recording.is_none() && self.log.is_none() {
             return;
         }
-        let Some(mut table) = self.keep(key, (mode, period), spec, decision, round.as_ref()) else {
-            return;
-        };
-        let Some(history) = table.kept.get(key) else { return };
-        let run = history.run;
-        if let Some(recording) = &self.recording
-            && let Some(pass) = history.open.newest_pass()
-        {
-            recording.add(QueuedPass {
-                api_version: key.kind.decisions(),
-                metadata: DecisionMeta { name: name_of(key), namespace: key.namespace.to_string() },
-                time: PassTime { at: decision.at, number: history.newest_number(), continues: run.times > 1 },
-                pass,
-            });
-        }
+        let pass = NewPass { mode, period, decision, round: round.as_ref() };
+        let mut table = self.keep(key, spec, pass, self.recording.as_ref());
+        let Some(run) = table.kept.get(key).map(|history| history.run) else { return };
         let log = self.log.as_ref().filter(|log| run.times == 1 || log.wants_all());
         if log.is_none() && !table.followers.has(key) {
             return;
@@ -189,23 +174,21 @@ impl Records {
         }
     }
 
-    /// Keeps a pass in memory. The table is returned locked, so that its newest pass of the autoscaler is this one; none if the pass
-    /// cannot be written as JSON.
+    /// Keeps a pass in memory and adds it to the recording. The table is returned locked, so that its newest pass of the autoscaler
+    /// is this one.
     fn keep(
         &self,
         key: &AutoscalerKey,
-        (mode, period): (DecisionMode, SignedDuration),
         spec: &Arc<Spec>,
-        decision: &Decision,
-        round: Option<&TriggerPoll>,
-    ) -> Option<MutexGuard<'_, RecordTable>> {
-        let mut document = Vec::with_capacity(USUAL_DOCUMENT_BYTES);
-        // Serializing numbers and strings cannot fail.
-        write_document(&mut document, mode, period, decision, round).ok()?;
-        let fingerprint = run::fingerprint(mode, decision, round);
+        pass: NewPass<'_>,
+        recording: Option<&Recording>,
+    ) -> MutexGuard<'_, RecordTable> {
+        let fingerprint = run::fingerprint(pass.mode, pass.decision, pass.round);
         let mut table = self.lock();
-        table.add(&self.limits, key, spec, (decision.at, fingerprint), &document);
-        Some(table)
+        let mut pending = recording.map(Recording::pending);
+        table.add(&self.limits, key, spec, (pass, fingerprint), pending.as_deref_mut());
+        drop(pending);
+        table
     }
 
     /// The newest run of every autoscaler (in a namespace), by namespace, name and kind.

@@ -1,10 +1,10 @@
 //! The recording: every pass in files, for longer than memory keeps them.
 //!
-//! Reconciles never wait for the disk: passes go through a bounded queue to a thread, which packs what has arrived ten times a second
-//! and writes it at least once a second.
+//! Reconciles never wait for the disk: the bytes of a pass are appended to a bounded buffer, which a thread writes twice a second.
 //! After `kill -9`, the files have all but the last second. When writing fails, as on a full disk, recording ends, which the log and a
 //! metric say; the controller goes on.
 
+mod pending;
 mod reader;
 #[cfg(test)]
 mod tests;
@@ -12,26 +12,19 @@ mod tests;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use api::decisions::DecisionMeta;
-use api::history::{NewestPass, PassTime, SegmentWriter};
 use jiff::{SignedDuration, Timestamp};
-use tokio::time::Instant;
 
+pub(super) use pending::{PendingPasses, RecordedPlace};
 pub use reader::{RecordingError, for_each_pass, read_recording};
 
-/// How many passes may wait for the disk.
-const MAX_QUEUED_PASSES: usize = 16_384;
-/// How long a pass may stay in memory before it is written; with [`COLLECT_INTERVAL`], less than a second.
-const FLUSH_INTERVAL: Duration = Duration::from_millis(800);
-/// How long the thread lets passes arrive before it takes them: waking it for each would cost more than to pack it.
-const COLLECT_INTERVAL: Duration = Duration::from_millis(100);
-/// How many bytes are written with one call at most.
-const MAX_BUFFERED_BYTES: usize = 256 * 1024;
+use pending::PendingBytes;
+
+/// How long a pass may stay in memory before it is written: less than a second, with the time that writing takes.
+const FLUSH_INTERVAL: Duration = Duration::from_millis(500);
 /// How long dropping the recording waits for the last passes.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How file names end.
@@ -67,96 +60,85 @@ pub struct Recording(Arc<RecordingState>);
 
 #[derive(Debug)]
 struct RecordingState {
-    status: Arc<RecordingStatus>,
-    /// None after the recording is closed.
-    queue: Option<SyncSender<QueuedPass>>,
+    shared: Arc<SharedPasses>,
     /// Disconnected when the thread has ended.
     ended: Mutex<Receiver<()>>,
 }
 
-/// What is exported about a recording.
-#[derive(Debug, Default)]
-struct RecordingStatus {
-    stopped: AtomicBool,
-    lost: AtomicU64,
+/// The passes that the reconciles add and the thread writes.
+#[derive(Debug)]
+struct SharedPasses {
+    pending: Mutex<PendingPasses>,
+    closed: Condvar,
 }
 
-/// A pass on its way to the disk.
-#[derive(Clone, Debug)]
-pub(super) struct QueuedPass {
-    pub(super) api_version: &'static str,
-    pub(super) metadata: DecisionMeta,
-    pub(super) time: PassTime,
-    pub(super) pass: NewestPass,
+impl SharedPasses {
+    fn lock(&self) -> MutexGuard<'_, PendingPasses> {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Recording {
     /// Records into a folder, which is created if it does not exist. Files of earlier recordings are kept.
     pub fn start(folder: &Path, limits: RecordingLimits) -> io::Result<Self> {
         let mut writer = RecordingWriter::open(folder, limits)?;
-        let status: Arc<RecordingStatus> = Arc::default();
-        let (queue, passes) = sync_channel(MAX_QUEUED_PASSES);
+        let pending = Mutex::new(PendingPasses::new(limits));
+        let shared = Arc::new(SharedPasses { pending, closed: Condvar::new() });
         let (end, ended) = sync_channel(0);
-        let shared = status.clone();
+        let passes = shared.clone();
         std::thread::Builder::new().name("recording".into()).spawn(move || {
             // Dropped when the thread ends, also by a panic.
             let _end: SyncSender<()> = end;
             if let Err(error) = write_all(&mut writer, &passes) {
-                shared.stopped.store(true, Ordering::Relaxed);
+                passes.lock().stop();
                 let folder = writer.folder.display();
                 tracing::error!(%folder, %error, "recording of passes has ended: failed to write; restart to record again");
             }
         })?;
-        Ok(Self(Arc::new(RecordingState { status, queue: Some(queue), ended: Mutex::new(ended) })))
+        Ok(Self(Arc::new(RecordingState { shared, ended: Mutex::new(ended) })))
     }
 
-    /// Adds a pass.
-    pub(super) fn add(&self, pass: QueuedPass) {
-        if self.0.queue.as_ref().is_none_or(|queue| queue.try_send(pass).is_err()) {
-            self.0.status.lost.fetch_add(1, Ordering::Relaxed);
-        }
+    /// The passes that are not written yet, to add one.
+    pub(super) fn pending(&self) -> MutexGuard<'_, PendingPasses> {
+        self.0.shared.lock()
     }
 
     /// Whether recording has ended because of an error.
     pub fn is_stopped(&self) -> bool {
-        self.0.status.stopped.load(Ordering::Relaxed)
+        self.pending().is_stopped()
     }
 
-    /// The number of passes that were not written, because of an error or a full queue.
+    /// The number of passes that were not written, because of an error or because the disk is too slow.
     pub fn lost(&self) -> u64 {
-        self.0.status.lost.load(Ordering::Relaxed)
+        self.pending().lost()
     }
 }
 
 impl Drop for RecordingState {
     fn drop(&mut self) {
-        self.queue = None;
+        self.shared.lock().close();
+        self.shared.closed.notify_all();
         let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
         // Nothing is sent on this channel: receiving returns when the thread has ended.
         let _ = ended.recv_timeout(CLOSE_TIMEOUT);
     }
 }
 
-/// Writes passes until the queue is closed.
-fn write_all(writer: &mut RecordingWriter, passes: &Receiver<QueuedPass>) -> io::Result<()> {
-    let mut flushed = Instant::now();
+/// Writes passes until the recording is closed.
+fn write_all(writer: &mut RecordingWriter, passes: &SharedPasses) -> io::Result<()> {
     loop {
-        match passes.recv_timeout(FLUSH_INTERVAL.saturating_sub(flushed.elapsed())) {
-            Ok(pass) => writer.add(&pass)?,
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return writer.flush(),
+        let waited =
+            passes.closed.wait_timeout_while(passes.lock(), FLUSH_INTERVAL, |pending| !pending.is_closed());
+        let (mut pending, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let (parts, is_closed) = (pending.take(), pending.is_closed());
+        drop(pending);
+        for part in &parts {
+            writer.write(part)?;
         }
-        for pass in passes.try_iter() {
-            writer.add(&pass)?;
-            if writer.buffer.len() >= MAX_BUFFERED_BYTES {
-                writer.flush()?;
-            }
+        passes.lock().written(parts);
+        if is_closed {
+            return Ok(());
         }
-        if flushed.elapsed() >= FLUSH_INTERVAL {
-            writer.flush()?;
-            flushed = Instant::now();
-        }
-        std::thread::sleep(COLLECT_INTERVAL);
     }
 }
 
@@ -165,16 +147,7 @@ fn write_all(writer: &mut RecordingWriter, passes: &Receiver<QueuedPass>) -> io:
 struct RecordingWriter {
     folder: PathBuf,
     limits: RecordingLimits,
-    segment: Option<OpenSegment>,
-    buffer: Vec<u8>,
-}
-
-#[derive(Debug)]
-struct OpenSegment {
-    file: File,
-    writer: SegmentWriter,
-    began: Timestamp,
-    bytes: u64,
+    file: Option<File>,
 }
 
 impl RecordingWriter {
@@ -184,42 +157,32 @@ impl RecordingWriter {
         let probe = folder.join(".plimsoll-probe");
         File::create(&probe)?;
         std::fs::remove_file(&probe)?;
-        Ok(Self { folder: folder.to_owned(), limits, segment: None, buffer: Vec::new() })
+        Ok(Self { folder: folder.to_owned(), limits, file: None })
     }
 
-    fn add(&mut self, pass: &QueuedPass) -> io::Result<()> {
-        let at = pass.time.at;
-        let is_full = |segment: &OpenSegment| {
-            segment.bytes >= self.limits.segment_bytes
-                || at.duration_since(segment.began) >= self.limits.segment_age
-        };
-        if self.segment.as_ref().is_none_or(is_full) {
-            self.flush()?;
-            self.segment = Some(self.begin(at)?);
+    fn write(&mut self, part: &PendingBytes) -> io::Result<()> {
+        if let Some(at) = part.begins_file {
+            self.file = Some(self.begin(at)?);
         }
-        let Some(segment) = &mut self.segment else { return Ok(()) };
-        let before = self.buffer.len();
-        let QueuedPass { api_version, metadata, time, pass } = pass;
-        segment.writer.push(&mut self.buffer, api_version, metadata, *time, pass);
-        segment.bytes += (self.buffer.len() - before) as u64;
-        Ok(())
+        match &mut self.file {
+            Some(file) => file.write_all(&part.bytes),
+            None => Ok(()),
+        }
     }
 
     /// Begins a file, and removes old ones.
-    fn begin(&mut self, at: Timestamp) -> io::Result<OpenSegment> {
+    fn begin(&self, at: Timestamp) -> io::Result<File> {
         self.remove_old(at)?;
         let stamp = at.strftime("%Y%m%dT%H%M%SZ");
         // A second process, or a clock that was set back, must not overwrite a file.
         let mut number = 0;
-        let file = loop {
+        loop {
             let path = self.folder.join(format!("{stamp}-{number:03}{SUFFIX}"));
             match OpenOptions::new().append(true).create_new(true).open(&path) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 999 => number += 1,
-                other => break other?,
+                other => return other,
             }
-        };
-        let writer = SegmentWriter::new(&mut self.buffer);
-        Ok(OpenSegment { file, writer, began: at, bytes: self.buffer.len() as u64 })
+        }
     }
 
     /// Removes the oldest files until the rest is within the limits.
@@ -239,14 +202,6 @@ impl RecordingWriter {
             std::fs::remove_file(file)?;
             total -= size;
         }
-        Ok(())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        if let Some(segment) = &mut self.segment {
-            segment.file.write_all(&self.buffer)?;
-        }
-        self.buffer.clear();
         Ok(())
     }
 }

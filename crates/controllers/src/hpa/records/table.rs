@@ -3,13 +3,14 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use api::history::SharedTexts;
+use api::history::{NewPass, SharedTexts};
 use cluster::AutoscalerKey;
 use engine::Spec;
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 
 use super::follow::Followers;
-use super::kept::{AutoscalerHistory, NewPass};
+use super::kept::{AutoscalerHistory, NumberedPass};
+use super::recording::PendingPasses;
 use super::spans::CopiedSpans;
 
 /// After how many removed chunks texts are looked for that nothing refers to any more.
@@ -50,15 +51,16 @@ pub(super) struct RecordTable {
 }
 
 impl RecordTable {
-    /// Adds a pass.
+    /// Adds a pass, also to the recording.
     pub(super) fn add(
         &mut self,
         limits: &HistoryLimits,
         key: &AutoscalerKey,
         spec: &Arc<Spec>,
-        (at, fingerprint): (Timestamp, u64),
-        document: &[u8],
+        (pass, fingerprint): (NewPass<'_>, u64),
+        recording: Option<&mut PendingPasses>,
     ) {
+        let at = pass.decision.at;
         self.number += 1;
         let Self { kept, shared, number, bytes, sealed, evicted, .. } = self;
         if !kept.contains_key(key) {
@@ -75,8 +77,8 @@ impl RecordTable {
         if total > limits.bytes && sealed.is_empty() {
             history.drop_open(evicted);
         }
-        let pass = NewPass { at, number: *number, fingerprint, document };
-        if history.add(shared, spec, &pass) {
+        let pass = NumberedPass { number: *number, fingerprint, pass };
+        if history.add(shared, key, spec, &pass, recording) {
             sealed.push_back((key.clone(), history.newest_sealed()));
         }
         *bytes = (*bytes + history.weight()).saturating_sub(before);

@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use api::decisions::DecisionMode;
-use api::history::{ChunkBuilder, PassTime, SharedTexts};
+use api::decisions::passes::{PassDetail, PassQuery};
 use cluster::AutoscalerKey;
 use engine::Decision;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{QueuedPass, Recording, RecordingLimits, RecordingWriter, read_recording, reader};
+use super::{Recording, RecordingLimits, read_recording, reader};
 use crate::hpa::records::tests::{PERIOD, at, json, mk_spec, once};
 use crate::hpa::records::{HistoryLimits, PassAt, Records};
 
@@ -34,17 +34,13 @@ fn decisions(count: i64) -> Vec<Decision> {
     (0..count).map(|n| once(n * 15, &mk_spec("web"), Some(240 + n % 20))).collect()
 }
 
-fn queued(shared: &mut SharedTexts, decision: &Decision) -> QueuedPass {
-    let mut document = Vec::new();
-    api::history::write_document(&mut document, DecisionMode::Active, PERIOD, decision, None).unwrap();
-    let time = PassTime { at: decision.at, number: 1, continues: false };
-    let (spec, mut newest) = (serde_json::to_string(&mk_spec("web")).unwrap(), ChunkBuilder::default());
-    newest.push(shared, time, &spec, &document);
-    QueuedPass {
-        api_version: api::decisions::API_VERSION,
-        metadata: api::decisions::DecisionMeta { name: "hpa.web".into(), namespace: "shop".into() },
-        time,
-        pass: newest.newest_pass().unwrap(),
+/// Records decisions of one autoscaler, and waits until all is written.
+fn record(folder: &RecordingFolder, limits: RecordingLimits, decisions: &[Decision]) {
+    let recording = Recording::start(&folder.0, limits).unwrap();
+    let records = Records::default().with_recording(recording);
+    let spec = Arc::new(mk_spec("web"));
+    for decision in decisions {
+        records.add(&AutoscalerKey::hpa("shop", "web"), DecisionMode::Active, PERIOD, &spec, decision);
     }
 }
 
@@ -79,12 +75,7 @@ fn files_rotate_by_size_and_age_and_old_ones_go() {
         total_bytes: 64 * 1024,
         total_age: SignedDuration::from_hours(1),
     };
-    let (mut writer, mut shared) =
-        (RecordingWriter::open(&folder.0, limits).unwrap(), SharedTexts::default());
-    for decision in decisions(600) {
-        writer.add(&queued(&mut shared, &decision)).unwrap();
-    }
-    writer.flush().unwrap();
+    record(&folder, limits, &decisions(600));
     // Forty passes in ten minutes; an hour and the file in which it began.
     let files = reader::segments(&folder.0).unwrap();
     assert!((6..=8).contains(&files.len()), "{files:?}");
@@ -93,14 +84,34 @@ fn files_rotate_by_size_and_age_and_old_ones_go() {
     assert!(found.len() >= 240, "{}", found.len());
 
     let small = RecordingLimits { segment_bytes: 4096, total_bytes: 12 * 1024, ..limits };
-    let mut writer = RecordingWriter::open(&folder.0, small).unwrap();
-    for decision in decisions(600) {
-        writer.add(&queued(&mut shared, &decision)).unwrap();
-        writer.flush().unwrap();
-    }
+    record(&folder, small, &decisions(600));
     let size = |file: &PathBuf| std::fs::metadata(file).unwrap().len();
     let total: u64 = reader::segments(&folder.0).unwrap().iter().map(size).sum();
     assert!(total <= 16 * 1024, "{total}");
+}
+
+/// Passes that are not recorded, as those of another leader, end a chunk: what follows does not refer to them.
+#[test]
+fn passes_between_recorded_ones_are_not_missed() {
+    let folder = RecordingFolder::new("between");
+    let recording = Recording::start(&folder.0, RecordingLimits::default()).unwrap();
+    let (spec, key) = (Arc::new(mk_spec("web")), AutoscalerKey::hpa("shop", "web"));
+    let (other, own) = (Records::default(), Records::default().with_recording(recording));
+    let decisions = decisions(30);
+    for (n, decision) in decisions.iter().enumerate() {
+        let records = if (n / 5) % 2 == 0 { &own } else { &other };
+        records.add(&key, DecisionMode::Active, PERIOD, &spec, decision);
+        if n % 10 == 9 {
+            let query = PassQuery { detail: PassDetail::Full, ..PassQuery::default() };
+            own.copy(None, other.passes(&query).unwrap(), false);
+        }
+    }
+    assert_eq!(own.between("shop", "hpa.web", Timestamp::MIN, Timestamp::MAX).unwrap().len(), 30);
+    drop(own);
+    let found = read_recording(&folder.0, |_, _| true).unwrap();
+    let expected: Vec<String> =
+        decisions.iter().enumerate().filter(|(n, _)| (n / 5) % 2 == 0).map(|(_, made)| json(made)).collect();
+    assert_eq!(found.iter().map(|(pass, _)| json(&pass.decision)).collect::<Vec<_>>(), expected);
 }
 
 /// A folder that is gone stands for a full disk: recording ends, the rest goes on.
@@ -128,19 +139,14 @@ fn recording_that_cannot_write_ends_and_nothing_else() {
 #[test]
 fn cut_file_has_what_was_written_before() {
     let folder = RecordingFolder::new("cut");
-    let mut writer = RecordingWriter::open(&folder.0, RecordingLimits::default()).unwrap();
-    let mut shared = SharedTexts::default();
-    for decision in decisions(50) {
-        writer.add(&queued(&mut shared, &decision)).unwrap();
-    }
-    writer.flush().unwrap();
+    record(&folder, RecordingLimits::default(), &decisions(50));
     let file = reader::segments(&folder.0).unwrap().remove(0);
     let bytes = std::fs::read(&file).unwrap();
     std::fs::write(&file, &bytes[..bytes.len() - 3]).unwrap();
     assert_eq!(read_recording(&file, |_, _| true).unwrap().len(), 49);
     // A later version wrote another file: it is named and skipped.
     let other = folder.0.join("20260101T000000Z-000.passes");
-    std::fs::write(&other, "plimsoll recording 2\nand more").unwrap();
+    std::fs::write(&other, "plimsoll recording 3\nand more").unwrap();
     let mut count = 0;
     let skipped = reader::for_each_pass(&folder.0, |_, _| true, |_, _| count += 1).unwrap();
     let skipped: Vec<String> = skipped.iter().map(ToString::to_string).collect();
@@ -148,7 +154,7 @@ fn cut_file_has_what_was_written_before() {
     assert_eq!(
         skipped,
         [format!(
-            "{}: not a recording of passes of version 1; a newer plimsoll may have written it",
+            "{}: not a recording of passes of version 1 or 2; a newer plimsoll may have written it",
             other.display()
         )]
     );

@@ -1,0 +1,411 @@
+//! Serializes a pass into its shape and its leaves, without the JSON text between them.
+//!
+//! The shape has what `serde_json` would write, with a hole for each leaf.
+
+use std::borrow::Cow;
+use std::fmt::{Display, Write as _};
+
+use serde::ser::{self, Serialize};
+use serde_json::Error;
+
+use super::codec::LastPass;
+use super::leaf::Leaf;
+use super::shape::{SharedTexts, Tables};
+
+/// What a pass was split into.
+#[derive(Debug, Default)]
+pub(super) struct SplitBuffers {
+    pub(super) shape: Vec<u8>,
+    pub(super) leaves: Vec<Leaf>,
+    /// The text of a value that is printed.
+    printed: String,
+}
+
+/// Splits one pass.
+pub(super) struct Splitter<'a> {
+    buffers: &'a mut SplitBuffers,
+    tables: &'a mut Tables,
+    shared: &'a mut SharedTexts,
+    /// Most texts are those of the pass before.
+    last: Option<&'a LastPass>,
+    /// Whether the brace of the outermost object is written already, before the spec.
+    is_open: bool,
+    /// Whether a key is being serialized.
+    is_key: bool,
+}
+
+impl<'a> Splitter<'a> {
+    pub(super) fn new(
+        buffers: &'a mut SplitBuffers,
+        tables: &'a mut Tables,
+        shared: &'a mut SharedTexts,
+        last: Option<&'a LastPass>,
+    ) -> Self {
+        buffers.shape.clear();
+        buffers.leaves.clear();
+        Self { buffers, tables, shared, last, is_open: true, is_key: false }
+    }
+
+    /// Splits a pass: the JSON text of its spec, which is a leaf as a whole, and an object with the rest.
+    pub(super) fn split(mut self, spec: &str, pass: &impl Serialize) -> Result<(), Error> {
+        self.write(b"{\"spec\":");
+        self.text(spec);
+        self.write(b",");
+        pass.serialize(&mut self)
+    }
+
+    fn write(&mut self, shape: &[u8]) {
+        self.buffers.shape.extend_from_slice(shape);
+    }
+
+    fn push(&mut self, leaf: Leaf) {
+        self.buffers.shape.push(leaf.hole());
+        self.buffers.leaves.push(leaf);
+    }
+
+    /// Adds a text as a leaf.
+    fn text(&mut self, text: &str) {
+        let place = self.buffers.leaves.len();
+        let before = match self.last.and_then(|last| last.leaves.get(place)) {
+            Some(Leaf::Text(index)) => {
+                self.tables.texts.get(*index as usize).filter(|known| ***known == *text).map(|_| *index)
+            }
+            _ => None,
+        };
+        let index = before.unwrap_or_else(|| self.tables.text(self.shared, text));
+        self.push(Leaf::Text(index));
+    }
+
+    /// Adds a string. Words such as `AbleToScale` are part of the shape: there are few, and autoscalers share them.
+    fn string(&mut self, value: &str) {
+        let text = escaped(value);
+        self.write(b"\"");
+        if self.is_key || text.bytes().all(|byte| byte.is_ascii_alphabetic()) {
+            self.write(text.as_bytes());
+        } else if let Some(leaf) = Leaf::of_time(&text) {
+            self.push(leaf);
+        } else if let Some((leaf, suffix)) = Leaf::of_quantity(&text) {
+            self.push(leaf);
+            self.write(suffix.as_bytes());
+        } else {
+            self.text(&text);
+        }
+        self.write(b"\"");
+    }
+
+    /// Adds an integer; one that does not fit is a part of the shape.
+    fn integer<T: Copy + Display + TryInto<i64>>(&mut self, value: T) {
+        match value.try_into() {
+            Ok(value) if !self.is_key => self.push(Leaf::Int(value)),
+            _ => {
+                let text = value.to_string();
+                self.quoted_key(text.as_bytes());
+            }
+        }
+    }
+
+    /// Writes a value as it is; as a key, in quotes.
+    fn quoted_key(&mut self, text: &[u8]) {
+        let quote: &[u8] = if self.is_key { b"\"" } else { b"" };
+        self.write(quote);
+        self.write(text);
+        self.write(quote);
+    }
+
+    fn open<'s>(&'s mut self, open: &[u8], close: &'static [u8]) -> Members<'s, 'a> {
+        if !std::mem::take(&mut self.is_open) {
+            self.write(open);
+        }
+        Members { splitter: self, is_first: true, close }
+    }
+
+    /// Opens the object of an enum's variant that has content.
+    fn open_variant<'s>(
+        &'s mut self,
+        variant: &'static str,
+        open: &[u8],
+        close: &'static [u8],
+    ) -> Members<'s, 'a> {
+        self.write(b"{");
+        self.key(variant);
+        self.open(open, close)
+    }
+
+    /// Adds the name of a field or variant, which needs no escapes.
+    fn key(&mut self, key: &'static str) {
+        let Self { buffers: SplitBuffers { shape, .. }, .. } = self;
+        shape.reserve(key.len() + 3);
+        shape.push(b'"');
+        shape.extend_from_slice(key.as_bytes());
+        shape.extend_from_slice(b"\":");
+    }
+}
+
+/// The content of the JSON string of a text.
+fn escaped(text: &str) -> Cow<'_, str> {
+    // Without a branch for each byte, many are looked at at once.
+    let special = |byte: u8| u8::from(byte < 0x20) | u8::from(byte == b'"') | u8::from(byte == b'\\');
+    if text.bytes().fold(0, |found, byte| found | special(byte)) == 0 {
+        return Cow::Borrowed(text);
+    }
+    // Serializing a string cannot fail.
+    let quoted = serde_json::to_string(text).unwrap_or_default();
+    let inner = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    Cow::Owned(inner.unwrap_or_default().to_owned())
+}
+
+/// The members of an array or object.
+pub(super) struct Members<'s, 'a> {
+    splitter: &'s mut Splitter<'a>,
+    is_first: bool,
+    close: &'static [u8],
+}
+
+impl Members<'_, '_> {
+    fn next(&mut self) {
+        if !std::mem::take(&mut self.is_first) {
+            self.splitter.write(b",");
+        }
+    }
+
+    fn element(&mut self, value: &(impl Serialize + ?Sized)) -> Result<(), Error> {
+        self.next();
+        value.serialize(&mut *self.splitter)
+    }
+
+    fn field(&mut self, key: &'static str, value: &(impl Serialize + ?Sized)) -> Result<(), Error> {
+        self.next();
+        self.splitter.key(key);
+        value.serialize(&mut *self.splitter)
+    }
+
+    fn close(self) {
+        self.splitter.write(self.close);
+    }
+}
+
+/// Methods for integers.
+macro_rules! integers {
+    ($($method:ident: $type:ty),*) => {
+        $(fn $method(self, value: $type) -> Result<(), Error> {
+            self.integer(value);
+            Ok(())
+        })*
+    };
+}
+
+impl<'s, 'a> ser::Serializer for &'s mut Splitter<'a> {
+    type Ok = ();
+    type Error = Error;
+    type SerializeSeq = Members<'s, 'a>;
+    type SerializeTuple = Members<'s, 'a>;
+    type SerializeTupleStruct = Members<'s, 'a>;
+    type SerializeTupleVariant = Members<'s, 'a>;
+    type SerializeMap = Members<'s, 'a>;
+    type SerializeStruct = Members<'s, 'a>;
+    type SerializeStructVariant = Members<'s, 'a>;
+
+    integers!(
+        serialize_i8: i8, serialize_i16: i16, serialize_i32: i32, serialize_i64: i64, serialize_i128: i128,
+        serialize_u8: u8, serialize_u16: u16, serialize_u32: u32, serialize_u64: u64, serialize_u128: u128
+    );
+
+    fn serialize_bool(self, value: bool) -> Result<(), Error> {
+        self.quoted_key(if value { b"true" } else { b"false" });
+        Ok(())
+    }
+
+    fn serialize_f32(self, value: f32) -> Result<(), Error> {
+        let text = serde_json::to_string(&value)?;
+        match Leaf::of_number(&text) {
+            Some(leaf) if !self.is_key => self.push(leaf),
+            _ => self.quoted_key(text.as_bytes()),
+        }
+        Ok(())
+    }
+
+    fn serialize_f64(self, value: f64) -> Result<(), Error> {
+        if value.is_finite() && !self.is_key {
+            self.push(Leaf::Float(value.to_bits()));
+        } else {
+            self.quoted_key(serde_json::to_string(&value)?.as_bytes());
+        }
+        Ok(())
+    }
+
+    fn serialize_char(self, value: char) -> Result<(), Error> {
+        self.string(value.encode_utf8(&mut [0; 4]));
+        Ok(())
+    }
+
+    fn serialize_str(self, value: &str) -> Result<(), Error> {
+        self.string(value);
+        Ok(())
+    }
+
+    fn collect_str<T: Display + ?Sized>(self, value: &T) -> Result<(), Error> {
+        let mut printed = std::mem::take(&mut self.buffers.printed);
+        printed.clear();
+        // Printing into a string cannot fail.
+        let _ = write!(printed, "{value}");
+        self.string(&printed);
+        self.buffers.printed = printed;
+        Ok(())
+    }
+
+    fn serialize_bytes(self, value: &[u8]) -> Result<(), Error> {
+        value.serialize(self)
+    }
+
+    fn serialize_none(self) -> Result<(), Error> {
+        self.serialize_unit()
+    }
+
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<(), Error> {
+        value.serialize(self)
+    }
+
+    fn serialize_unit(self) -> Result<(), Error> {
+        self.write(b"null");
+        Ok(())
+    }
+
+    fn serialize_unit_struct(self, _name: &'static str) -> Result<(), Error> {
+        self.serialize_unit()
+    }
+
+    fn serialize_unit_variant(self, _: &'static str, _: u32, variant: &'static str) -> Result<(), Error> {
+        self.string(variant);
+        Ok(())
+    }
+
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(
+        self,
+        _name: &'static str,
+        value: &T,
+    ) -> Result<(), Error> {
+        value.serialize(self)
+    }
+
+    fn serialize_newtype_variant<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        value: &T,
+    ) -> Result<(), Error> {
+        let mut members = self.open(b"{", b"}");
+        members.field(variant, value)?;
+        members.close();
+        Ok(())
+    }
+
+    fn serialize_seq(self, _length: Option<usize>) -> Result<Members<'s, 'a>, Error> {
+        Ok(self.open(b"[", b"]"))
+    }
+
+    fn serialize_tuple(self, _length: usize) -> Result<Members<'s, 'a>, Error> {
+        Ok(self.open(b"[", b"]"))
+    }
+
+    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<Members<'s, 'a>, Error> {
+        Ok(self.open(b"[", b"]"))
+    }
+
+    fn serialize_tuple_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        _: usize,
+    ) -> Result<Members<'s, 'a>, Error> {
+        Ok(self.open_variant(variant, b"[", b"]}"))
+    }
+
+    fn serialize_map(self, _length: Option<usize>) -> Result<Members<'s, 'a>, Error> {
+        Ok(self.open(b"{", b"}"))
+    }
+
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<Members<'s, 'a>, Error> {
+        Ok(self.open(b"{", b"}"))
+    }
+
+    fn serialize_struct_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        variant: &'static str,
+        _: usize,
+    ) -> Result<Members<'s, 'a>, Error> {
+        Ok(self.open_variant(variant, b"{", b"}}"))
+    }
+}
+
+/// Implementations for what has elements.
+macro_rules! elements {
+    ($($trait:ident $method:ident),*) => {
+        $(impl ser::$trait for Members<'_, '_> {
+            type Ok = ();
+            type Error = Error;
+
+            fn $method<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
+                self.element(value)
+            }
+
+            fn end(self) -> Result<(), Error> {
+                self.close();
+                Ok(())
+            }
+        })*
+    };
+}
+
+/// Implementations for what has named fields.
+macro_rules! fields {
+    ($($trait:ident),*) => {
+        $(impl ser::$trait for Members<'_, '_> {
+            type Ok = ();
+            type Error = Error;
+
+            fn serialize_field<T: Serialize + ?Sized>(&mut self, key: &'static str, value: &T) -> Result<(), Error> {
+                self.field(key, value)
+            }
+
+            fn end(self) -> Result<(), Error> {
+                self.close();
+                Ok(())
+            }
+        })*
+    };
+}
+
+elements!(
+    SerializeSeq serialize_element,
+    SerializeTuple serialize_element,
+    SerializeTupleStruct serialize_field,
+    SerializeTupleVariant serialize_field
+);
+fields!(SerializeStruct, SerializeStructVariant);
+
+impl ser::SerializeMap for Members<'_, '_> {
+    type Ok = ();
+    type Error = Error;
+
+    fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Error> {
+        self.next();
+        self.splitter.is_key = true;
+        let key = key.serialize(&mut *self.splitter);
+        self.splitter.is_key = false;
+        key
+    }
+
+    fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {
+        self.splitter.write(b":");
+        value.serialize(&mut *self.splitter)
+    }
+
+    fn end(self) -> Result<(), Error> {
+        self.close();
+        Ok(())
+    }
+}
