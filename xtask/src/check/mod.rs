@@ -37,7 +37,7 @@ struct TrackedFile {
 }
 
 /// The alerts of the chart.
-const ALERTS: &str = "charts/plimsoll/files/alerts.yaml";
+const ALERTS: [&str; 2] = ["charts/plimsoll/files/alerts.yaml", "charts/plimsoll/files/alerts-down.yaml"];
 /// No Rust file has more lines.
 const MAX_FILE_LINES: usize = 450;
 /// Generated Rust files, which may be longer, say so in their first lines.
@@ -51,7 +51,10 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<ExitCode> {
         let mut problems = spec::dangling_references(&files);
         problems.extend(links::dangling_links(&files));
         problems.extend(glossary::problems(&files));
-        let alerts = std::fs::read_to_string(ALERTS).with_context(|| format!("failed to read {ALERTS}"))?;
+        let mut alerts = String::new();
+        for path in ALERTS {
+            alerts += &std::fs::read_to_string(path).with_context(|| format!("failed to read {path}"))?;
+        }
         problems.extend(pages::missing_entries(&files, &alerts));
         for problem in &problems {
             eprintln!("error: {problem}");

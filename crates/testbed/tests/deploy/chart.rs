@@ -261,17 +261,48 @@ fn with_cert_manager_no_role_may_write_secrets_or_ca_bundles() {
 #[test]
 fn each_alert_fires_and_none_where_nothing_is_wrong() {
     let tests = repository().join("crates/testbed/tests/deploy/alerts.test.yaml");
-    let alerts = repository().join("charts/plimsoll/files/alerts.yaml");
-    let names = std::fs::read_to_string(&alerts).unwrap();
+    let [alerts, down] =
+        ["alerts.yaml", "alerts-down.yaml"].map(|name| repository().join("charts/plimsoll/files").join(name));
+    let names = [&alerts, &down].map(|file| std::fs::read_to_string(file).unwrap()).concat();
     let tested = std::fs::read_to_string(&tests).unwrap();
     for name in names.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")) {
         assert!(tested.contains(&format!("alertname=\"{name}\"")), "{name} is not tested");
     }
     let promtool = Prometheus::ensure().unwrap().promtool;
-    for (command, file) in [("check", alerts), ("test", tests)] {
+    for (command, file) in [("check", alerts), ("check", down), ("test", tests)] {
         let output = Command::new(&promtool).args([command, "rules"]).arg(file).output().unwrap();
         let printed = [output.stdout, output.stderr].concat();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&printed));
+    }
+}
+
+#[test]
+fn alerts_on_missing_targets_name_the_installed_services() {
+    let monitored = "--set=monitoring.serviceMonitor.enabled=true,monitoring.prometheusRule.enabled=true";
+    for (values, jobs) in [
+        ("controller.enabled=true", &["plimsoll-shadow"][..]),
+        (
+            "controller.mode=active,metrics.enabled=true,operator.enabled=true",
+            &["plimsoll-controller", "plimsoll-metrics", "plimsoll-operator"],
+        ),
+        ("controller.enabled=false,operator.enabled=true", &["plimsoll-operator"]),
+        ("singleProcess.enabled=true,controller.mode=active,metrics.enabled=true", &["plimsoll"]),
+    ] {
+        let objects = rendered(&[format!("{monitored},{values}")]);
+        let rules = &of_kind(&objects, "PrometheusRule")[0]["spec"]["groups"];
+        let groups = rules.as_array().unwrap().iter();
+        let down = groups.filter(|group| group["rules"][0]["alert"] == "PlimsollDown");
+        let down: Vec<&str> =
+            down.map(|group| group["rules"][0]["labels"]["job"].as_str().unwrap()).collect();
+        assert_eq!(down, jobs, "{values}");
+        let mut scraped: Vec<&str> = of_kind(&objects, "ServiceMonitor")
+            .into_iter()
+            .map(|object| {
+                object["spec"]["selector"]["matchLabels"]["app.kubernetes.io/name"].as_str().unwrap()
+            })
+            .collect();
+        scraped.sort_unstable();
+        assert_eq!(scraped, jobs, "{values}");
     }
 }
 
