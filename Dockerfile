@@ -11,6 +11,8 @@ FROM ${RUST_IMAGE} AS build
 RUN apt-get update && apt-get install --yes --no-install-recommends ca-certificates cmake gcc g++ make
 WORKDIR /src
 COPY . .
+# `--build-arg PLIMSOLL_REVISION=$(git rev-parse HEAD)`: the sources in the image have no repository.
+ARG PLIMSOLL_REVISION
 RUN make dist && mv target/*/dist/plimsoll target/plimsoll
 
 # The files of the image: the libraries that the program loads, and the CAs that everybody trusts, for triggers that ask servers on

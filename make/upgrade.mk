@@ -17,7 +17,7 @@ test-upgrade: programs ## Upgrade controller and operator from OLD (v0.1.0) and 
 	if [ ! -x "$$old/plimsoll" ]; then \
 		echo "building plimsoll of $$revision (5 min on two cores)"; \
 		rm -rf "$$old" && mkdir -p "$$old/source" && git archive "$$revision" | tar -x -C "$$old/source" && \
-		(cd "$$old/source" && RUSTC_WORKSPACE_WRAPPER= $(CARGO) build --locked --quiet --package plimsoll --target-dir "$(UPGRADES)/target") && \
+		(cd "$$old/source" && RUSTC_WORKSPACE_WRAPPER= PLIMSOLL_REVISION="$$revision" $(CARGO) build --locked --quiet --package plimsoll --target-dir "$(UPGRADES)/target") && \
 		cp "$(UPGRADES)/target/debug/plimsoll" "$$old/plimsoll.part" && rm -rf "$$old/source" && mv "$$old/plimsoll.part" "$$old/plimsoll" || exit 1; \
 	fi; \
 	PLIMSOLL_OLD_PROGRAM="$$old/plimsoll" $(CARGO) test $(WORKSPACE) --test controller --test operator -- --ignored --nocapture versions::

@@ -8,6 +8,8 @@ use std::fmt::{Display, Write as _};
 pub use family::{Counter, Family, Gauge, Histogram, LabelValues, Series};
 pub use join::join_roles;
 
+use crate::build_info::{REVISION, VERSION};
+
 /// The content type of a [`MetricsWriter`] made by `default`.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// The content type of a [`MetricsWriter`] made by [`MetricsWriter::open_metrics`].
@@ -130,8 +132,11 @@ fn bound_text(bound: f64) -> String {
     }
 }
 
-/// Writes the metrics about this process that every Prometheus client library exports.
+/// Writes the metrics about this process that every Prometheus client library exports, and those about its build.
 pub fn process(writer: &mut MetricsWriter) {
+    writer
+        .family("gauge", "plimsoll_build_info", "1, with the version and the git revision of this program.")
+        .value(&[("version", VERSION), ("revision", REVISION.unwrap_or_default())], 1);
     let read = |file: &str| std::fs::read_to_string(format!("/proc/self/{file}")).unwrap_or_default();
     let (status, stat) = (read("status"), read("stat"));
     let resident = status
@@ -192,6 +197,8 @@ mod tests {
     fn process_metrics_include_resident_memory() {
         let mut writer = MetricsWriter::default();
         process(&mut writer);
-        assert!(writer.finish().contains("process_resident_memory_bytes "));
+        let text = writer.finish();
+        assert!(text.contains("process_resident_memory_bytes "), "{text}");
+        assert!(text.contains("plimsoll_build_info{version=\""), "{text}");
     }
 }

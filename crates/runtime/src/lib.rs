@@ -11,10 +11,12 @@
 //! heartbeat         whether the main thread makes progress, for the threads that renew the lease and answer probes
 //! single_flight     one request under way per key, shared by all callers
 //! exported_metrics  metrics in the text format of Prometheus
+//! build_info        version and git revision of the program
 //! fault             faults that tests inject
 //! ```
 
 mod backoff;
+pub mod build_info;
 pub mod clock;
 pub mod exported_metrics;
 pub mod fault;

@@ -21,6 +21,7 @@ mod top;
 #[cfg_attr(not(feature = "desk"), path = "up_without_desk.rs")]
 mod up;
 mod validate;
+mod version;
 mod why;
 
 use clap::Subcommand;
@@ -83,6 +84,7 @@ pub(crate) enum Command {
     Migrate(migrate::MigrateArgs),
     SupportBundle(support_bundle::SupportBundleArgs),
     Completion(completion::CompletionArgs),
+    Version(version::VersionArgs),
 }
 
 /// Runs a command.
@@ -107,5 +109,6 @@ pub(crate) fn run(command: Command) -> Outcome {
         Command::Migrate(args) => migrate::run(&args),
         Command::SupportBundle(args) => support_bundle::run(&args),
         Command::Completion(args) => completion::run(&args),
+        Command::Version(args) => version::run(&args),
     }
 }

@@ -14,6 +14,7 @@ use controllers::hpa::records::{HistoryFollower, HistoryLimits, Recording, Recor
 use controllers::hpa::{
     GROUP_SHARE_OF_PERIOD, HpaController, HpaControllerHandle, HpaControllerParts, Records,
 };
+use runtime::build_info;
 use serve::{App, ExtraListener, Keyring, Server};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -81,7 +82,7 @@ pub(super) fn run(args: &ControllerArgs, options: &ControllerOptions) -> Outcome
         let (_thread, lease_runtime) = LeaseRuntime::start(&target).await?;
         let process = start(&connection, options, Clock::system(), &lease_runtime).await?;
         tracing::info!(
-            server = connection.server, version = env!("CARGO_PKG_VERSION"),
+            server = connection.server, version = build_info::VERSION, revision = build_info::REVISION,
             mode = ?options.settings()?.mode, "the controller runs"
         );
         let reloader = args.reloader();

@@ -11,6 +11,7 @@ use cluster::lease::Leadership;
 use cluster::request::{Request, send};
 use controllers::hpa::PodObserver;
 use controllers::metrics::{ClusterInventory, Kubelets, Providers, Rules, Sources};
+use runtime::build_info;
 use serde_json::Value;
 use serve::{App, ExtraListener, Keyring, Server};
 use sources::federation::{self, FederationConfig, OwnService, Router, with_loop_guard};
@@ -89,7 +90,8 @@ pub(super) fn run(options: &MetricsOptions) -> Outcome {
         let process = start(&connection, options, &probe_runtime).await?;
         tracing::info!(
             server = connection.server,
-            version = env!("CARGO_PKG_VERSION"),
+            version = build_info::VERSION,
+            revision = build_info::REVISION,
             "the metrics server runs"
         );
         let mut hangup = signal(SignalKind::hangup())?;

@@ -16,6 +16,7 @@ use controllers::operator::{
     Admission, Operator, OperatorHandle, OperatorParts, OperatorSettings, cluster_reader, installed_profile,
 };
 use kube::Client;
+use runtime::build_info;
 use serve::{App, ExtraListener, Keyring, Server};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
@@ -90,7 +91,7 @@ pub(super) fn run(options: &OperatorOptions) -> Outcome {
         log_options(options);
         let address = process.server.as_ref().map(|server| server.address().to_string());
         tracing::info!(
-            server = connection.server, version = env!("CARGO_PKG_VERSION"), act = ?options.settings.scaling_mode,
+            server = connection.server, version = build_info::VERSION, revision = build_info::REVISION, act = ?options.settings.scaling_mode,
             address = %address.unwrap_or_default(), "the operator runs"
         );
         stopped().await?;

@@ -9,6 +9,7 @@ use cluster::lease::Leadership;
 use cluster::metrics::LocalMetrics;
 use controllers::metrics::Rules;
 use controllers::metrics::exported_metrics::{CONTENT_TYPE, join_roles};
+use runtime::build_info;
 use serve::{App, Certificate, Exposition, ExtraListener, Keyring, MetricsExporter, Server, ServerOptions};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
@@ -58,7 +59,7 @@ pub(super) fn run(options: &RunOptions) -> Outcome {
         let mut roles = start(&connection, options, &lease_runtime).await?;
         let names: Vec<&str> = options.roles().into_iter().map(Role::name).collect();
         tracing::info!(
-            server = connection.server, version = env!("CARGO_PKG_VERSION"), roles = names.join(","),
+            server = connection.server, version = build_info::VERSION, revision = build_info::REVISION, roles = names.join(","),
             address = %roles.server.address(), "the roles run"
         );
         let reload = reload(options, &roles);

@@ -4,6 +4,7 @@ use api::decisions::{API_VERSION as DECISIONS, OPERATOR_API_VERSION as OPERATOR}
 use api::reports::{API_VERSION as REPORTS, CURRENT, RESOURCE};
 use cluster::request::{with_query, within};
 use jiff::Timestamp;
+use runtime::build_info;
 use serde_json::{Value, json};
 
 use super::archive::BundleFile;
@@ -51,8 +52,10 @@ pub(super) async fn all(
         Err(error) if error.code() == Some(404) => {}
         Err(error) => errors.push(format!("{name}: {}", redact::text(&error.to_string()))),
     };
-    let version =
-        json!({"plimsoll": env!("CARGO_PKG_VERSION"), "kubernetes": server, "time": now.to_string()});
+    let version = json!({
+        "plimsoll": build_info::VERSION, "revision": build_info::REVISION,
+        "kubernetes": server, "time": now.to_string()
+    });
     keep("version", Ok(version));
     let scope = client.scope(all_namespaces).namespace();
     for (name, path) in NAMESPACED {
