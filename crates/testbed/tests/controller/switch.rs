@@ -1,20 +1,29 @@
 //! The guide for Kubernetes' HPA controller (docs/switching.md): shadow, report, active, and back. On localkube, a second controller of ours
 //! has the part of Kubernetes' own.
 
+use std::time::Duration;
+
 use api::decisions::DecisionMode;
 use controllers::hpa::HpaSettings;
 use http::Method;
 use serde_json::json;
 use testbed::harness::Failure;
+use tokio::time::Instant;
 
-use crate::env::{ControllerEnv, ReplicaWatch, RunningController, alone_on_both, queue};
+use crate::env::{
+    ControllerEnv, Handover, ReplicaWatch, RunningController, SyncTimes, alone_on_both, missed_syncs, queue,
+};
 use crate::modes::{PEER_PERIOD, acting};
 use crate::serving;
 use crate::shared::manifests;
 use crate::shared::program::json_of;
 
-/// Comparisons after the load has settled.
-const QUIET_COMPARISONS: u64 = 6;
+/// Comparisons of both autoscalers after the load has settled.
+const QUIET_COMPARISONS: u64 = 12;
+/// The sync period of both controllers, unless a flag changes it.
+const DEFAULT_PERIOD: Duration = Duration::from_secs(15);
+/// How long a controller waits at most for the lease of one that did not release it.
+const LEASE_DURATION: Duration = Duration::from_secs(15);
 
 /// Changes the load, and waits until the controller that acts has followed.
 async fn follow(env: &ControllerEnv, web: &ReplicaWatch, replicas: i64) {
@@ -23,16 +32,42 @@ async fn follow(env: &ControllerEnv, web: &ReplicaWatch, replicas: i64) {
     env.until_told("web", replicas).await;
 }
 
+/// Prints how long an autoscaler was without a sync at each handover, and asserts that it was not forgotten: the next controller syncs it
+/// within two periods after it has started, or after the lease has expired.
+fn check_syncs(cluster: &str, syncs: &SyncTimes, handovers: [(&str, Handover); 2]) {
+    let gaps = syncs.gaps(&handovers.map(|(_, handover)| handover));
+    for ((direction, handover), gap) in handovers.into_iter().zip(gaps.handovers) {
+        println!(
+            "{cluster}: {}: {direction}: {gap:.1?} between two syncs, otherwise at most {:.1?}; missed: {} with a period of {PEER_PERIOD:?}, \
+             {} with the default of {DEFAULT_PERIOD:?}",
+            syncs.workload,
+            gaps.usual,
+            missed_syncs(gap, PEER_PERIOD),
+            missed_syncs(gap, DEFAULT_PERIOD)
+        );
+        let most = PEER_PERIOD * 2 + LEASE_DURATION + (handover.until - handover.from);
+        assert!(
+            gap > Duration::ZERO && gap <= most,
+            "on {cluster}: {}: {direction}: {gap:?}",
+            syncs.workload
+        );
+    }
+}
+
 #[test]
 #[ignore = "starts the controller of Kubernetes twice: make test-switch"]
 fn shadow_report_active_and_back_scale_nothing_wrongly() -> Result<(), Failure> {
     alone_on_both(async |env| {
-        env.deployment("web", 4).await;
-        env.ask_for("web", 4);
-        env.hpa("web", 2, 8, json!([queue("web")])).await;
+        for (name, replicas) in [("web", 4), ("idle", 3)] {
+            env.deployment(name, replicas).await;
+            env.ask_for(name, replicas as i64);
+            env.hpa(name, 2, 8, json!([queue(name)])).await;
+        }
         let spec = env.hpa_object("web").await["spec"].clone();
-        let web = env.witness("web").await;
+        let (web, idle) = (env.witness("web").await, env.witness("idle").await);
         let theirs = acting(&env).await;
+        env.until_told("web", 4).await;
+        env.until_told("idle", 3).await;
 
         let settings = HpaSettings { period: PEER_PERIOD, ..env.settings() };
         let in_shadow = HpaSettings { mode: DecisionMode::Shadow, ..settings.clone() };
@@ -53,16 +88,29 @@ fn shadow_report_active_and_back_scale_nothing_wrongly() -> Result<(), Failure> 
         }
         shadow.stop().await;
 
+        let syncs = ["web", "idle"].map(|name| env.sync_times(name));
+        for name in ["web", "idle"] {
+            env.until_metric_reads(name, 2).await;
+        }
+        let from = Instant::now();
         drop(theirs);
         let ours = env.controller(settings);
+        let to_ours = Handover { from, until: Instant::now() };
         follow(&env, &web, 6).await;
         follow(&env, &web, 2).await;
-        ours.stop().await;
 
+        let from = Instant::now();
+        ours.stop().await;
         let _theirs = acting(&env).await;
+        let back = Handover { from, until: Instant::now() };
         // From 2, Kubernetes scales to 4 at most in one step.
         follow(&env, &web, 4).await;
+        env.until_metric_reads("idle", 2).await;
+        for syncs in &syncs {
+            check_syncs(env.cluster, syncs, [("to ours", to_ours), ("back", back)]);
+        }
         assert_eq!(web.counts(), [4, 7, 3, 6, 2, 4], "on {}", env.cluster);
+        assert_eq!(idle.counts(), [3], "on {}", env.cluster);
         assert_eq!(env.hpa_object("web").await["spec"], spec, "on {}", env.cluster);
     })
 }

@@ -3,6 +3,7 @@
 mod controller;
 mod proxied;
 mod replica_watch;
+mod sync_times;
 mod window;
 
 use std::ops::Deref;
@@ -26,6 +27,7 @@ use crate::shared::environments::side_by_side;
 pub(crate) use crate::shared::replica_watch::ReplicaWatch;
 pub(crate) use controller::RunningController;
 pub(crate) use proxied::Proxied;
+pub(crate) use sync_times::{Handover, SyncTimes, missed_syncs};
 pub(crate) use window::Held;
 
 /// Time between two decisions in tests.
