@@ -16,6 +16,7 @@ IMAGE ?= target/image/oci
 test-install: programs ## Install the chart on real nodes: every role in pods (8 min and an image; root only; builds Kubernetes the first time, needs Go).
 	@[ "$$(id -u)" = 0 ] || { echo "error: real nodes need root"; echo "  remedy: run make test-install as root"; exit 1; }
 	@[ -e $(IMAGE)/index.json ] || $(MAKE) --no-print-directory image
+	@echo "testing the image in $(IMAGE) of $$(date -r $(IMAGE)/index.json '+%F %T'); make image builds a new one"
 	@PLIMSOLL_IMAGE=$(abspath $(IMAGE)) $(CARGO) test $(WORKSPACE) --test install -- --ignored --nocapture
 
 .PHONY: test-dashboards
