@@ -279,15 +279,16 @@ fn each_alert_fires_and_none_where_nothing_is_wrong() {
 #[test]
 fn alerts_on_missing_targets_name_the_installed_services() {
     let monitored = "--set=monitoring.serviceMonitor.enabled=true,monitoring.prometheusRule.enabled=true";
-    for (values, jobs) in [
-        ("controller.enabled=true", &["plimsoll-shadow"][..]),
+    let cases: [(&str, &[&str]); 4] = [
+        ("controller.enabled=true", &["plimsoll-shadow"]),
         (
             "controller.mode=active,metrics.enabled=true,operator.enabled=true",
             &["plimsoll-controller", "plimsoll-metrics", "plimsoll-operator"],
         ),
         ("controller.enabled=false,operator.enabled=true", &["plimsoll-operator"]),
         ("singleProcess.enabled=true,controller.mode=active,metrics.enabled=true", &["plimsoll"]),
-    ] {
+    ];
+    for (values, jobs) in cases {
         let objects = rendered(&[format!("{monitored},{values}")]);
         let rules = &of_kind(&objects, "PrometheusRule")[0]["spec"]["groups"];
         let groups = rules.as_array().unwrap().iter();
