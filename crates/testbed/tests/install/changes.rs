@@ -17,11 +17,13 @@ pub(crate) fn leader(cluster: &Cluster) {
     for (role, lease) in
         [("plimsoll-controller", "plimsoll-controller"), ("plimsoll-operator", "operator.keda.sh")]
     {
-        let old = cluster.until("there is a leader", || leader_of(cluster, lease));
         let name = |pod: &Value| pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        let pods: Vec<String> = cluster.pods(role).iter().map(name).collect();
-        let leading = pods.iter().find(|pod| old.starts_with(pod.as_str()));
-        let leading = leading.unwrap_or_else(|| panic!("{old} is none of {pods:?}"));
+        // After a switch, the lease names a pod that is gone until it has expired.
+        let (old, leading) = cluster.until("a pod is the leader", || {
+            let holder = leader_of(cluster, lease)?;
+            let leading = cluster.pods(role).iter().map(name).find(|pod| holder.starts_with(pod.as_str()))?;
+            Some((holder, leading))
+        });
         cluster.kubectl(&format!("delete pod {leading} --namespace {SYSTEM} --wait=false"));
         cluster.until("another leader", || leader_of(cluster, lease).filter(|new| *new != old));
         cluster.rolled_out(role);

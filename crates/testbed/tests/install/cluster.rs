@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use testbed::node::is_root;
+use testbed::peer::{Peer, PeerOptions};
 use testbed::{ControlPlane, Helm, NodeOptions, Options};
 
 /// The namespace of the installation.
@@ -19,6 +20,8 @@ pub(crate) const ONE_PROCESS: &str = "plimsoll";
 /// How long any single step may take on a machine that does much else.
 const DEADLINE: Duration = Duration::from_mins(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
+/// How often Kubernetes' own controller looks at an HPA.
+const KUBERNETES_SYNC_PERIOD: Duration = Duration::from_secs(5);
 
 /// All roles, each as the chart ships it, with an image that nodes have already.
 pub(crate) const VALUES: [&str; 4] = [
@@ -65,6 +68,13 @@ impl Cluster {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         assert!(output.status.success(), "helm {arguments:?}: {}", text(&output.stderr));
         text(&output.stdout)
+    }
+
+    /// Starts Kubernetes' own HPA controller; it ends when it is dropped.
+    pub(crate) fn kubernetes_controller(&self) -> Peer {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let options = PeerOptions { sync_period: Some(KUBERNETES_SYNC_PERIOD), ..PeerOptions::default() };
+        runtime.block_on(Peer::start(self.plane.access(), &options)).unwrap()
     }
 
     /// What kubectl prints, or its error; the words are separated by blanks.

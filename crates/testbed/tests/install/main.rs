@@ -8,6 +8,7 @@
 //! | `changes` | another leader, new certificates, a rolling update, a drained node, a restart after OOM: the APIs answer throughout |
 //! | `load` | an HPA follows the real CPU time of its pods up and down, and ignores a busy sidecar if it is told to |
 //! | `events` | a ScaledObject wakes a worker from zero; the webhook refuses a second one |
+//! | `switching` | Kubernetes' own HPA controller acts on the metrics of the installation, while ours is in shadow mode |
 //! | `one_process` | the same chart with all roles in one process |
 //! | `removal` | what `helm uninstall` leaves |
 //! | `cluster` | what these stand on |
@@ -29,6 +30,7 @@ mod load;
 mod one_process;
 mod removal;
 mod roles;
+mod switching;
 
 use cluster::Cluster;
 
@@ -40,12 +42,13 @@ type InstallStep = (&'static str, fn(&Cluster));
 #[ignore = "needs root and an image: make test-install"]
 fn every_role_runs_in_pods_on_real_nodes() {
     let cluster = Cluster::start();
-    let steps: [InstallStep; 12] = [
+    let steps: [InstallStep; 13] = [
         ("every role becomes ready", roles::become_ready),
         ("kubectl reads what they serve", roles::serve),
         ("an HPA follows real load", load::is_followed),
         ("an HPA ignores a busy sidecar", load::of_a_sidecar_is_ignored),
         ("a ScaledObject wakes a worker", events::wake_a_worker),
+        ("Kubernetes' HPA controller acts, and ours again", switching::back_to_kubernetes_and_to_ours),
         ("another leader takes over", changes::leader),
         ("certificates are renewed", changes::certificates),
         ("a rolling update is not noticed", changes::rolling_update),

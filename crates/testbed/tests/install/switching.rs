@@ -1,0 +1,27 @@
+//! The guide for Kubernetes' HPA controller (docs/switching.md) with its Helm commands: back to shadow mode, where Kubernetes' controller
+//! acts on the metrics that the installation serves, and to active mode again.
+
+use crate::cluster::Cluster;
+use crate::{events, load, roles};
+
+const ACTIVE: &str = "plimsoll-controller";
+const SHADOW: &str = "plimsoll-shadow";
+const DIFFERENCES: &str = "/apis/decisions.plimsoll.dev/v1alpha1/differences";
+
+pub(crate) fn back_to_kubernetes_and_to_ours(cluster: &Cluster) {
+    switch(cluster, "--set=controller.mode=shadow", SHADOW, ACTIVE);
+    let theirs = cluster.kubernetes_controller();
+    load::is_followed(cluster);
+    events::wake_a_worker(cluster);
+    drop(theirs);
+    switch(cluster, "--set=controller.mode=active", ACTIVE, SHADOW);
+    roles::check_apis(cluster);
+}
+
+/// Changes the mode, and waits until the Deployment of the other mode has no pods and the API server trusts the new one.
+fn switch(cluster: &Cluster, mode: &str, started: &str, ended: &str) {
+    cluster.helm(&["upgrade", "plimsoll", "charts/plimsoll", "--reset-then-reuse-values", mode]);
+    cluster.rolled_out(started);
+    cluster.until(&format!("the pods of {ended} end"), || cluster.pods(ended).is_empty().then_some(()));
+    cluster.until("decisions can be read", || cluster.try_kubectl(&format!("get --raw {DIFFERENCES}")).ok());
+}
