@@ -1,15 +1,15 @@
 //! Reads decisions of controller and operator through the API server.
 
-use api::decisions::{API_VERSION, DecisionList, DecisionMode, DecisionRecord, DifferenceList};
+use api::decisions::{API_VERSION, DecisionMode, DecisionRecord, DifferenceList};
 use cluster::AutoscalerKind;
 use cluster::request::{below, with_query, within};
+use engine::explain::Row;
 use futures::{AsyncBufReadExt as _, Stream, StreamExt as _};
 use jiff::{SignedDuration, Timestamp};
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::objects::Object;
-use super::{AutoscalerName, ClusterClient, RequestError, Scope};
+use super::{AutoscalerName, ClusterClient, RequestError, Scope, decoded};
 
 /// A controller without a decision for this many periods may be down.
 const MAX_SILENT_PERIODS: i32 = 4;
@@ -25,11 +25,47 @@ pub(crate) enum MissingDecision {
     Unavailable(Unavailable),
 }
 
-/// Why the controller cannot be reached, and the remedy.
+/// Why decisions cannot be read, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unavailable {
     pub(crate) cause: String,
     pub(crate) remedy: String,
+}
+
+/// Decisions that were read.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DecodedDecisions {
+    pub(crate) records: Vec<DecisionRecord>,
+    /// Why others are missing: another version wrote them.
+    pub(crate) undecodable: Option<Unavailable>,
+}
+
+impl Unavailable {
+    /// A text of two lines.
+    pub(crate) fn note(&self) -> String {
+        format!("decisions cannot be read: {}\n  remedy: {}", self.cause, self.remedy)
+    }
+
+    fn undecodable(by: &str, cause: String) -> Self {
+        Self { cause, remedy: format!("use a `plimsoll` of the {}'s version", role(by)) }
+    }
+}
+
+impl DecodedDecisions {
+    /// The decisions. A warning on standard error names those that cannot be decoded.
+    pub(crate) fn or_warn(self) -> Vec<DecisionRecord> {
+        if let Some(why) = &self.undecodable {
+            eprintln!("warning: {}", why.note());
+        }
+        self.records
+    }
+
+    /// The warning as a row of an explanation.
+    pub(crate) fn warning(&self) -> Option<Row> {
+        let why = self.undecodable.as_ref()?;
+        let text = format!("decisions cannot be read: {}; remedy: {}", why.cause, why.remedy);
+        Some(Row { label: "warning".to_owned(), text, decided: false })
+    }
 }
 
 impl ClusterClient {
@@ -38,9 +74,9 @@ impl ClusterClient {
         &self,
         namespace: &str,
         named: &AutoscalerName,
-    ) -> Result<Vec<DecisionRecord>, MissingDecision> {
-        let records = self.decisions_with(namespace, named, &[]).await?;
-        if records.is_empty() { Err(MissingDecision::NoRecord) } else { Ok(records) }
+    ) -> Result<DecodedDecisions, MissingDecision> {
+        let found = self.decisions_with(namespace, named, &[]).await?;
+        if found.records.is_empty() { Err(MissingDecision::NoRecord) } else { Ok(found) }
     }
 
     /// Decisions of one autoscaler that a query selects, oldest first.
@@ -49,13 +85,13 @@ impl ClusterClient {
         namespace: &str,
         named: &AutoscalerName,
         query: &[(&str, &str)],
-    ) -> Result<Vec<DecisionRecord>, MissingDecision> {
+    ) -> Result<DecodedDecisions, MissingDecision> {
         let by = named.kind.decisions();
         let record = below(&path(by, Scope::Namespace(namespace), "decisions"), [&*named.record()]);
         let path = with_query(&record, query.iter().copied());
-        let mut records = self.ask::<DecisionList>(by, &path).await?.items;
-        records.sort_by_key(|record| record.first);
-        Ok(records)
+        let mut found = self.list_decisions(by, &path).await?;
+        found.records.sort_by_key(|record| record.first);
+        Ok(found)
     }
 
     /// The pass in force at a time; if it is not kept, the oldest that is, which began later.
@@ -64,7 +100,7 @@ impl ClusterClient {
         namespace: &str,
         named: &AutoscalerName,
         at: Timestamp,
-    ) -> Result<Vec<DecisionRecord>, MissingDecision> {
+    ) -> Result<DecodedDecisions, MissingDecision> {
         self.decisions_with(namespace, named, &[("at", at.to_string().as_str())]).await
     }
 
@@ -75,7 +111,7 @@ impl ClusterClient {
         named: &AutoscalerName,
         since: Timestamp,
         until: Timestamp,
-    ) -> Result<Vec<DecisionRecord>, MissingDecision> {
+    ) -> Result<DecodedDecisions, MissingDecision> {
         let (since, until) = (since.to_string(), until.to_string());
         self.decisions_with(namespace, named, &[("since", since.as_str()), ("until", &until)]).await
     }
@@ -85,9 +121,9 @@ impl ClusterClient {
         &self,
         kind: AutoscalerKind,
         scope: Scope<'_>,
-    ) -> Result<Vec<DecisionRecord>, MissingDecision> {
+    ) -> Result<DecodedDecisions, MissingDecision> {
         let by = kind.decisions();
-        Ok(self.ask::<DecisionList>(by, &path(by, scope, "decisions")).await?.items)
+        self.list_decisions(by, &path(by, scope, "decisions")).await
     }
 
     /// The latest decisions about these objects, and why some are missing.
@@ -105,7 +141,10 @@ impl ClusterClient {
                 continue;
             }
             match self.latest_decisions(kind, scope).await {
-                Ok(found) => records.extend(found),
+                Ok(found) => {
+                    records.extend(found.records);
+                    unavailable = unavailable.or(found.undecodable);
+                }
                 Err(MissingDecision::NoRecord) => {}
                 Err(MissingDecision::Unavailable(_)) if !is_there(kind) && !objects.is_empty() => {}
                 Err(MissingDecision::Unavailable(why)) => unavailable = unavailable.or(Some(why)),
@@ -116,7 +155,10 @@ impl ClusterClient {
 
     /// What shadow mode found.
     pub(crate) async fn differences(&self, scope: Scope<'_>) -> Result<DifferenceList, MissingDecision> {
-        self.ask(API_VERSION, &path(API_VERSION, scope, "differences")).await
+        match self.get(&path(API_VERSION, scope, "differences")).await {
+            Ok(found) => Ok(found),
+            Err(error) => Err(self.missing(API_VERSION, &error).await),
+        }
     }
 
     /// The decisions that are kept of one autoscaler and those that follow, until the connection ends.
@@ -139,17 +181,24 @@ impl ClusterClient {
         Ok(Box::pin(records))
     }
 
-    async fn ask<T: DeserializeOwned>(&self, by: &str, path: &str) -> Result<T, MissingDecision> {
-        match self.get(path).await {
-            Ok(answer) => Ok(answer),
-            Err(error) => Err(self.missing(by, &error).await),
+    /// The decisions of a list. If none of them can be decoded, the list is not empty but unavailable.
+    async fn list_decisions(&self, by: &str, path: &str) -> Result<DecodedDecisions, MissingDecision> {
+        let decoded = self.get_plain(path).await.and_then(|text| decoded::decisions(&text));
+        let (records, undecodable) = match decoded {
+            Ok(decoded) => decoded,
+            Err(error) => return Err(self.missing(by, &error).await),
+        };
+        let undecodable = undecodable.map(|cause| Unavailable::undecodable(by, cause));
+        match undecodable {
+            Some(why) if records.is_empty() => Err(MissingDecision::Unavailable(why)),
+            undecodable => Ok(DecodedDecisions { records, undecodable }),
         }
     }
 
     /// The meaning of an error; `by` is the group and version of the request.
     async fn missing(&self, by: &str, error: &RequestError) -> MissingDecision {
         let group = by.split('/').next().unwrap_or_default();
-        let who = if by == API_VERSION { "controller" } else { "operator" };
+        let who = role(by);
         let unavailable = |cause: String, remedy: &str| {
             MissingDecision::Unavailable(Unavailable { cause, remedy: remedy.to_owned() })
         };
@@ -171,9 +220,8 @@ impl ClusterClient {
                     "check that its pods run and that its Service leads to them",
                 )
             }
-            None if matches!(error, RequestError::Nonsense(_)) => unavailable(
-                format!("no decisions of the {who}: {error}"),
-                &format!("use a `plimsoll` of the {who}'s version"),
+            None if matches!(error, RequestError::Nonsense(_)) => MissingDecision::Unavailable(
+                Unavailable::undecodable(by, format!("no decisions of the {who}: {error}")),
             ),
             _ => unavailable(error.to_string(), &format!("try again; the {who}'s log may say more")),
         }
@@ -194,7 +242,12 @@ impl ClusterClient {
 
 /// The group of the process that decides about a kind.
 pub(crate) fn role_of(kind: AutoscalerKind) -> &'static str {
-    if kind.decisions() == API_VERSION { "controller" } else { "operator" }
+    role(kind.decisions())
+}
+
+/// The process that serves a group and version.
+fn role(by: &str) -> &'static str {
+    if by == API_VERSION { "controller" } else { "operator" }
 }
 
 /// Whether the last decision is so old that the controller may be down.
@@ -227,5 +280,8 @@ fn record(line: &str) -> Result<DecisionRecord, RequestError> {
         let code = value.get("code").and_then(Value::as_u64).and_then(|code| u16::try_from(code).ok());
         return Err(RequestError::Refused { code: code.unwrap_or(500), message });
     }
-    serde_json::from_value(value).map_err(nonsense)
+    serde_json::from_value(value).map_err(|error| RequestError::Undecodable(error.to_string()))
 }
+
+#[cfg(test)]
+mod tests;

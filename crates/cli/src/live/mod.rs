@@ -5,6 +5,7 @@
 //! cluster_facts  what explains a decision beside its record
 //! request_error   errors of requests
 //! decisions  what the controller has decided
+//! decoded    lists of decisions, decoded item by item
 //! objects    autoscalers as they are stored, and their events
 //! named      `hpa/web`
 //! moment     `09:10`, `10m`
@@ -16,6 +17,7 @@
 pub(crate) mod cluster_client;
 pub(crate) mod cluster_facts;
 pub(crate) mod decisions;
+pub(crate) mod decoded;
 mod local_zone;
 pub(crate) mod moment;
 pub(crate) mod named;

@@ -19,6 +19,9 @@ pub(crate) enum RequestError {
     /// The response cannot be decoded.
     #[error("the answer cannot be read: {0}")]
     Nonsense(String),
+    /// A decision that another version wrote cannot be decoded; those that follow it may be.
+    #[error("a decision cannot be decoded: {0}")]
+    Undecodable(String),
 }
 
 impl RequestError {

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use super::watched::WatchedStore;
 use crate::live::decisions::{MissingDecision, Unavailable};
 use crate::live::objects::Object;
-use crate::live::{ClusterClient, RequestError, Scope};
+use crate::live::{ClusterClient, RequestError, Scope, decoded};
 
 /// How often new passes are read.
 const PASSES_INTERVAL: Duration = Duration::from_secs(1);
@@ -201,8 +201,8 @@ impl Follower {
         let mut after = after.to_owned();
         loop {
             let query = [("after", after.as_str()), ("detail", detail), ("limit", PAGE_SIZE)];
-            let PassList { metadata, items, .. } =
-                client.get(&with_query(&passes(kind, scope), query)).await?;
+            let text = client.get_plain(&with_query(&passes(kind, scope), query)).await?;
+            let PassList { metadata, items, .. } = decoded::passes(&text)?;
             let is_complete = self.add_passes(items);
             if !is_complete || metadata.lost || metadata.cursor.is_empty() {
                 return Ok(None);
@@ -243,10 +243,10 @@ impl Follower {
         // Read before the decisions, so that none is missed in between.
         let cursor = newest(client, scope, kind).await;
         match client.latest_decisions(kind, scope).await {
-            Ok(records) => {
-                let is_many = records.len() > MANY_DECISIONS;
-                self.store().replace_records(by, records);
-                self.asked(kind, None);
+            Ok(found) => {
+                let is_many = found.records.len() > MANY_DECISIONS;
+                self.store().replace_records(by, found.records);
+                self.asked(kind, found.undecodable);
                 let retry = if is_many { SLOW_RETRY_INTERVAL } else { RETRY_INTERVAL };
                 let pause = if cursor.is_some() { PASSES_INTERVAL } else { retry };
                 (cursor, pause)

@@ -34,8 +34,8 @@ pub(super) async fn history(
         return Ok(of_new_passes(found));
     }
     match client.decisions_of(path.namespace, &named).await {
-        Ok(records) => {
-            let mut history = of_records(&records);
+        Ok(decoded) => {
+            let mut history = of_records(&decoded.records);
             // Passes have every value; decisions only the last of each run of equal ones.
             if let Some(found) = passes::read(client, path.namespace, &named, None, now).await
                 && let Some(fields) = history.as_object_mut()
@@ -141,7 +141,7 @@ pub(super) async fn why(
             .map_err(|_| bad())?;
     let named = path.autoscaler()?;
     let records = match client.decision_at(path.namespace, &named, at).await {
-        Ok(records) => records,
+        Ok(found) => found.records,
         Err(MissingDecision::NoRecord) => return Err(ApiError::new(404, "no decision is recorded")),
         Err(MissingDecision::Unavailable(why)) => return Err(ApiError::new(503, why.cause)),
     };

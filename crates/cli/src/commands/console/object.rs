@@ -10,7 +10,7 @@ use super::whatif::WhatIfFields;
 use crate::commands::get::Entry;
 use crate::commands::why::{record_explanation, status_explanation};
 use crate::live::ClusterClient;
-use crate::live::decisions::MissingDecision;
+use crate::live::decisions::{DecodedDecisions, MissingDecision};
 use crate::live::objects::ObjectEvent;
 
 /// Events that are shown.
@@ -29,14 +29,16 @@ pub(super) async fn detail(
         Ok(events) => (events, None),
         Err(error) => (Vec::new(), Some(error.to_string())),
     };
-    let (record, missing) = match client.decisions_of(path.namespace, &named).await {
-        Ok(mut records) => (records.pop(), MissingDecision::NoRecord),
-        Err(missing) => (None, missing),
+    let (mut found, missing) = match client.decisions_of(path.namespace, &named).await {
+        Ok(found) => (found, MissingDecision::NoRecord),
+        Err(missing) => (DecodedDecisions::default(), missing),
     };
-    let why = match &record {
+    let record = found.records.pop();
+    let mut why = match &record {
         Some(record) => record_explanation(&named, record, None, None, now),
         None => status_explanation(&named, &object.hpa, &events, &missing, now),
     };
+    why.rows.extend(found.warning());
     // Triggers are not metrics that can be replayed.
     let spec = record.as_ref().map(|record| &record.spec).filter(|_| !named.kind.has_triggers());
     let fields = spec.and_then(WhatIfFields::of);

@@ -195,7 +195,7 @@ pub(super) async fn what_if(
     let named = Some(path.autoscaler()?).filter(|named| !named.kind.has_triggers());
     let named = named.ok_or_else(|| ApiError::new(400, "only HPAs and Autoscalers can be replayed"))?;
     let records = match client.decisions_of(path.namespace, &named).await {
-        Ok(records) => records,
+        Ok(found) => found.records,
         Err(MissingDecision::NoRecord) => return Err(ApiError::new(404, "no decision is recorded yet")),
         Err(MissingDecision::Unavailable(why)) => {
             return Err(ApiError::new(503, format!("{}; remedy: {}", why.cause, why.remedy)));

@@ -180,9 +180,7 @@ async fn entries(
     objects: Vec<Object>,
 ) -> (Vec<Entry>, Option<String>) {
     let (mut records, unavailable) = client.latest_about(&objects, scope).await;
-    let note =
-        |why: Unavailable| format!("decisions cannot be read: {}\n  remedy: {}", why.cause, why.remedy);
-    (join(objects, &mut records), unavailable.map(note))
+    (join(objects, &mut records), unavailable.as_ref().map(Unavailable::note))
 }
 
 /// Joins each object with its decision.
@@ -211,7 +209,11 @@ fn print(
                 if args.output == GetForm::Json { output::Format::Json } else { output::Format::Yaml };
             match (entries, wanted.names.len()) {
                 ([only], 1) => output::value(format, &only.object.raw),
-                (all, _) => output::value(format, &list(all)),
+                (all, _) => {
+                    output::value(format, &list(all))?;
+                    print_note(note);
+                    Ok(())
+                }
             }
         }
         GetForm::Name => output::text_out(&entries.iter().map(Entry::resource_name).collect::<String>()),
@@ -233,11 +235,16 @@ fn print(
                 table = table::GetColumns { compact: true, ..columns(args) }.table(entries, now);
             }
             output::text_out(&page.table(&table))?;
-            if let Some(note) = note {
-                eprintln!("note: {note}");
-            }
+            print_note(note);
             Ok(())
         }
+    }
+}
+
+/// Prints which decisions are missing to standard error: standard output may be read by a program.
+fn print_note(note: Option<&str>) {
+    if let Some(note) = note {
+        eprintln!("note: {note}");
     }
 }
 
@@ -255,7 +262,7 @@ fn list(entries: &[Entry]) -> Value {
 async fn watch(args: &GetArgs, client: &ClusterClient, wanted: &GetRequest, interval: Duration) -> Outcome {
     let columns = columns(args);
     let mut growing = Growing::default();
-    let mut first = true;
+    let (mut first, mut printed_note) = (true, None);
     loop {
         let began = Instant::now();
         let found = objects(args, client, wanted, !first).await;
@@ -270,8 +277,9 @@ async fn watch(args: &GetArgs, client: &ClusterClient, wanted: &GetRequest, inte
             }
         };
         let (entries, note) = entries(client, client.scope(args.all_namespaces), found).await;
-        if let Some(note) = note.filter(|_| first) {
-            eprintln!("note: {note}");
+        if note != printed_note {
+            print_note(note.as_deref());
+            printed_note = note;
         }
         let changed: Vec<&Entry> = growing.changed(&entries);
         match args.output {

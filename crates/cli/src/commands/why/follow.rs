@@ -14,7 +14,7 @@ use crate::live::decisions::{MissingDecision, role_of};
 use crate::live::moment::stamp;
 use crate::live::page::Page;
 use crate::live::screen::asked_to_stop;
-use crate::live::{AutoscalerName, ClusterClient};
+use crate::live::{AutoscalerName, ClusterClient, RequestError};
 use crate::output::{self, Format};
 
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -79,6 +79,7 @@ async fn follow(
     }
     news.seen = news.seen.max(kept.last().map(|record| record.last));
     let mut pause = FIRST_PAUSE;
+    let mut warned = None;
     loop {
         let lost = match client.watch_decisions(&client.namespace, named).await {
             Ok(mut records) => loop {
@@ -86,6 +87,17 @@ async fn follow(
                     Some(Ok(record)) => {
                         pause = FIRST_PAUSE;
                         show(args, named, &mut news, &record)?;
+                    }
+                    Some(Err(RequestError::Undecodable(error))) => {
+                        // A new connection begins with all stored records, so the same one may come again.
+                        if warned.as_ref() != Some(&error) {
+                            let who = role_of(named.kind);
+                            eprintln!(
+                                "warning: a decision about {named} cannot be read: {error}\n  remedy: use a \
+                                 `plimsoll` of the {who}'s version"
+                            );
+                        }
+                        warned = Some(error);
                     }
                     Some(Err(error)) => break Some(error.to_string()),
                     // Servers end watches now and then.

@@ -57,7 +57,7 @@ pub(crate) async fn records(
     named: &AutoscalerName,
 ) -> Result<Vec<DecisionRecord>, Failure> {
     match client.decisions_of(&client.namespace, named).await {
-        Ok(records) => Ok(records),
+        Ok(found) => Ok(found.or_warn()),
         Err(missing) => Err(without(client, named, &missing).await),
     }
 }
@@ -70,7 +70,7 @@ pub(super) async fn passes(
     until: Timestamp,
 ) -> Result<Vec<DecisionRecord>, Failure> {
     match client.passes_between(&client.namespace, named, since, until).await {
-        Ok(passes) => Ok(passes),
+        Ok(found) => Ok(found.or_warn()),
         Err(missing) => Err(without(client, named, &missing).await),
     }
 }
@@ -83,7 +83,7 @@ pub(crate) async fn pass_at(
     now: Timestamp,
 ) -> Result<DecisionRecord, Failure> {
     match client.decision_at(&client.namespace, named, at).await {
-        Ok(passes) => in_force(named, &passes, Some(at), now).cloned(),
+        Ok(found) => in_force(named, &found.or_warn(), Some(at), now).cloned(),
         Err(missing) => Err(without(client, named, &missing).await),
     }
 }
@@ -103,9 +103,7 @@ async fn without(client: &ClusterClient, named: &AutoscalerName, missing: &Missi
                 if named.kind.has_triggers() { "a polling interval" } else { "a sync period" },
             )
         }
-        MissingDecision::Unavailable(why) => {
-            format!("decisions cannot be read: {}\n  remedy: {}", why.cause, why.remedy)
-        }
+        MissingDecision::Unavailable(why) => why.note(),
     })
 }
 
@@ -121,7 +119,8 @@ pub(super) async fn explain_one(
         None => client.decisions_of(&client.namespace, named).await,
     };
     let missing = match found {
-        Ok(records) => {
+        Ok(found) => {
+            let records = found.or_warn();
             let record = in_force(named, &records, at, now)?;
             // The cluster explains only the latest decision.
             let cluster = match at {

@@ -140,10 +140,15 @@ async fn details(
     let why = match AutoscalerName::parse(&name) {
         None => Err(format!("{name} cannot be explained")),
         Some(named) => match client.decisions_of(&namespace, &named).await {
-            Ok(records) => {
+            Ok(found) => {
+                let records = &found.records;
                 points = records.iter().map(ReplicaPoint::of).collect();
-                trends = MetricTrend::of(&records);
-                let last = records.last().map(|record| record_explanation(&named, record, None, None, now));
+                trends = MetricTrend::of(records);
+                let last = records.last().map(|record| {
+                    let mut explanation = record_explanation(&named, record, None, None, now);
+                    explanation.rows.extend(found.warning());
+                    explanation
+                });
                 last.ok_or_else(|| "nothing was decided about it yet".to_owned())
             }
             Err(missing) => match client.object(&namespace, &named).await {
