@@ -80,6 +80,7 @@ impl ScaledObjectMetrics {
             max_age,
             max_failure_age: max_age,
             max_shared_age: max_age,
+            not_before: None,
             deadline: settings.source_deadline,
             wanted: &|name: &str| activity::is_needed(&object, metric, name),
             records: Some(&records),

@@ -236,7 +236,7 @@ impl Operator {
         let now = Instant::now();
         let at = {
             let mut state = entry.state();
-            state.woken.insert(trigger);
+            state.woken.insert(trigger, now);
             let at = match state.woken_at {
                 // The poll for an earlier wake-up is still to come. It is scheduled again, because an earlier poll may have
                 // taken its place before this wake-up.

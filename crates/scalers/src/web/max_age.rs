@@ -12,6 +12,8 @@ tokio::task_local! {
 /// One read of a scaler, which may send several requests.
 struct ReadAge {
     age: Duration,
+    /// Responses to requests that began earlier are not used.
+    not_before: Option<Instant>,
     /// When the oldest response that was used arrived.
     since: Cell<Option<Instant>>,
 }
@@ -19,7 +21,17 @@ struct ReadAge {
 /// Runs a read that accepts shared responses up to `age` old. Also returns when the oldest response that was used arrived;
 /// none if it used no response of an HTTP request or of a connection pool.
 pub async fn with_max_age<F: Future>(age: Duration, reading: F) -> (F::Output, Option<Instant>) {
-    let asking = ReadAge { age, since: Cell::new(None) };
+    with_max_age_after(age, None, reading).await
+}
+
+/// The same for a read because of an event: it also does not join a request that began before the event, because the response may
+/// not show the event yet.
+pub async fn with_max_age_after<F: Future>(
+    age: Duration,
+    event: Option<Instant>,
+    reading: F,
+) -> (F::Output, Option<Instant>) {
+    let asking = ReadAge { age, not_before: event, since: Cell::new(None) };
     let reading = async {
         let read = reading.await;
         (read, READ_AGE.with(|asking| asking.since.get()))
@@ -32,9 +44,67 @@ pub(crate) fn allowed() -> Option<Duration> {
     READ_AGE.try_with(|asking| asking.age).ok()
 }
 
+/// Whether a request that began at this time may be joined.
+pub(super) fn may_join(begun: Instant) -> bool {
+    let not_before = READ_AGE.try_with(|asking| asking.not_before).ok().flatten();
+    not_before.is_none_or(|not_before| begun >= not_before)
+}
+
 /// Records that a response of this time was used.
 pub(crate) fn used(at: Instant) {
     // Outside of [`with_max_age`] nothing is recorded.
     let _ = READ_AGE
         .try_with(|asking| asking.since.set(Some(asking.since.get().map_or(at, |known| known.min(at)))));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::Ordering;
+
+    use tokio::sync::Semaphore;
+
+    use super::*;
+    use crate::web::tests::server;
+    use crate::web::{HttpCall, HttpSettings, SharedEntry, SharedHttpClient, locked};
+
+    const TIMEOUT: Duration = Duration::from_mins(1);
+
+    #[tokio::test]
+    async fn read_because_of_an_event_joins_no_earlier_request() {
+        let gate = Arc::new(Semaphore::new(0));
+        let (url, requests) = server(Some(Arc::clone(&gate)), 200).await;
+        let web = SharedHttpClient::new(HttpSettings::allowing_loopback());
+        let read = |event: Option<Instant>| {
+            let age = if event.is_some() { Duration::ZERO } else { TIMEOUT };
+            Box::pin(with_max_age_after(age, event, web.ask(HttpCall::get(&url, TIMEOUT))))
+        };
+        let mut before = read(None);
+        while requests.load(Ordering::SeqCst) == 0 {
+            assert!(futures::poll!(&mut before).is_pending());
+            tokio::task::yield_now().await;
+        }
+        let event = Instant::now();
+        let mut woken = read(Some(event));
+        while requests.load(Ordering::SeqCst) == 1 {
+            assert!(futures::poll!(&mut woken).is_pending());
+            tokio::task::yield_now().await;
+        }
+        // The second request began after the event, so that all others join it.
+        let mut others = [read(Some(event)), read(None)];
+        for other in &mut others {
+            assert!(futures::poll!(other).is_pending());
+        }
+        gate.add_permits(2);
+        woken.await.0.unwrap();
+        for other in others {
+            other.await.0.unwrap();
+        }
+        // The earlier request ends last, and its response does not replace the later one.
+        before.await.0.unwrap();
+        assert_eq!(requests.load(Ordering::SeqCst), 2);
+        let is_later = |entry: &SharedEntry| matches!(entry, SharedEntry::RecentResponse(recent) if recent.begun >= event);
+        let kept: Vec<bool> = locked(&web.shared_requests).by_key.values().map(is_later).collect();
+        assert_eq!(kept, [true]);
+    }
 }

@@ -47,8 +47,8 @@ pub use api::url_escape::{path_unescaped, query_unescaped};
 pub use call::HttpCall;
 pub use escape::{escaped, path_escaped};
 use etags::Etags;
-pub use max_age::with_max_age;
 pub(crate) use max_age::{allowed as allowed_age, used as response_used};
+pub use max_age::{with_max_age, with_max_age_after};
 use outgoing::OutgoingRequest;
 pub use progress::with_request_deadline;
 use quota::Quotas;
@@ -121,7 +121,7 @@ struct RequestKey([u64; 2]);
 
 enum SharedEntry {
     /// In flight; dropped if no caller waits for it.
-    InFlight(WeakShared<BoxFuture<'static, (HttpResult, Instant)>>),
+    InFlight { begun: Instant, response: WeakShared<BoxFuture<'static, (HttpResult, Instant)>> },
     /// A recent response.
     RecentResponse(RecentResponse),
 }
@@ -129,6 +129,9 @@ enum SharedEntry {
 /// A response without its headers, which are mostly longer than the body.
 #[derive(Clone)]
 struct RecentResponse {
+    /// When its request began.
+    begun: Instant,
+    /// When it arrived.
     at: Instant,
     status: StatusCode,
     body: Bytes,
@@ -227,7 +230,7 @@ impl SharedHttpClient {
             return answer;
         };
         let (answer, at) = match self.join(key, outgoing) {
-            Ok(RecentResponse { at, status, body }) => {
+            Ok(RecentResponse { at, status, body, .. }) => {
                 (Ok(HttpResponse { status, headers: HeaderMap::new(), body }), at)
             }
             Err(shared) => shared.await,
@@ -245,8 +248,8 @@ impl SharedHttpClient {
             Some(SharedEntry::RecentResponse(recent)) if now.duration_since(recent.at) < fresh => {
                 return Ok(recent.clone());
             }
-            Some(SharedEntry::InFlight(shared)) => {
-                if let Some(shared) = shared.upgrade() {
+            Some(SharedEntry::InFlight { begun, response }) if max_age::may_join(*begun) => {
+                if let Some(shared) = response.upgrade() {
                     return Err(shared);
                 }
             }
@@ -258,13 +261,16 @@ impl SharedHttpClient {
             let answer = outgoing.send().await;
             let at = Instant::now();
             let mut all = locked(&all);
+            if all.has_newer(key, now) {
+                return (answer, at);
+            }
             match &answer {
                 Ok(answer)
                     if answer.body.len() <= MAX_SHARED_RESPONSE_BYTES && answer.status.is_success() =>
                 {
                     // A copy, because the body is a slice of a larger buffer.
                     let body = Bytes::copy_from_slice(&answer.body);
-                    let recent = RecentResponse { at, status: answer.status, body };
+                    let recent = RecentResponse { begun: now, at, status: answer.status, body };
                     all.by_key.insert(key, SharedEntry::RecentResponse(recent));
                 }
                 _ => {
@@ -274,8 +280,8 @@ impl SharedHttpClient {
             (answer, at)
         });
         let shared = shared.shared();
-        if let Some(weak) = shared.downgrade() {
-            shared_requests.by_key.insert(key, SharedEntry::InFlight(weak));
+        if let Some(response) = shared.downgrade() {
+            shared_requests.by_key.insert(key, SharedEntry::InFlight { begun: now, response });
         }
         Err(shared)
     }
@@ -307,6 +313,14 @@ impl SharedRequests {
         RequestKey([one.hash_one(parts), other.hash_one(parts)])
     }
 
+    /// Whether there is an equal request that began later, because its caller might not join the one that began at this time.
+    fn has_newer(&self, key: RequestKey, begun: Instant) -> bool {
+        self.by_key.get(&key).is_some_and(|entry| match entry {
+            SharedEntry::InFlight { begun: other, .. } => *other > begun,
+            SharedEntry::RecentResponse(recent) => recent.begun > begun,
+        })
+    }
+
     /// Removes old responses, so that at most those of twice the maximum age are kept.
     fn sweep(&mut self, now: Instant, fresh: Duration) {
         self.longest = self.longest.max(fresh);
@@ -316,7 +330,7 @@ impl SharedRequests {
         }
         self.swept = Some(now);
         self.by_key.retain(|_, state| match state {
-            SharedEntry::InFlight(shared) => shared.upgrade().is_some(),
+            SharedEntry::InFlight { response, .. } => response.upgrade().is_some(),
             SharedEntry::RecentResponse(recent) => now.duration_since(recent.at) < longest,
         });
     }

@@ -35,6 +35,7 @@ pub(super) async fn poll_job(context: &OperatorContext, id: &ResourceId, age: Sa
         max_failure_age: max_age,
         // A response as old as one poll must not answer the next one.
         max_shared_age: context.builder.backends.web.settings().fresh.min(owner.interval() / 2),
+        not_before: None,
         deadline: context.settings.source_deadline,
         wanted: &|_| true,
         records: None,

@@ -205,6 +205,7 @@ async fn query(
         max_failure_age,
         // A response as old as one poll must not answer the next one.
         max_shared_age: context.builder.backends.web.settings().fresh.min(owner.interval() / 2),
+        not_before: None,
         deadline: context.settings.source_deadline,
         wanted: &|_| true,
         records: None,

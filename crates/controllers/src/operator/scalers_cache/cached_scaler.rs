@@ -12,7 +12,7 @@ use keda::OperationError;
 use keda::activity::{MetricSample, Reading};
 use keda::environment::SourceRef;
 use scalers::Scaler;
-use scalers::web::{RequestLog, with_max_age, with_request_log};
+use scalers::web::{RequestLog, with_max_age_after, with_request_log};
 use tokio::time::Instant;
 
 use super::ask::{MAX_QUERY_DEADLINE, reading_of, specs_of};
@@ -289,7 +289,8 @@ impl CachedScaler {
             return sample(kept.reading.clone().map_err(OperationError::from_error), true);
         }
         let began = Instant::now();
-        let reading = with_max_age(query.max_shared_age, self.read(builder, owner, name, query.deadline));
+        let reading = self.read(builder, owner, name, query.deadline);
+        let reading = with_max_age_after(query.max_shared_age, query.not_before, reading);
         let ((reading, since), log) = Box::pin(with_request_log(reading)).await;
         let metadata = owner.metadata();
         let purpose = RequestPurpose {

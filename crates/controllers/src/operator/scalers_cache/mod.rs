@@ -61,6 +61,8 @@ pub(crate) struct SampleQuery<'a> {
     pub(crate) max_failure_age: Duration,
     /// Maximum age of a response to the same query of another object.
     pub(crate) max_shared_age: Duration,
+    /// Requests that began earlier are not joined.
+    pub(crate) not_before: Option<Instant>,
     /// Time limit of one query.
     pub(crate) deadline: Duration,
     /// Selects metrics by name.
@@ -73,21 +75,27 @@ pub(crate) struct SampleQuery<'a> {
     pub(crate) woken: WokenTriggers,
 }
 
-/// Triggers that woke their object. The first 63 are told apart, all others count as one.
+/// Triggers that woke their object.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct WokenTriggers(u64);
+pub(crate) struct WokenTriggers {
+    /// One bit for each of the first 63 triggers, and one for all others.
+    bits: u64,
+    /// The last wake-up.
+    at: Option<Instant>,
+}
 
 impl WokenTriggers {
-    pub(crate) fn insert(&mut self, trigger: usize) {
-        self.0 |= 1 << trigger.min(63);
+    pub(crate) fn insert(&mut self, trigger: usize, at: Instant) {
+        self.bits |= 1 << trigger.min(63);
+        self.at = Some(at);
     }
 
     pub(crate) fn is_empty(self) -> bool {
-        self.0 == 0
+        self.bits == 0
     }
 
     fn contains(self, trigger: usize) -> bool {
-        self.0 & (1 << trigger.min(63)) != 0
+        self.bits & (1 << trigger.min(63)) != 0
     }
 }
 
@@ -98,7 +106,7 @@ impl SampleQuery<'_> {
             return self;
         }
         let (max_age, max_failure_age, max_shared_age) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
-        Self { max_age, max_failure_age, max_shared_age, ..self }
+        Self { max_age, max_failure_age, max_shared_age, not_before: self.woken.at, ..self }
     }
 }
 
@@ -282,5 +290,37 @@ impl ScalersCache {
     /// When one of them was last queried.
     pub(crate) fn last_used(&self) -> Option<Instant> {
         self.scalers.iter().filter_map(CachedScaler::last_queried).max()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_triggers_that_woke_the_object_are_asked_anew() {
+        let age = Duration::from_secs(5);
+        let mut woken = WokenTriggers::default();
+        assert!(woken.is_empty());
+        let at = Instant::now();
+        woken.insert(1, at);
+        woken.insert(70, at);
+        let query = SampleQuery {
+            max_age: age,
+            max_failure_age: age,
+            max_shared_age: age,
+            not_before: None,
+            deadline: age,
+            wanted: &|_| true,
+            records: None,
+            observed: None,
+            woken,
+        };
+        for (trigger, is_woken) in [(0, false), (1, true), (2, false), (63, true), (64, true)] {
+            let query = query.of_trigger(trigger);
+            let ages = [query.max_age, query.max_failure_age, query.max_shared_age];
+            assert_eq!(ages, [if is_woken { Duration::ZERO } else { age }; 3], "{trigger}");
+            assert_eq!(query.not_before, is_woken.then_some(at), "{trigger}");
+        }
     }
 }
