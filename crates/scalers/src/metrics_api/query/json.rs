@@ -36,7 +36,7 @@ impl WorkBudget {
         Self(Cell::new((bytes as u64).saturating_mul(WORK_PER_BYTE).max(MIN_WORK)))
     }
 
-    fn spend(&self, steps: u64) -> Result<(), TooMuchWork> {
+    pub(super) fn spend(&self, steps: u64) -> Result<(), TooMuchWork> {
         let left = self.0.get().checked_sub(steps);
         // An exhausted budget stays exhausted, whatever is asked next.
         self.0.set(left.unwrap_or(0));
@@ -99,57 +99,6 @@ pub(super) fn leaf(value: &Value) -> Value {
         Value::Object(_) => Value::Object(serde_json::Map::new()),
         scalar => scalar.clone(),
     }
-}
-
-/// The value at the end of a path through a tree.
-pub(super) fn follow(value: Value, steps: &[Step], work: &WorkBudget) -> Result<Option<Value>, TooMuchWork> {
-    let Some((step, rest)) = steps.split_first() else { return Ok(Some(value)) };
-    work.spend(1)?;
-    let next = match (step, value) {
-        (Step::Name(name), Value::Object(mut members)) => members.swap_remove(name),
-        (Step::Name(name), Value::Array(items)) => {
-            name.parse::<usize>().ok().and_then(|at| items.into_iter().nth(at))
-        }
-        (Step::Pattern(pattern), Value::Object(members)) => {
-            let mut found = None;
-            for (name, value) in members {
-                if fits(pattern.as_bytes(), name.as_bytes(), work)? {
-                    found = Some(value);
-                    break;
-                }
-            }
-            found
-        }
-        (Step::Each, Value::Array(items)) if rest.is_empty() => return Ok(Some(items.len().into())),
-        (Step::Each, Value::Array(items)) => return each(items, rest, work),
-        (Step::Query(query), Value::Array(items)) => {
-            let mut matching = Vec::new();
-            for item in items {
-                if query.matches(&item, work)? {
-                    if !query.all {
-                        return follow(item, rest, work);
-                    }
-                    matching.push(item);
-                }
-            }
-            return match rest {
-                _ if !query.all => Ok(None),
-                [Step::Each] => Ok(Some(matching.len().into())),
-                rest => each(matching, rest, work),
-            };
-        }
-        _ => None,
-    };
-    next.map_or(Ok(None), |next| follow(next, rest, work))
-}
-
-/// The ends of a path through each item that has them.
-fn each(items: Vec<Value>, rest: &[Step], work: &WorkBudget) -> Result<Option<Value>, TooMuchWork> {
-    let mut found = Vec::new();
-    for item in items {
-        found.extend(follow(item, rest, work)?);
-    }
-    Ok(Some(Value::Array(found)))
 }
 
 /// Whether a name matches a pattern with `*` (any text) and `?` (any character).

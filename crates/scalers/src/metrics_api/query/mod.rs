@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! json        GJSON paths, and paths through trees of YAML and XML
+//! follow      the steps of a GJSON path through a tree
 //! pipeline    GJSON paths with pipes, modifiers and several paths at once
 //! stream      the value at a GJSON path, without a tree if the path has one stage
 //! xml         XML as a tree
@@ -9,6 +10,7 @@
 //! ```
 
 pub mod exposition;
+mod follow;
 pub mod json;
 mod pipeline;
 pub mod stream;

@@ -1,7 +1,7 @@
 //! GJSON paths with several stages: `list.#.n|0`, `list|@reverse|0.n`, `[first.list,second.list]|@flatten|#`.
 //!
-//! Each stage applies to the whole value that the stage before found. Values are moved from stage to stage; what has to be copied
-//! is bounded, because stages can double a value.
+//! Each stage applies to the whole value that the stage before found. Values are moved from stage to stage, and several paths at
+//! once borrow their value, so that only what they find is copied. Copies are bounded, because stages can double a value.
 
 #[cfg(test)]
 mod tests;
@@ -9,7 +9,8 @@ mod tests;
 use serde::de::DeserializeSeed as _;
 use serde_json::{Map, Value};
 
-use super::json::{Step, TooMuchWork, WorkBudget, follow, modifier_name, starts_stage, steps};
+use super::follow::follow;
+use super::json::{Step, TooMuchWork, WorkBudget, modifier_name, starts_stage, steps};
 use crate::ParseError;
 use crate::tree::{BoundedTree, TreeBudget, TreeTooLarge};
 
@@ -220,6 +221,56 @@ pub(super) fn apply(
     Ok(Some(value))
 }
 
+/// The same for a value that other paths need too.
+fn apply_to(
+    value: &Value,
+    stages: &[Stage],
+    work: &WorkBudget,
+    memory: &TreeBudget,
+) -> Result<Option<Value>, StageError> {
+    let (found, rest) = match stages {
+        [Stage::Same, rest @ ..] => return apply_to(value, rest, work, memory),
+        [Stage::Steps(steps), rest @ ..] => {
+            (follow(value, steps, work, &|part| Ok::<_, StageError>(copied(part, memory)?))?, rest)
+        }
+        [Stage::List(paths), rest @ ..] => (Some(list(value, paths, work, memory)?), rest),
+        [Stage::Object(paths), rest @ ..] => (Some(object(value, paths, work, memory)?), rest),
+        rest => (Some(copied(value, memory)?), rest),
+    };
+    found.map_or(Ok(None), |found| apply(found, rest, work, memory))
+}
+
+/// A list of what several paths find.
+fn list(
+    value: &Value,
+    paths: &[Vec<Stage>],
+    work: &WorkBudget,
+    memory: &TreeBudget,
+) -> Result<Value, StageError> {
+    let mut items = Vec::new();
+    for path in paths {
+        items.extend(apply_to(value, path, work, memory)?);
+    }
+    Ok(Value::Array(items))
+}
+
+/// An object of what several paths find.
+fn object(
+    value: &Value,
+    paths: &[(String, Vec<Stage>)],
+    work: &WorkBudget,
+    memory: &TreeBudget,
+) -> Result<Value, StageError> {
+    let mut members = Map::new();
+    for (name, path) in paths {
+        if let Some(found) = apply_to(value, path, work, memory)? {
+            memory.member(name.len())?;
+            members.insert(name.clone(), found);
+        }
+    }
+    Ok(Value::Object(members))
+}
+
 impl Stage {
     fn apply(
         &self,
@@ -228,7 +279,7 @@ impl Stage {
         memory: &TreeBudget,
     ) -> Result<Option<Value>, StageError> {
         Ok(Some(match (self, value) {
-            (Self::Steps(steps), value) => return Ok(follow(value, steps, work)?),
+            (Self::Steps(steps), value) => return follow(value, steps, work, &Ok),
             (Self::Reverse, Value::Array(items)) => Value::Array(items.into_iter().rev().collect()),
             (Self::Reverse, Value::Object(members)) => Value::Object(members.into_iter().rev().collect()),
             (Self::Flatten { deep }, Value::Array(items)) => {
@@ -256,23 +307,8 @@ impl Stage {
             (Self::Group, Value::Object(members)) => Value::Array(grouped(members, memory)?),
             (Self::FromText, Value::Null) | (Self::Group, _) => return Ok(None),
             (Self::Same | Self::Reverse | Self::Flatten { .. } | Self::Join | Self::FromText, other) => other,
-            (Self::List(paths), value) => {
-                let mut items = Vec::new();
-                for path in paths {
-                    items.extend(apply(copied(&value, memory)?, path, work, memory)?);
-                }
-                Value::Array(items)
-            }
-            (Self::Object(paths), value) => {
-                let mut members = Map::new();
-                for (name, path) in paths {
-                    if let Some(found) = apply(copied(&value, memory)?, path, work, memory)? {
-                        memory.member(name.len())?;
-                        members.insert(name.clone(), found);
-                    }
-                }
-                Value::Object(members)
-            }
+            (Self::List(paths), value) => list(&value, paths, work, memory)?,
+            (Self::Object(paths), value) => object(&value, paths, work, memory)?,
         }))
     }
 }
@@ -290,10 +326,13 @@ fn charge(value: &Value, memory: &TreeBudget) -> Result<(), TreeTooLarge> {
             memory.item(0)?;
             items.iter().try_for_each(|item| charge(item, memory))
         }
-        Value::Object(members) => members.iter().try_for_each(|(name, value)| {
-            memory.member(name.len())?;
-            charge(value, memory)
-        }),
+        Value::Object(members) => {
+            memory.item(0)?;
+            members.iter().try_for_each(|(name, value)| {
+                memory.member(name.len())?;
+                charge(value, memory)
+            })
+        }
         Value::Null | Value::Bool(_) | Value::Number(_) => memory.item(0),
     }
 }

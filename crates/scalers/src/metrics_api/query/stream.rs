@@ -7,7 +7,8 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
-use super::json::{ItemCondition, Step, TooMuchWork, WorkBudget, fits, follow, leaf};
+use super::follow::follow;
+use super::json::{ItemCondition, Step, TooMuchWork, WorkBudget, fits, leaf};
 use super::pipeline::{self, Stage, StageError, stages};
 use crate::tree::{self, BoundedTree, TreeBudget, TreeError, TreeTooLarge};
 use crate::{ParseError, ScalerError};
@@ -221,7 +222,8 @@ impl Along<'_> {
             let Some(item) = item? else { break };
             if query.matches(&item, self.work).map_err(A::Error::custom)? {
                 if !query.all {
-                    let found = follow(item, rest, self.work).map_err(A::Error::custom)?;
+                    let found = follow(item, rest, self.work, &Ok::<_, TooMuchWork>);
+                    let found = found.map_err(A::Error::custom)?;
                     return Ok(found.as_ref().map(leaf));
                 }
                 matching += 1;

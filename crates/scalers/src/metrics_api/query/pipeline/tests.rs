@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::tree::MAX_TREE_BYTES;
 
 fn found(tree: &Value, path: &str) -> Option<Value> {
     let stages = stages(path).unwrap_or_else(|error| panic!("{path}: {error}"));
@@ -87,14 +88,48 @@ fn paths_that_make_no_sense_are_errors() {
 
 #[test]
 fn copies_are_bounded() {
-    let tree = Value::Array(vec![Value::Null; 1_000]);
-    for (stage, count) in [("[@this,@this]", 20), ("@tostr", 60)] {
+    let many = format!("[{}]", vec!["@this"; 60].join(","));
+    for (item, stage, count) in [
+        (Value::Null, "[@this,@this]", 20),
+        (Value::Null, "@tostr", 60),
+        (json!({}), &*many, 1),
+        (json!([]), &*many, 1),
+    ] {
+        let tree = Value::Array(vec![item; 1_000]);
         let path = vec![stage; count].join("|");
         let stages = stages(&path).unwrap();
         // One MiB is left.
         let memory = TreeBudget::default();
         memory.item(31 << 20).unwrap();
-        let applied = apply(tree.clone(), &stages, &WorkBudget::new(1_000), &memory);
+        let applied = apply(tree, &stages, &WorkBudget::new(1_000), &memory);
         assert!(matches!(applied, Err(StageError::TooLarge(_))), "{path}");
     }
+}
+
+#[test]
+fn several_paths_copy_only_what_they_find() {
+    let tree = json!({
+        "large": vec![0; 10_000],
+        "a": 1,
+        "list": [{"n": 1, "text": "x".repeat(10_000)}, {"n": 2}],
+    });
+    let apply_with_little_memory = |path: &str| {
+        let memory = TreeBudget::default();
+        memory.item(MAX_TREE_BYTES - 2_048).unwrap();
+        apply(tree.clone(), &stages(path).unwrap(), &WorkBudget::new(1_000), &memory)
+    };
+    let found = apply_with_little_memory(r#"[a,@this.a,list.#.n,list.#(n==2).n,{"b":large.#},l*t.#]"#);
+    assert_eq!(found.unwrap(), Some(json!([1, 1, [1, 2], 2, {"b": 10_000}, 2])));
+    for path in ["[large,a]", "[list.#.text,a]", "[list.0]", "[@reverse]"] {
+        assert!(matches!(apply_with_little_memory(path), Err(StageError::TooLarge(_))), "{path}");
+    }
+}
+
+#[test]
+fn work_of_several_paths_is_bounded_together() {
+    let tree = json!({"list": vec![json!({"n": {"m": 1}}); 1_000]});
+    let path = format!("[{}]", vec!["list.#.n.m"; 60].join(","));
+    // Each path takes two steps for each item, and the budget of a short response is 65,536 steps.
+    let applied = apply(tree, &stages(&path).unwrap(), &WorkBudget::new(1_000), &TreeBudget::default());
+    assert!(matches!(applied, Err(StageError::Work(_))), "{applied:?}");
 }
