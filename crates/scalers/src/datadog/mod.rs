@@ -60,7 +60,7 @@ crate::parameters! {
         time_window_offset: isize = "timeWindowOffset" in [Metadata], default "0";
         /// How many points before the last one the value is taken from.
         last_available_point_offset: isize = "lastAvailablePointOffset" in [Metadata], default "0";
-        /// The value to use if the query returns none; without it that is an error.
+        /// The value to use if the query returns none, or if Datadog cannot compute the metric (status 422); without it both are errors.
         metric_unavailable_value: Option<f64> = "metricUnavailableValue" in [Metadata];
         /// Replaced by `metricType` of the trigger.
         type_: Option<String> = "type" in [Metadata];

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use query::SolaceQueue;
 
 use crate::prelude::*;
+use crate::urls::shown;
 
 /// Unit of the spool usage parameters, in bytes.
 const BYTES_PER_MEGABYTE: i64 = 1 << 20;
@@ -139,11 +140,13 @@ impl Solace {
     async fn queue_at(&self, url: &str) -> Result<SolaceQueue, ScalerError> {
         let Parameters { message_vpn, queue_name, username, password, .. } = &self.parameters;
         let call = |url: String| HttpCall::get(url, self.within).basic(username, password);
+        // Errors of connections name the server already.
+        let named = |error: ScalerError| error.inside(shown(url));
         let (status, body) = send(&self.web, call(query::vpn_url(url, message_vpn))).await?;
-        query::check_vpn(status, &body)?;
+        query::check_vpn(status, &body).map_err(named)?;
         // The three metrics share one response.
         let (status, body) = send(&self.web, call(query::url(url, message_vpn, queue_name))).await?;
-        query::queue(status, &body)
+        query::queue(status, &body).map_err(named)
     }
 }
 

@@ -79,8 +79,11 @@ async fn broker_whose_message_vpn_is_up_is_asked() {
         scaler.read("s0-solace-q-msgcount").await
     };
     assert_eq!(read(&both).await.unwrap().values.first().unwrap().value.canonical(), "5");
-    assert!(read(&standby).await.unwrap_err().message.ends_with("the message VPN is not up (standby)"));
-    assert!(read(&none).await.unwrap_err().message.contains("and at the next broker"));
+    let error = format!("{standby}: the message VPN is not up (standby)");
+    let one = read(&standby).await.unwrap_err().message;
+    assert!(one.ends_with(&error), "{one}");
+    let two = read(&none).await.unwrap_err().message;
+    assert!(two.ends_with(&format!("{error}, and at the next broker: {error}")), "{two}");
 }
 
 #[tokio::test]
