@@ -152,7 +152,8 @@ pub fn is_ready(phase: &str, ready: Option<&str>) -> bool {
 /// Whether a sample changes the health of its source. KEDA also counts cached readings,
 /// including its own fallback values (trap 57).
 fn counts(sample: &MetricSample, compat: Compat) -> bool {
-    compat.is_strict() || !sample.is_remembered
+    let is_ignored = sample.is_ignored && sample.reading.is_err();
+    !is_ignored && (compat.is_strict() || !sample.is_remembered)
 }
 
 /// The formula sees nil instead of a number. Without a formula KEDA serves −1.

@@ -130,6 +130,7 @@ fn results(readings: [ScriptedReading; 2]) -> Vec<TriggerResult> {
                 target,
                 reading,
                 is_remembered: false,
+                is_ignored: false,
             })]),
         }
     };

@@ -19,6 +19,8 @@ pub struct MetricSample {
     pub reading: Result<Reading, OperationError>,
     /// Whether the reading is the cached one of the last poll.
     pub is_remembered: bool,
+    /// Whether a failure does not count for the fallback, because it is of a poll that KEDA does not make.
+    pub is_ignored: bool,
 }
 
 /// The result of one trigger.

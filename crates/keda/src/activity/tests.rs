@@ -40,6 +40,7 @@ fn sample(name: &str, reading: Result<(&str, bool), &str>) -> MetricSample {
             .map(|(text, active)| Reading { values: vec![value(text)], active })
             .map_err(Into::into),
         is_remembered: false,
+        is_ignored: false,
     }
 }
 

@@ -26,6 +26,7 @@ fn sample(type_: &str, target: &str, reading: Result<&str, &str>) -> MetricSampl
         },
         reading: reading.map(|text| Reading { values: vec![value(text)], active: true }).map_err(Into::into),
         is_remembered: false,
+        is_ignored: false,
     }
 }
 
@@ -126,6 +127,11 @@ fn cached_reading_is_neither_success_nor_failure() {
     }
     assert_eq!(serve_once(&mut object, &remembered, &facts(1, 1), Compat::Strict), "60");
     assert_eq!(failures_of(&object), Some(3), "the original counts it again");
+    let ignored = MetricSample { is_ignored: true, ..remembered };
+    for compat in [Compat::Better, Compat::Strict] {
+        assert_eq!(serve_once(&mut object, &ignored, &facts(1, 1), compat), "60");
+        assert_eq!(failures_of(&object), Some(3), "a poll between those of the schedule");
+    }
 }
 
 #[test]

@@ -51,6 +51,7 @@ pub(super) fn check(given: &FallbackInput, out: &Value, compat: Compat) -> anyho
             target: target(&metric.target_type, &metric.target)?,
             reading: reading(&metric.name, step.values.as_deref(), false, step.error.as_deref())?,
             is_remembered: false,
+            is_ignored: false,
         };
         let facts = facts(&stored, &given.target, &given.scale, &given.pods);
         let mut health = stored.status.health.clone();

@@ -159,6 +159,7 @@ impl PollInput {
                     name: scripted.name.clone(),
                     target: target(&scripted.target_type, &scripted.target)?,
                     is_remembered: remembered.is_some(),
+                    is_ignored: false,
                     reading: match remembered {
                         Some(record) => record.clone(),
                         None => scripted.reading()?,

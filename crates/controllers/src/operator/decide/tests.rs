@@ -54,6 +54,7 @@ fn samples(value: i64) -> Vec<TriggerResult> {
         target: MetricTarget::default(),
         reading: Ok(Reading { values: vec![value], active }),
         is_remembered: false,
+        is_ignored: false,
     };
     vec![TriggerResult { trigger: 0, metrics: Ok(vec![TriggerMetric::External(sample)]) }]
 }

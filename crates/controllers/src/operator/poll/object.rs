@@ -241,7 +241,7 @@ fn ignore_failures(samples: &mut [TriggerResult]) {
         if let TriggerMetric::External(sample) = metric
             && sample.reading.is_err()
         {
-            sample.is_remembered = true;
+            (sample.is_remembered, sample.is_ignored) = (true, true);
         }
     }
 }

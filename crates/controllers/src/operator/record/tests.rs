@@ -16,7 +16,7 @@ fn sample(name: &str, reading: Result<activity::Reading, OperationError>) -> Tri
         average_value: Some(quantity::Quantity::parse("20").unwrap()),
         ..MetricTarget::default()
     };
-    let sample = MetricSample { name: name.into(), target, reading, is_remembered: false };
+    let sample = MetricSample { name: name.into(), target, reading, is_remembered: false, is_ignored: false };
     TriggerResult { trigger: 0, metrics: Ok(vec![activity::TriggerMetric::External(sample)]) }
 }
 

@@ -257,6 +257,7 @@ impl CachedScaler {
                 target,
                 reading: Err(OperationError::from_error(error.clone())),
                 is_remembered,
+                is_ignored: false,
             }
         };
         wanted.take(MAX_METRICS_PER_TRIGGER).map(one).collect()
@@ -275,6 +276,7 @@ impl CachedScaler {
             target: target.clone(),
             reading,
             is_remembered,
+            is_ignored: false,
         };
         let record = query.records.filter(|_| self.trigger.use_cached_metrics).and_then(|all| all.get(name));
         if let Some(record) = record {
