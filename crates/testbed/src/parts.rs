@@ -99,6 +99,26 @@ pub struct GoRelease {
     pub programs: &'static [(&'static str, &'static str)],
 }
 
+/// A part of Debian's packages, of whichever version Debian has.
+pub(crate) const fn debian_tree(
+    name: &'static str,
+    packages: &'static [&'static str],
+    programs: &'static [TreeProgram],
+) -> Part {
+    Part { name, version: "debian", source: Source::DebianTree { packages, programs } }
+}
+
+/// A part of a package of another package manager.
+pub(crate) const fn packaged(
+    name: &'static str,
+    version: &'static str,
+    manager: PackageManager,
+    package: &'static str,
+    programs: &'static [(&'static str, &'static str)],
+) -> Part {
+    Part { name, version, source: Source::Packages(Packages { manager, package, programs }) }
+}
+
 macro_rules! module {
     ($folder:literal, $link_flags:expr, $programs:expr) => {
         module!($folder, $link_flags, $programs, &[])
@@ -168,56 +188,47 @@ pub const PROMETHEUS: Part = Part {
 };
 
 /// Redis, its sentinel and its client, of whichever version Debian has.
-pub const REDIS: Part = Part {
-    name: "redis",
-    version: "debian",
-    source: Source::DebianTree {
-        packages: &["redis-server", "redis-sentinel", "redis-tools"],
-        programs: &[
-            TreeProgram { name: "redis-server", path: "usr/bin/redis-server", before: "" },
-            TreeProgram { name: "redis-sentinel", path: "usr/bin/redis-sentinel", before: "" },
-            TreeProgram { name: "redis-cli", path: "usr/bin/redis-cli", before: "" },
-        ],
-    },
-};
+pub const REDIS: Part = debian_tree(
+    "redis",
+    &["redis-server", "redis-sentinel", "redis-tools"],
+    &[
+        TreeProgram { name: "redis-server", path: "usr/bin/redis-server", before: "" },
+        TreeProgram { name: "redis-sentinel", path: "usr/bin/redis-sentinel", before: "" },
+        TreeProgram { name: "redis-cli", path: "usr/bin/redis-cli", before: "" },
+    ],
+);
 
 /// RabbitMQ and the Erlang below it, of whichever version Debian has.
-pub const RABBITMQ: Part = Part {
-    name: "rabbitmq",
-    version: "debian",
-    source: Source::DebianTree {
-        packages: &["rabbitmq-server", "erlang-base"],
-        programs: &[
-            TreeProgram {
-                name: "rabbitmq-server",
-                path: "usr/lib/rabbitmq/lib/rabbitmq_server-*/sbin/rabbitmq-server",
-                before: "",
-            },
-            // Debian's script has an absolute path in it.
-            TreeProgram {
-                name: "erl",
-                path: "usr/lib/erlang/erts-*/bin/erlexec",
-                before: "ROOTDIR=$root/usr/lib/erlang BINDIR=${program%/*} EMU=beam PROGNAME=erl\n\
+pub const RABBITMQ: Part = debian_tree(
+    "rabbitmq",
+    &["rabbitmq-server", "erlang-base"],
+    &[
+        TreeProgram {
+            name: "rabbitmq-server",
+            path: "usr/lib/rabbitmq/lib/rabbitmq_server-*/sbin/rabbitmq-server",
+            before: "",
+        },
+        // Debian's script has an absolute path in it.
+        TreeProgram {
+            name: "erl",
+            path: "usr/lib/erlang/erts-*/bin/erlexec",
+            before: "ROOTDIR=$root/usr/lib/erlang BINDIR=${program%/*} EMU=beam PROGNAME=erl\n\
                          export ROOTDIR BINDIR EMU PROGNAME",
-            },
-            TreeProgram { name: "epmd", path: "usr/lib/erlang/erts-*/bin/epmd", before: "" },
-        ],
-    },
-};
+        },
+        TreeProgram { name: "epmd", path: "usr/lib/erlang/erts-*/bin/epmd", before: "" },
+    ],
+);
 
 /// PostgreSQL, of whichever version Debian has.
-pub const POSTGRESQL: Part = Part {
-    name: "postgresql",
-    version: "debian",
-    source: Source::DebianTree {
-        packages: &["postgresql", "postgresql-client"],
-        programs: &[
-            TreeProgram { name: "initdb", path: "usr/lib/postgresql/*/bin/initdb", before: "" },
-            TreeProgram { name: "postgres", path: "usr/lib/postgresql/*/bin/postgres", before: "" },
-            TreeProgram { name: "psql", path: "usr/lib/postgresql/*/bin/psql", before: "" },
-        ],
-    },
-};
+pub const POSTGRESQL: Part = debian_tree(
+    "postgresql",
+    &["postgresql", "postgresql-client"],
+    &[
+        TreeProgram { name: "initdb", path: "usr/lib/postgresql/*/bin/initdb", before: "" },
+        TreeProgram { name: "postgres", path: "usr/lib/postgresql/*/bin/postgres", before: "" },
+        TreeProgram { name: "psql", path: "usr/lib/postgresql/*/bin/psql", before: "" },
+    ],
+);
 
 /// An external scaler with the published protocol, written in Go.
 pub const EXTERNAL_SCALER: Part = Part {

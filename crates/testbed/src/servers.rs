@@ -1,8 +1,8 @@
 //! The servers that KEDA's scalers and ours both ask (`make test-scalers`), and the program that asks with KEDA's.
 
 use crate::parts::{
-    ETCD, EXTERNAL_SCALER, GoModule, POSTGRESQL, PROMETHEUS, PackageManager, Packages, Part, RABBITMQ, REDIS,
-    Source, TreeProgram,
+    ETCD, EXTERNAL_SCALER, GoModule, POSTGRESQL, PROMETHEUS, PackageManager, Part, RABBITMQ, REDIS, Source,
+    TreeProgram, debian_tree, packaged,
 };
 
 /// Asks sources with KEDA's own scalers, and fills sources for that.
@@ -46,134 +46,108 @@ pub const SERVERS: [Part; 21] = [
     SOLR,
 ];
 
-const NATS: Part = Part {
-    name: "nats",
-    version: "debian",
-    source: Source::DebianTree {
-        packages: &["nats-server"],
-        programs: &[TreeProgram { name: "nats-server", path: "usr/sbin/nats-server", before: "" }],
-    },
-};
+const NATS: Part = debian_tree(
+    "nats",
+    &["nats-server"],
+    &[TreeProgram { name: "nats-server", path: "usr/sbin/nats-server", before: "" }],
+);
 
-const BEANSTALKD: Part = Part {
-    name: "beanstalkd",
-    version: "debian",
-    source: Source::DebianTree {
-        packages: &["beanstalkd"],
-        programs: &[TreeProgram { name: "beanstalkd", path: "usr/bin/beanstalkd", before: "" }],
-    },
-};
+const BEANSTALKD: Part = debian_tree(
+    "beanstalkd",
+    &["beanstalkd"],
+    &[TreeProgram { name: "beanstalkd", path: "usr/bin/beanstalkd", before: "" }],
+);
 
 /// Graphite's web application, which reads files of its library for storage. The program is Python with both.
-const GRAPHITE: Part = Part {
-    name: "graphite",
-    version: "debian",
-    source: Source::DebianTree {
-        packages: &["graphite-web", "python3-whisper"],
-        programs: &[TreeProgram {
-            name: "python-of-graphite",
-            path: "usr/lib/python3/dist-packages/whisper.py",
-            before: "export PYTHONPATH=\"$root\"/usr/lib/python3/dist-packages${PYTHONPATH:+:$PYTHONPATH}\n\
+const GRAPHITE: Part = debian_tree(
+    "graphite",
+    &["graphite-web", "python3-whisper"],
+    &[TreeProgram {
+        name: "python-of-graphite",
+        path: "usr/lib/python3/dist-packages/whisper.py",
+        before: "export PYTHONPATH=\"$root\"/usr/lib/python3/dist-packages${PYTHONPATH:+:$PYTHONPATH}\n\
                      program=/usr/bin/python3",
-        }],
-    },
-};
+    }],
+);
 
-const MARIADB: Part = Part {
-    name: "mariadb",
-    version: "debian",
-    source: Source::DebianTree {
-        packages: &["mariadb-server-core", "mariadb-client-core"],
-        programs: &[
-            TreeProgram {
-                name: "mariadbd",
-                path: "usr/sbin/mariadbd",
-                before: "set -- --no-defaults --basedir=\"$root\"/usr \"$@\"",
-            },
-            TreeProgram {
-                name: "mariadb-install-db",
-                path: "usr/bin/mariadb-install-db",
-                before: "set -- --no-defaults --basedir=\"$root\"/usr \"$@\"",
-            },
-        ],
-    },
-};
+const MARIADB: Part = debian_tree(
+    "mariadb",
+    &["mariadb-server-core", "mariadb-client-core"],
+    &[
+        TreeProgram {
+            name: "mariadbd",
+            path: "usr/sbin/mariadbd",
+            before: "set -- --no-defaults --basedir=\"$root\"/usr \"$@\"",
+        },
+        TreeProgram {
+            name: "mariadb-install-db",
+            path: "usr/bin/mariadb-install-db",
+            before: "set -- --no-defaults --basedir=\"$root\"/usr \"$@\"",
+        },
+    ],
+);
 
 /// SQS, Kinesis, DynamoDB and CloudWatch as far as tests need them.
-const MOTO: Part = Part {
-    name: "moto",
-    version: "5.2.5",
-    source: Source::Packages(Packages {
-        manager: PackageManager::Pip,
-        package: "moto[server]==5.2.5",
-        programs: &[("moto_server", "env PYTHONPATH=\"$root\" python3 -m moto.server")],
-    }),
-};
+const MOTO: Part = packaged(
+    "moto",
+    "5.2.5",
+    PackageManager::Pip,
+    "moto[server]==5.2.5",
+    &[("moto_server", "env PYTHONPATH=\"$root\" python3 -m moto.server")],
+);
 
 /// Queues and blobs of Azure Storage.
-const AZURITE: Part = Part {
-    name: "azurite",
-    version: "3.35.0",
-    source: Source::Packages(Packages {
-        manager: PackageManager::Npm,
-        package: "azurite@3.35.0",
-        programs: &[("azurite", "node \"$root\"/node_modules/azurite/dist/src/azurite.js")],
-    }),
-};
+const AZURITE: Part = packaged(
+    "azurite",
+    "3.35.0",
+    PackageManager::Npm,
+    "azurite@3.35.0",
+    &[("azurite", "node \"$root\"/node_modules/azurite/dist/src/azurite.js")],
+);
 
-const KAFKA: Part = Part {
-    name: "kafka",
-    version: "4.1.0",
-    source: Source::Packages(Packages {
-        manager: PackageManager::Maven,
-        package: "org.apache.kafka:kafka_2.13:4.1.0",
-        programs: &[
-            ("kafka", "java -Xmx256m -cp \"$root/*\" kafka.Kafka"),
-            ("kafka-storage", "java -Xmx256m -cp \"$root/*\" kafka.tools.StorageTool"),
-        ],
-    }),
-};
+const KAFKA: Part = packaged(
+    "kafka",
+    "4.1.0",
+    PackageManager::Maven,
+    "org.apache.kafka:kafka_2.13:4.1.0",
+    &[
+        ("kafka", "java -Xmx256m -cp \"$root/*\" kafka.Kafka"),
+        ("kafka-storage", "java -Xmx256m -cp \"$root/*\" kafka.tools.StorageTool"),
+    ],
+);
 
 /// Speaks MongoDB's protocol.
-const MONGO: Part = Part {
-    name: "mongo",
-    version: "1.47.0",
-    source: Source::Packages(Packages {
-        manager: PackageManager::Maven,
-        package: "de.bwaldvogel:mongo-java-server:1.47.0",
-        programs: &[("java-of-mongo", "java -Xmx256m -cp \"$root/*\"")],
-    }),
-};
+const MONGO: Part = packaged(
+    "mongo",
+    "1.47.0",
+    PackageManager::Maven,
+    "de.bwaldvogel:mongo-java-server:1.47.0",
+    &[("java-of-mongo", "java -Xmx256m -cp \"$root/*\"")],
+);
 
-const ACTIVEMQ: Part = Part {
-    name: "activemq",
-    version: "5.18.3",
-    source: Source::Packages(Packages {
-        manager: PackageManager::MavenArchive,
-        package: "org.apache.activemq:apache-activemq:5.18.3",
-        programs: &[("activemq", "java -Xmx256m -Dactivemq.home=\"$root\" -jar \"$root\"/bin/activemq.jar")],
-    }),
-};
+const ACTIVEMQ: Part = packaged(
+    "activemq",
+    "5.18.3",
+    PackageManager::MavenArchive,
+    "org.apache.activemq:apache-activemq:5.18.3",
+    &[("activemq", "java -Xmx256m -Dactivemq.home=\"$root\" -jar \"$root\"/bin/activemq.jar")],
+);
 
-const ARTEMIS: Part = Part {
-    name: "artemis",
-    version: "2.56.0",
-    source: Source::Packages(Packages {
-        manager: PackageManager::MavenArchive,
-        package: "org.apache.activemq:apache-artemis:2.56.0",
-        programs: &[("artemis", "\"$root\"/bin/artemis")],
-    }),
-};
+const ARTEMIS: Part = packaged(
+    "artemis",
+    "2.56.0",
+    PackageManager::MavenArchive,
+    "org.apache.activemq:apache-artemis:2.56.0",
+    &[("artemis", "\"$root\"/bin/artemis")],
+);
 
-const CASSANDRA: Part = Part {
-    name: "cassandra",
-    version: "5.0.5",
-    source: Source::Packages(Packages {
-        manager: PackageManager::Maven,
-        package: "org.apache.cassandra:cassandra-all:5.0.5",
-        programs: &[("java-of-cassandra", JAVA_OF_CASSANDRA)],
-    }),
-};
+const CASSANDRA: Part = packaged(
+    "cassandra",
+    "5.0.5",
+    PackageManager::Maven,
+    "org.apache.cassandra:cassandra-all:5.0.5",
+    &[("java-of-cassandra", JAVA_OF_CASSANDRA)],
+);
 
 /// Cassandra uses parts of Java that are closed otherwise.
 const JAVA_OF_CASSANDRA: &str = "java -Xmx512m -javaagent:\"$root\"/jamm-0.4.0.jar -cp \"$root/*\" \
@@ -186,49 +160,41 @@ const JAVA_OF_CASSANDRA: &str = "java -Xmx512m -javaagent:\"$root\"/jamm-0.4.0.j
     java.base/sun.nio.ch jdk.management/com.sun.management.internal)";
 
 /// The server and what it speaks HTTP with.
-const ELASTICSEARCH: Part = Part {
-    name: "elasticsearch",
-    version: "7.17.29",
-    source: Source::Packages(Packages {
-        manager: PackageManager::Maven,
-        package: "org.elasticsearch:elasticsearch:7.17.29 org.elasticsearch.plugin:transport-netty4-client:7.17.29 \
+const ELASTICSEARCH: Part = packaged(
+    "elasticsearch",
+    "7.17.29",
+    PackageManager::Maven,
+    "org.elasticsearch:elasticsearch:7.17.29 org.elasticsearch.plugin:transport-netty4-client:7.17.29 \
                   org.apache.logging.log4j:log4j-core:2.17.1",
-        programs: &[("java-of-elasticsearch", "java -Xmx512m -cp \"$root/*\"")],
-    }),
-};
+    &[("java-of-elasticsearch", "java -Xmx512m -cp \"$root/*\"")],
+);
 
 /// The same of its fork.
-const OPENSEARCH: Part = Part {
-    name: "opensearch",
-    version: "2.19.6",
-    source: Source::Packages(Packages {
-        manager: PackageManager::Maven,
-        package: "org.opensearch:opensearch:2.19.6 org.opensearch.plugin:transport-netty4-client:2.19.6 \
+const OPENSEARCH: Part = packaged(
+    "opensearch",
+    "2.19.6",
+    PackageManager::Maven,
+    "org.opensearch:opensearch:2.19.6 org.opensearch.plugin:transport-netty4-client:2.19.6 \
                   org.apache.logging.log4j:log4j-core:2.25.4",
-        programs: &[("java-of-opensearch", "java -Xmx512m -cp \"$root/*\"")],
-    }),
-};
+    &[("java-of-opensearch", "java -Xmx512m -cp \"$root/*\"")],
+);
 
-const SELENIUM: Part = Part {
-    name: "selenium",
-    version: "4.35.0",
-    source: Source::Packages(Packages {
-        manager: PackageManager::Maven,
-        package: "org.seleniumhq.selenium:selenium-grid:4.35.0",
-        programs: &[("selenium", "java -Xmx256m -cp \"$root/*\" org.openqa.selenium.grid.Bootstrap")],
-    }),
-};
+const SELENIUM: Part = packaged(
+    "selenium",
+    "4.35.0",
+    PackageManager::Maven,
+    "org.seleniumhq.selenium:selenium-grid:4.35.0",
+    &[("selenium", "java -Xmx256m -cp \"$root/*\" org.openqa.selenium.grid.Bootstrap")],
+);
 
 /// The server with Jetty; the distribution is not on Maven Central.
-const SOLR: Part = Part {
-    name: "solr",
-    version: "8.11.4",
-    source: Source::Packages(Packages {
-        manager: PackageManager::Maven,
-        package: "org.apache.solr:solr-core:8.11.4",
-        programs: &[("java-of-solr", "java -Xmx256m -cp \"$root/*\"")],
-    }),
-};
+const SOLR: Part = packaged(
+    "solr",
+    "8.11.4",
+    PackageManager::Maven,
+    "org.apache.solr:solr-core:8.11.4",
+    &[("java-of-solr", "java -Xmx256m -cp \"$root/*\"")],
+);
 
 /// A server by its name.
 pub fn server(name: &str) -> Option<&'static Part> {
