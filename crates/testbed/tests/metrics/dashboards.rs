@@ -9,7 +9,7 @@ use testbed::kubelets::{Behaviour, Measures, objects as nodes};
 use testbed::program::{Program, Room};
 use testbed::prometheus::Server;
 
-use crate::env::subject::{kubelet_flags, prometheus_flags, serving_flags};
+use crate::env::subject::metrics_arguments;
 use crate::env::{Caller, TestNamespace, direct, free_port, make_node, on_local, peers, program, until};
 use crate::faults::{admin, identity};
 use crate::shared::manifests::{apply, folder, objects, repository};
@@ -66,11 +66,8 @@ impl Role {
 
     async fn metrics(ns: &TestNamespace) -> Self {
         let (room, port) = (Room::new().unwrap(), free_port());
-        let mut arguments = vec!["metrics".to_owned()];
-        arguments.extend(serving_flags(&room, &ns.env.cluster.kubeconfig, port));
-        arguments.push(format!("--kubeconfig={}", room.path("kubeconfig").display()));
-        arguments.extend(kubelet_flags(&room, &ns.env.kubelets));
-        arguments.extend(prometheus_flags(&room, &ns.env.front.url()));
+        let (kubeconfig, kubelets) = (&ns.env.cluster.kubeconfig, &ns.env.kubelets);
+        let mut arguments = metrics_arguments(&room, kubeconfig, port, kubelets, &ns.env.front.url());
         arguments.push(format!("--upstreams={}", room.write("upstreams.yaml", UPSTREAMS).unwrap().display()));
         Self::start(ns, "plimsoll-metrics", port, &arguments, room).await
     }

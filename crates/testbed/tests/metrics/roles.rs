@@ -8,7 +8,7 @@ use testbed::harness::Failure;
 use testbed::program::{Program, Room};
 use testbed::proxy::{Proxy, ProxyCaller, ProxyOptions};
 
-use crate::env::subject::{kubelet_flags, prometheus_flags, serving_flags, started};
+use crate::env::subject::{metrics_arguments, started};
 use crate::env::{Caller, direct, free_port, on_both, peers, program, until};
 use crate::faults::admin;
 use crate::shared::manifests::{apply, folder, is_quiet};
@@ -38,11 +38,8 @@ fn server_works_with_its_roles_and_uses_every_permission() -> Result<(), Failure
         let options = ProxyOptions { caller: ProxyCaller::Itself, remember_lists: false };
         let proxy = Proxy::start_with(&ns.env.cluster.kubeconfig, options).await.unwrap();
         let (room, port) = (Room::new().unwrap(), free_port());
-        let mut arguments = vec!["metrics".to_owned()];
-        arguments.extend(serving_flags(&room, &proxy.kubeconfig_with(&token), port));
-        arguments.push(format!("--kubeconfig={}", room.path("kubeconfig").display()));
-        arguments.extend(kubelet_flags(&room, &ns.env.kubelets));
-        arguments.extend(prometheus_flags(&room, &ns.env.front.url()));
+        let (kubeconfig, prometheus) = (proxy.kubeconfig_with(&token), ns.env.front.url());
+        let arguments = metrics_arguments(&room, &kubeconfig, port, &ns.env.kubelets, &prometheus);
         let mut server = started("plimsoll", program(), &arguments, room, port).await.unwrap();
 
         let namespace = &ns.namespace;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use testbed::harness::Failure;
 use testbed::program::Room;
 
-use crate::env::subject::{kubelet_flags, prometheus_flags, serving_flags, started};
+use crate::env::subject::{metrics_arguments, started};
 use crate::env::{Kubectl, Scaler, TestNamespace, alone_on_both, direct, free_port, peers, program, until};
 use crate::faults::admin;
 use crate::shared::program::json_of;
@@ -104,11 +104,8 @@ fn plan_leads_every_metrics_api_to_another_server_and_back() -> Result<(), Failu
         ns.patch(OLD_SERVICE, &json!({"spec": {"selector": {"app": "guide"}}})).await;
 
         let (room, port) = (Room::new().unwrap(), free_port());
-        let mut arguments = vec!["metrics".to_owned()];
-        arguments.extend(serving_flags(&room, &ns.env.cluster.kubeconfig, port));
-        arguments.push(format!("--kubeconfig={}", room.path("kubeconfig").display()));
-        arguments.extend(kubelet_flags(&room, &ns.env.kubelets));
-        arguments.extend(prometheus_flags(&room, &ns.env.front.url()));
+        let (kubeconfig, kubelets) = (&ns.env.cluster.kubeconfig, &ns.env.kubelets);
+        let arguments = metrics_arguments(&room, kubeconfig, port, kubelets, &ns.env.front.url());
         let server = started("plimsoll", program(), &arguments, room, port).await.unwrap();
         let service = json!({"metadata": {"name": "plimsoll-metrics"}, "spec": {
             "type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]

@@ -131,13 +131,25 @@ pub(crate) async fn started(
     Ok(program)
 }
 
+/// Arguments of Plimsoll's metrics server with all its sources.
+pub(crate) fn metrics_arguments(
+    room: &Room,
+    kubeconfig: &str,
+    port: u16,
+    kubelets: &Kubelets,
+    prometheus: &str,
+) -> Vec<String> {
+    let mut arguments = vec!["metrics".to_owned()];
+    arguments.extend(serving_flags(room, kubeconfig, port));
+    arguments.push(format!("--kubeconfig={}", room.path("kubeconfig").display()));
+    arguments.extend(kubelet_flags(room, kubelets));
+    arguments.extend(prometheus_flags(room, prometheus));
+    arguments
+}
+
 async fn ours(kubeconfig: &str, kubelets: &Kubelets, prometheus: &str) -> Subject {
     let (room, port) = (Room::new().unwrap(), free_port());
-    let mut arguments = vec!["metrics".to_owned()];
-    arguments.extend(serving_flags(&room, kubeconfig, port));
-    arguments.push(format!("--kubeconfig={}", room.path("kubeconfig").display()));
-    arguments.extend(kubelet_flags(&room, kubelets));
-    arguments.extend(prometheus_flags(&room, prometheus));
+    let mut arguments = metrics_arguments(&room, kubeconfig, port, kubelets, prometheus);
     // Tests that break Prometheus wait until cached values expire.
     arguments.push("--prometheus-cache=1s".into());
     let program = started("plimsoll", program(), &arguments, room, port).await.unwrap();
