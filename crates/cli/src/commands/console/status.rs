@@ -49,7 +49,8 @@ struct EventStatus {
     conditions: ValueHash,
 }
 
-/// An HPA without the counts and values of its status, as hashes.
+/// An HPA without the counts and values of its status, as hashes. Labels, owner references and finalizers are not among them,
+/// because no row is made from them: whoever shows them adds them here.
 #[derive(Debug)]
 pub(super) struct HpaDigest {
     /// The resource version of the state that it describes.
