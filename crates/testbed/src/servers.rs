@@ -1,8 +1,8 @@
 //! The servers that KEDA's scalers and ours both ask (`make test-scalers`), and the program that asks with KEDA's.
 
 use crate::parts::{
-    ETCD, EXTERNAL_SCALER, GoModule, POSTGRESQL, PROMETHEUS, PackageManager, Part, RABBITMQ, REDIS, Source,
-    TreeProgram, debian_tree, packaged,
+    ETCD, EXTERNAL_SCALER, GoModule, GoRelease, POSTGRESQL, PROMETHEUS, PackageManager, Part, RABBITMQ,
+    REDIS, Source, TreeProgram, debian_tree, packaged,
 };
 
 /// Asks sources with KEDA's own scalers, and fills sources for that.
@@ -22,7 +22,7 @@ pub const KEDA_SCALER: Part = Part {
 };
 
 /// The servers, by the names that scripts use.
-pub const SERVERS: [Part; 21] = [
+pub const SERVERS: [Part; 22] = [
     ACTIVEMQ,
     ARTEMIS,
     AZURITE,
@@ -37,6 +37,7 @@ pub const SERVERS: [Part; 21] = [
     MONGO,
     MOTO,
     NATS,
+    NSQ,
     OPENSEARCH,
     POSTGRESQL,
     PROMETHEUS,
@@ -195,6 +196,19 @@ const SOLR: Part = packaged(
     "org.apache.solr:solr-core:8.11.4",
     &[("java-of-solr", "java -Xmx256m -cp \"$root/*\"")],
 );
+
+const NSQ: Part = Part {
+    name: "nsq",
+    version: "1.3.0",
+    source: Source::GoRelease(GoRelease {
+        module: "github.com/nsqio/nsq",
+        link_flags: &[],
+        programs: &[
+            ("github.com/nsqio/nsq/apps/nsqd", "nsqd"),
+            ("github.com/nsqio/nsq/apps/nsqlookupd", "nsqlookupd"),
+        ],
+    }),
+};
 
 /// A server by its name.
 pub fn server(name: &str) -> Option<&'static Part> {

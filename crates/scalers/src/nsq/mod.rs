@@ -87,7 +87,7 @@ impl HttpSource<Parameters> {
 
     async fn depth(&self, nsqd: &str) -> Result<u64, ScalerError> {
         let Parameters { topic, channel, .. } = &self.parameters;
-        let (status, body) = self.get(query::stats_url(self.scheme(), nsqd, topic, channel)).await?;
+        let (status, body) = self.get(query::stats_url(self.scheme(), nsqd, topic)).await?;
         query::depth(status, &body, topic, channel).map_err(|error| error.inside(nsqd))
     }
 }

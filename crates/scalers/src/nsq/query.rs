@@ -13,12 +13,10 @@ pub(super) fn lookup_url(scheme: &str, lookupd: &str, topic: &str) -> String {
     format!("{scheme}://{lookupd}/lookup?topic={}", escaped(topic))
 }
 
-/// The nsqd URL with the statistics of a topic.
-pub(super) fn stats_url(scheme: &str, nsqd: &str, topic: &str, channel: &str) -> String {
-    let (topic, channel) = (escaped(topic), escaped(channel));
-    format!(
-        "{scheme}://{nsqd}/stats?format=json&include_clients=false&include_mem=false&topic={topic}&channel={channel}"
-    )
+/// The nsqd URL with the statistics of a topic. It does not name the channel, because nsqd would leave out a topic that lacks it.
+pub(super) fn stats_url(scheme: &str, nsqd: &str, topic: &str) -> String {
+    let topic = escaped(topic);
+    format!("{scheme}://{nsqd}/stats?format=json&include_clients=false&include_mem=false&topic={topic}")
 }
 
 /// `host:port` of all nsqd that have the topic; none if nsqlookupd does not know the topic.
