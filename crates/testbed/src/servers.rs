@@ -22,12 +22,13 @@ pub const KEDA_SCALER: Part = Part {
 };
 
 /// The servers, by the names that scripts use.
-pub const SERVERS: [Part; 22] = [
+pub const SERVERS: [Part; 23] = [
     ACTIVEMQ,
     ARTEMIS,
     AZURITE,
     BEANSTALKD,
     CASSANDRA,
+    CLICKHOUSE,
     ELASTICSEARCH,
     ETCD,
     EXTERNAL_SCALER,
@@ -58,6 +59,19 @@ const BEANSTALKD: Part = debian_tree(
     &["beanstalkd"],
     &[TreeProgram { name: "beanstalkd", path: "usr/bin/beanstalkd", before: "" }],
 );
+
+const CLICKHOUSE: Part = Part {
+    name: "clickhouse",
+    version: "debian",
+    source: Source::DebianTree {
+        packages: &["clickhouse-server"],
+        programs: &[TreeProgram {
+            name: "clickhouse-server",
+            path: "usr/sbin/clickhouse-server",
+            before: "",
+        }],
+    },
+};
 
 /// Graphite's web application, which reads files of its library for storage. The program is Python with both.
 const GRAPHITE: Part = debian_tree(

@@ -14,13 +14,15 @@ const PLAIN_PORT: u16 = 8123;
 /// Default port of the HTTP interface with TLS.
 const TLS_PORT: u16 = 8443;
 /// Exceptions of ClickHouse that have a remedy in the trigger or its authentication.
-const EXCEPTIONS: [(u32, &str); 8] = [
+const EXCEPTIONS: [(u32, &str); 10] = [
     (46, "unknown function"),
     (47, "unknown identifier"),
     (60, "unknown table"),
     (62, "syntax error"),
     (81, "unknown database"),
     (164, "the query writes, but only reading is allowed"),
+    (192, "unknown user"),
+    (193, "wrong password"),
     (497, "the user may not do this"),
     (516, "wrong user or password"),
 ];

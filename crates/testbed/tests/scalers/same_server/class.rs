@@ -40,6 +40,8 @@ const CLASSES: [(&str, &[&str]); 4] = [
             "not authorized",
             "authorizationfailure",
             "password was refused",
+            "wrong password",
+            "unknown user",
             "password are incorrect",
         ],
     ),

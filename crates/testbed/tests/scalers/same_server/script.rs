@@ -12,7 +12,7 @@ use serde_json::Value;
 pub(super) struct ServerScript {
     /// The server.
     pub(super) server: ServerSetup,
-    /// Texts for `{name}` elsewhere, beside the ports, `{folder}`, `{part}`, and certificates such as `{authority}`, which are also
+    /// Texts for `{name}` elsewhere, beside the ports, `{folder}`, `{part}`, `{other_address}`, and certificates such as `{authority}`, which are also
     /// in files such as `authority.pem`.
     #[serde(default, rename = "let")]
     pub(super) texts: BTreeMap<String, String>,

@@ -13,6 +13,9 @@ use testbed::{Cache, Progress, ports};
 use super::keda::KedaProcess;
 use super::script::{ScriptTexts, ServerScript, ServerSetup};
 
+/// Another address of this machine, for servers whose ports are fixed.
+const OTHER_ADDRESS: &str = "127.0.90.1";
+
 /// It ends when this is dropped.
 pub(super) struct ScriptServer {
     running: Option<Program>,
@@ -33,6 +36,7 @@ impl ScriptServer {
         let room = Room::new().unwrap();
         let mut texts = ScriptTexts::default();
         texts.0.insert("folder".to_owned(), room.folder().display().to_string());
+        texts.0.insert("other_address".to_owned(), OTHER_ADDRESS.to_owned());
         if let Some(part) = part {
             let found = server(part).unwrap_or_else(|| panic!("there is no server {part}"));
             let programs = Cache::of_user().unwrap().ensure(found, &mut Progress::stderr()).unwrap();
@@ -134,7 +138,7 @@ fn failure_of(command: &str, folder: &Path) -> Option<String> {
 /// the key and the certificate.
 fn certificates() -> Vec<(&'static str, String)> {
     let (authority, other) = (Authority::new("testbed").unwrap(), Authority::new("other").unwrap());
-    let server = authority.server(&["127.0.0.1", "localhost"]).unwrap();
+    let server = authority.server(&["127.0.0.1", "localhost", OTHER_ADDRESS]).unwrap();
     let client = authority.client("ada", None).unwrap();
     let stranger = other.client("ada", None).unwrap();
     vec![
