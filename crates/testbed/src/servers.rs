@@ -22,7 +22,7 @@ pub const KEDA_SCALER: Part = Part {
 };
 
 /// The servers, by the names that scripts use.
-pub const SERVERS: [Part; 23] = [
+pub const SERVERS: [Part; 24] = [
     ACTIVEMQ,
     ARTEMIS,
     AZURITE,
@@ -42,6 +42,7 @@ pub const SERVERS: [Part; 23] = [
     OPENSEARCH,
     POSTGRESQL,
     PROMETHEUS,
+    PULSAR,
     RABBITMQ,
     REDIS,
     SELENIUM,
@@ -223,6 +224,15 @@ const NSQ: Part = Part {
         ],
     }),
 };
+
+/// A broker that has its bookies in the same process; the distribution is not on Maven Central.
+const PULSAR: Part = packaged(
+    "pulsar",
+    "4.0.7",
+    PackageManager::Maven,
+    "org.apache.pulsar:pulsar-broker:4.0.7",
+    &[("java-of-pulsar", "java -Xmx512m -cp \"$root/*\"")],
+);
 
 /// A server by its name.
 pub fn server(name: &str) -> Option<&'static Part> {
