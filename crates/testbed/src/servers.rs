@@ -22,7 +22,7 @@ pub const KEDA_SCALER: Part = Part {
 };
 
 /// The servers, by the names that scripts use.
-pub const SERVERS: [Part; 24] = [
+pub const SERVERS: [Part; 25] = [
     ACTIVEMQ,
     ARTEMIS,
     AZURITE,
@@ -47,6 +47,7 @@ pub const SERVERS: [Part; 24] = [
     REDIS,
     SELENIUM,
     SOLR,
+    TEMPORAL,
 ];
 
 const NATS: Part = debian_tree(
@@ -233,6 +234,17 @@ const PULSAR: Part = packaged(
     "org.apache.pulsar:pulsar-broker:4.0.7",
     &[("java-of-pulsar", "java -Xmx512m -cp \"$root/*\"")],
 );
+
+/// The command line tool, which has a server for development.
+const TEMPORAL: Part = Part {
+    name: "temporal",
+    version: "1.5.1",
+    source: Source::GoRelease(GoRelease {
+        module: "github.com/temporalio/cli",
+        link_flags: &[],
+        programs: &[("github.com/temporalio/cli/cmd/temporal", "temporal")],
+    }),
+};
 
 /// A server by its name.
 pub fn server(name: &str) -> Option<&'static Part> {
