@@ -17,6 +17,7 @@ pub const KEDA_SCALER: Part = Part {
         files: &[
             ("main.go", include_str!("../go/keda-scaler/main.go")),
             ("fill.go", include_str!("../go/keda-scaler/fill.go")),
+            ("temporal.go", include_str!("../go/keda-scaler/temporal.go")),
         ],
     }),
 };

@@ -55,7 +55,8 @@ type filling struct {
 		Database string `json:"database"`
 		Command  string `json:"command"`
 	} `json:"mongo"`
-	Kafka *kafkaFilling `json:"kafka"`
+	Kafka    *kafkaFilling    `json:"kafka"`
+	Temporal *temporalFilling `json:"temporal"`
 	// Something whose answer is not waited for.
 	Later *filling `json:"later"`
 	// A queue or a container of Azure Storage that is made or emptied, and gets so many messages or the blobs of these names.
@@ -100,6 +101,8 @@ func fill(ctx context.Context, given filling) error {
 		return nil
 	case given.Kafka != nil:
 		return given.Kafka.fill()
+	case given.Temporal != nil:
+		return given.Temporal.fill(ctx)
 	case given.Azure != nil && given.Azure.Queue != "":
 		return fillQueue(ctx, given.Azure.Connection, given.Azure.Queue, given.Azure.Messages)
 	case given.Azure != nil:
