@@ -57,8 +57,11 @@ impl TestedTypes {
         let script = documents.first().map(|document| document.root.to_json()).unwrap_or_default();
         let steps = script.get("steps").and_then(Value::as_array).into_iter().flatten();
         let types = steps.filter_map(|step| step.get("type")).chain(script.pointer("/trigger/type"));
-        let emulated = script.pointer("/server/emulator") == Some(&Value::Bool(true));
-        let known = if emulated { &mut self.on_emulators } else { &mut self.on_servers };
+        let is = |kind: &str| script.pointer(&format!("/server/{kind}")) == Some(&Value::Bool(true));
+        if is("stand_in") {
+            return Ok(());
+        }
+        let known = if is("emulator") { &mut self.on_emulators } else { &mut self.on_servers };
         known.extend(types.filter_map(Value::as_str).map(str::to_owned));
         Ok(())
     }
@@ -86,8 +89,8 @@ fn list(tested: &TestedTypes) -> String {
     out.push_str(
         "\nAn emulator is a server of another project that answers as the original does (moto, Azurite, MongoDB Java Server). \
          A stand-in is a server in the test that was written from the published protocol and checks the requests. Try a trigger that \
-         met no real server with `plimsoll scalers check FILE` before you depend on it. `make test-scalers` asks servers and emulators \
-         with KEDA's own scalers, too, and compares the answers.\n",
+         met no real server with `plimsoll scalers check FILE` before you depend on it. `make test-scalers` asks servers, emulators \
+         and some stand-ins with KEDA's own scalers, too, and compares the answers.\n",
     );
     out.push_str(NOTES);
     out
@@ -223,7 +226,8 @@ mod tests {
             "server: {run: a}\ntrigger: {type: redis}\nsteps:\n- {type: redis-streams}\n- {state: b}\n";
         tested.add("server", server).unwrap();
         tested.add("emulator", "server: {emulator: true}\ntrigger: {type: mongodb}\nsteps: []\n").unwrap();
-        let found = ["redis", "redis-streams", "mongodb", "cron", "splunk"].map(|name| tested.of(name));
+        tested.add("stand-in", "server: {stand_in: true}\ntrigger: {type: mssql}\nsteps: []\n").unwrap();
+        let found = ["redis", "redis-streams", "mongodb", "cron", "mssql"].map(|name| tested.of(name));
         assert_eq!(found, ["a real server", "a real server", "an emulator", "no source", "a stand-in"]);
         assert!(tested.add("broken", "a: [").is_err());
     }

@@ -221,9 +221,8 @@ impl GitHub {
                 let url = query::runs_url(api, owner, repository, state, page);
                 let (status, body) = self.get(url, token).await?;
                 let Some(some) = query::runs(status, &body)? else { return Ok(None) };
-                let last = some.len() < PAGE_SIZE;
-                runs.extend(some);
-                if last {
+                runs.extend(some.open);
+                if some.is_last {
                     break;
                 }
             }

@@ -51,8 +51,17 @@ pub(super) fn repositories(status: u16, body: &[u8]) -> Result<Vec<String>, Scal
     list.iter().map(|one| text(one, "name").map(str::to_owned)).collect()
 }
 
-/// Ids of runs; none if the repository does not exist, or not for this token.
-pub(super) fn runs(status: u16, body: &[u8]) -> Result<Option<Vec<u64>>, ScalerError> {
+/// A page of runs.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct RunPage {
+    /// Ids of the runs that are queued or in progress. GitHub also lists runs that ended under the state that they had before.
+    pub(super) open: Vec<u64>,
+    /// Whether no page follows.
+    pub(super) is_last: bool,
+}
+
+/// The runs of a page; none if the repository does not exist, or not for this token.
+pub(super) fn runs(status: u16, body: &[u8]) -> Result<Option<RunPage>, ScalerError> {
     if status == 404 {
         return Ok(None);
     }
@@ -61,7 +70,9 @@ pub(super) fn runs(status: u16, body: &[u8]) -> Result<Option<Vec<u64>>, ScalerE
         let found = run.get("id");
         found.and_then(Value::as_u64).ok_or_else(|| scaler_error!("GitHub answered {} as id", kind(found)))
     };
-    list(&answer, "workflow_runs")?.iter().map(id).collect::<Result<_, _>>().map(Some)
+    let runs = list(&answer, "workflow_runs")?;
+    let open = runs.iter().filter(|run| run.get("status").is_none_or(is_open)).map(id);
+    Ok(Some(RunPage { open: open.collect::<Result<_, _>>()?, is_last: runs.len() < PAGE_SIZE }))
 }
 
 /// The labels of a trigger's runners.
@@ -104,8 +115,13 @@ pub(super) fn jobs(status: u16, body: &[u8], labels: &Labels) -> Result<usize, S
         return Ok(0);
     }
     let answer = successful(status, body)?;
-    let open = |job: &&Value| ["queued", "in_progress"].contains(&text(job, "status").unwrap_or_default());
-    Ok(list(&answer, "jobs")?.iter().filter(open).filter(|job| labels.take(job)).count())
+    let open = list(&answer, "jobs")?.iter().filter(|job| job.get("status").is_some_and(is_open));
+    Ok(open.filter(|job| labels.take(job)).count())
+}
+
+/// Whether a run or a job with this status waits or runs.
+fn is_open(status: &Value) -> bool {
+    ["queued", "in_progress"].iter().any(|open| status == open)
 }
 
 /// The token of an installation; errors do not quote the body, because it may contain the token.

@@ -2,7 +2,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
 use super::app::assertion;
-use super::query::{Labels, jobs, repositories, runs, token};
+use super::query::{Labels, RunPage, jobs, repositories, runs, token};
 use crate::parameters::Secret;
 use crate::test_support::{ServerAction, read, server, texts, trigger};
 
@@ -31,7 +31,8 @@ fn jobs_match_labels() {
 #[test]
 fn answers() {
     assert_eq!(repositories(200, br#"[{"name":"a"},{"name":"b"}]"#).unwrap(), ["a", "b"]);
-    assert_eq!(runs(200, br#"{"total_count":1,"workflow_runs":[{"id":7}]}"#).unwrap(), Some(vec![7]));
+    let page = br#"{"workflow_runs":[{"id":7,"status":"queued"},{"id":8,"status":"completed"},{"id":9}]}"#;
+    assert_eq!(runs(200, page).unwrap(), Some(RunPage { open: vec![7, 9], is_last: true }));
     assert_eq!(token(201, br#"{"token":"t"}"#).unwrap(), "t");
     assert!(repositories(200, br#"[{"id":1}]"#).is_err());
     assert!(repositories(200, b"{}").is_err());

@@ -62,7 +62,11 @@ async fn keda_and_we_find_the_same() {
         let begun = Instant::now();
         let found = differences_in(name, script).await;
         let took = begun.elapsed().as_secs();
-        let kind = if script.server.emulator { " (an emulator)" } else { "" };
+        let kind = match (script.server.emulator, script.server.stand_in) {
+            (true, _) => " (an emulator)",
+            (_, true) => " (a stand-in)",
+            _ => "",
+        };
         eprintln!("{name}{kind}: {} states, {} differences, {took} s", script.steps.len(), found.len());
         differences.extend(found);
     }

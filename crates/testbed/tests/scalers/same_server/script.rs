@@ -31,6 +31,9 @@ pub(super) struct ServerSetup {
     /// Whether it only answers as the original does; `docs/scalers/README.md` says so.
     #[serde(default)]
     pub(super) emulator: bool,
+    /// Whether it is `stand-in.py` with the routes of the script, for a source that cannot be run here.
+    #[serde(default)]
+    pub(super) stand_in: bool,
     /// Names of the ports it needs.
     #[serde(default = "one_port")]
     pub(super) ports: Vec<String>,

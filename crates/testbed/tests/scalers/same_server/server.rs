@@ -32,7 +32,8 @@ pub(super) struct ScriptServer {
 
 impl ScriptServer {
     pub(super) async fn start(script: &ServerScript, keda: &mut KedaProcess) -> Self {
-        let ServerSetup { part, ports: names, files, before, beside, run, ready, .. } = &script.server;
+        let ServerSetup { part, stand_in, ports: names, files, before, beside, run, ready, .. } =
+            &script.server;
         let room = Room::new().unwrap();
         let mut texts = ScriptTexts::default();
         texts.0.insert("folder".to_owned(), room.folder().display().to_string());
@@ -55,6 +56,9 @@ impl ScriptServer {
         let more: Vec<_> =
             script.texts.iter().map(|(name, text)| (name.clone(), texts.apply(text))).collect();
         texts.0.extend(more);
+        if *stand_in {
+            room.write("stand-in.py", include_str!("stand-in.py")).unwrap();
+        }
         for (name, text) in files {
             room.write(name, &texts.apply(text)).unwrap();
         }

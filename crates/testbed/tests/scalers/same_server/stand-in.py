@@ -1,0 +1,52 @@
+"""A server for a source that cannot be run here: it answers what `routes.json` says.
+
+A key is a method, a path and query parameters that a request must have at least (`GET /jobs?state=queued`); of several routes, that with
+most parameters is taken. `login` is the header `Authorization` that each request must have, and `posted` of a route words that must be
+in the body.
+"""
+
+import http.server
+import json
+import sys
+from urllib.parse import parse_qsl, urlsplit
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def answer(self):
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
+        asked = urlsplit(self.path)
+        given = parse_qsl(asked.query, keep_blank_values=True)
+        with open("routes.json", encoding="utf-8") as file:
+            routes = json.load(file)
+        login = routes.pop("login", None)
+        if login is not None and self.headers.get("Authorization") != login:
+            return self.respond(401, {"message": "Bad credentials"})
+        fitting = []
+        for name, route in routes.items():
+            method, target = name.split(" ", 1)
+            wanted = urlsplit(target)
+            needed = parse_qsl(wanted.query, keep_blank_values=True)
+            if (method, wanted.path) == (self.command, asked.path) and all(pair in given for pair in needed):
+                fitting.append((len(needed), name, route))
+        if not fitting:
+            return self.respond(404, {"message": f"Not Found: {self.command} {self.path}"})
+        route = max(fitting)[2]
+        if not all(word in body for word in route.get("posted", [])):
+            return self.respond(400, {"message": "the body lacks something"})
+        return self.respond(route.get("status", 200), route.get("body", ""), route.get("headers", {}))
+
+    do_GET = do_POST = answer
+
+    def respond(self, status, body, headers=None):
+        text = (body if isinstance(body, str) else json.dumps(body)).encode()
+        self.send_response(status)
+        for name, value in {"Content-Type": "application/json", **(headers or {})}.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text)
+
+
+http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
