@@ -23,7 +23,7 @@ pub const KEDA_SCALER: Part = Part {
 };
 
 /// The servers, by the names that scripts use.
-pub const SERVERS: [Part; 25] = [
+pub const SERVERS: [Part; 26] = [
     ACTIVEMQ,
     ARTEMIS,
     AZURITE,
@@ -34,6 +34,7 @@ pub const SERVERS: [Part; 25] = [
     ETCD,
     EXTERNAL_SCALER,
     GRAPHITE,
+    INFLUXDB,
     KAFKA,
     MARIADB,
     MONGO,
@@ -244,6 +245,17 @@ const TEMPORAL: Part = Part {
         module: "github.com/temporalio/cli",
         link_flags: &[],
         programs: &[("github.com/temporalio/cli/cmd/temporal", "temporal")],
+    }),
+};
+
+/// A release whose Flux needs nothing but Go; later ones need Rust.
+const INFLUXDB: Part = Part {
+    name: "influxdb",
+    version: "1.8.10",
+    source: Source::GoRelease(GoRelease {
+        module: "github.com/influxdata/influxdb",
+        link_flags: &[],
+        programs: &[("github.com/influxdata/influxdb/cmd/influxd", "influxd")],
     }),
 };
 
