@@ -146,10 +146,10 @@ fn is_ours(job: &Job, parameters: &Parameters) -> bool {
     let wanted: Vec<String> = wanted.map(|demand| plain(demand)).filter(known).collect();
     let all_own = own.iter().all(|demand| wanted.contains(demand));
     let all_wanted = wanted.iter().all(|demand| own.contains(demand));
-    if parameters.require_all_and_ignore_others {
-        all_own
-    } else if parameters.require_all_demands {
+    if parameters.require_all_demands {
         all_own && all_wanted
+    } else if parameters.require_all_and_ignore_others {
+        all_own
     } else {
         all_wanted
     }

@@ -42,6 +42,8 @@ fn demands_are_compared() {
     let others = ("requireAllDemandsAndIgnoreOthers", "true");
     assert_eq!(count(&[("demands", "maven"), others], true), 2);
     assert_eq!(count(&[("demands", "MAVEN"), others], true), 0);
+    // Exactly ours if both are set.
+    assert_eq!(demands(&[("requireAllDemands", "true"), others]), 1);
     assert_eq!(count(&[("demands", "MAVEN"), others, ("caseInsensitiveDemandsProcessing", "true")], true), 2);
 }
 

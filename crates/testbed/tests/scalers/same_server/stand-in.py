@@ -1,8 +1,8 @@
 """A server for a source that cannot be run here: it answers what `routes.json` says.
 
-A key is a method, a path and query parameters that a request must have at least (`GET /jobs?state=queued`); of several routes, that with
-most parameters is taken. `login` is the header `Authorization` that each request must have, and `posted` of a route words that must be
-in the body.
+A key is a method, a path and query parameters that a request must have at least (`GET /jobs?state=queued`); of several keys, that with
+most parameters is taken. Of a list of answers, the first is taken whose words in `posted` are all in the body of the request. `login`
+is the header `Authorization` that each request must have.
 """
 
 import http.server
@@ -24,18 +24,19 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if login is not None and self.headers.get("Authorization") != login:
             return self.respond(401, {"message": "Bad credentials"})
         fitting = []
-        for name, route in routes.items():
+        for name, answers in routes.items():
             method, target = name.split(" ", 1)
             wanted = urlsplit(target)
             needed = parse_qsl(wanted.query, keep_blank_values=True)
             if (method, wanted.path) == (self.command, asked.path) and all(pair in given for pair in needed):
-                fitting.append((len(needed), name, route))
+                fitting.append((len(needed), name, answers))
         if not fitting:
             return self.respond(404, {"message": f"Not Found: {self.command} {self.path}"})
-        route = max(fitting)[2]
-        if not all(word in body for word in route.get("posted", [])):
-            return self.respond(400, {"message": "the body lacks something"})
-        return self.respond(route.get("status", 200), route.get("body", ""), route.get("headers", {}))
+        answers = max(fitting)[2]
+        for answer in answers if isinstance(answers, list) else [answers]:
+            if all(word in body for word in answer.get("posted", [])):
+                return self.respond(answer.get("status", 200), answer.get("body", ""), answer.get("headers"))
+        return self.respond(400, {"message": f"no answer to {body}"})
 
     do_GET = do_POST = answer
 
