@@ -33,7 +33,7 @@ crate::parameters! {
         metric_selector: Option<String> = "metricSelector" in [Metadata];
         /// Start of the time range of the metric selector.
         from: String = "from" in [Metadata], default "now-2h";
-        /// The query in DQL; its result must be one record with a number `r`.
+        /// The query in DQL; its first record must have a number `r`.
         query: Option<String> = "query" in [Metadata];
         /// Maximum execution time of the query, in seconds.
         query_timeout_seconds: isize = "queryTimeoutSeconds" in [Metadata], default "10";
@@ -94,7 +94,9 @@ impl HttpSource<Parameters> {
             }
         };
         for again in 0..*query_polling_tries {
-            tokio::time::sleep(*query_polling_wait).await;
+            if again > 0 {
+                tokio::time::sleep(*query_polling_wait).await;
+            }
             let url = query::poll_url(host, &request);
             // Polls have equal URLs but must not share a response.
             let same_as = format!("{url}#{again}");

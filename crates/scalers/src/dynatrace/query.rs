@@ -46,7 +46,7 @@ pub(super) enum QueryProgress {
     Done(f64),
 }
 
-/// Decodes the state of a query. Its value is `r` of its only record, or the only number in it.
+/// Decodes the state of a query. Its value is `r` of its first record, or the only number in it.
 pub(super) fn progress(status: u16, body: &[u8]) -> Result<QueryProgress, ScalerError> {
     let answer = successful(status, body)?;
     match answer.get("state").and_then(Value::as_str) {
@@ -62,10 +62,8 @@ pub(super) fn progress(status: u16, body: &[u8]) -> Result<QueryProgress, Scaler
 fn record(answer: &Value) -> Result<f64, ScalerError> {
     let found = answer.pointer("/result/records");
     let record = match found.and_then(Value::as_array).map(Vec::as_slice) {
-        Some([one]) => one,
-        Some(other) => {
-            bail!("the query returned {} records, it must return one", other.len());
-        }
+        Some([first, ..]) => first,
+        Some([]) => bail!("the query returned no record"),
         None => {
             bail!("the answer has {} at result.records instead of a list", kind(found));
         }

@@ -1,8 +1,8 @@
 """A server for a source that cannot be run here: it answers what `routes.json` says.
 
 A key is a method, a path and query parameters that a request must have at least (`GET /jobs?state=queued`); of several keys, that with
-most parameters is taken. Of a list of answers, the first is taken whose words in `posted` are all in the body of the request. `login`
-is the header `Authorization` that each request must have.
+most parameters is taken. Of a list of answers, the first is taken whose words in `posted` are all in the body of the request. `logins`
+are headers `Authorization` of which each request must have one.
 """
 
 import http.server
@@ -20,8 +20,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         given = parse_qsl(asked.query, keep_blank_values=True)
         with open("routes.json", encoding="utf-8") as file:
             routes = json.load(file)
-        login = routes.pop("login", None)
-        if login is not None and self.headers.get("Authorization") != login:
+        logins = routes.pop("logins", None)
+        if logins is not None and self.headers.get("Authorization") not in logins:
             return self.respond(401, {"message": "Bad credentials"})
         fitting = []
         for name, answers in routes.items():
