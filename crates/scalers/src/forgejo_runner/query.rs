@@ -10,12 +10,12 @@ use crate::web::{escaped, path_escaped};
 /// The URL of the jobs that runners with these labels can run.
 pub(super) fn url(of: &Parameters) -> String {
     let Parameters { address, labels, owner, org, repo, .. } = of;
-    let scope = if of.global {
-        "admin".to_owned()
-    } else if !owner.is_empty() && !repo.is_empty() {
+    let scope = if !owner.is_empty() && !repo.is_empty() {
         format!("repos/{}/{}/actions", path_escaped(owner), path_escaped(repo))
     } else if !org.is_empty() {
         format!("orgs/{}/actions", path_escaped(org))
+    } else if of.global {
+        "admin".to_owned()
     } else {
         "user/actions".to_owned()
     };

@@ -13,7 +13,7 @@ fn addresses() {
     assert_eq!(of(&|_| {}), "https://f/api/v1/user/actions/runners/jobs?labels=a%2Cb");
     assert_eq!(of(&|p| p.global = true), "https://f/api/v1/admin/runners/jobs?labels=a%2Cb");
     assert_eq!(of(&|p| p.org = "o".into()), "https://f/api/v1/orgs/o/actions/runners/jobs?labels=a%2Cb");
-    let repository = of(&|p| (p.owner, p.repo) = ("o".into(), "r".into()));
+    let repository = of(&|p| (p.owner, p.repo, p.global) = ("o".into(), "r".into(), true));
     assert_eq!(repository, "https://f/api/v1/repos/o/r/actions/runners/jobs?labels=a%2Cb");
 }
 
