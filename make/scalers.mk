@@ -3,5 +3,5 @@
 export PLIMSOLL_SCRIPT
 
 # `make test-scalers PLIMSOLL_SCRIPT=kafka` runs only the scripts with this in their name.
-test-scalers: programs ## KEDA's scalers and ours ask the same servers in the same states (20 min the first time; needs Go, Java, Maven, Node, Python).
+test-scalers: programs ## KEDA's scalers and ours ask the same servers in the same states (25 min the first time; needs Go, Java, Maven, Node, Python).
 	@$(CARGO) test $(WORKSPACE) --test scalers -- --ignored --nocapture same_server

@@ -23,7 +23,7 @@ pub const KEDA_SCALER: Part = Part {
 };
 
 /// The servers, by the names that scripts use.
-pub const SERVERS: [Part; 26] = [
+pub const SERVERS: [Part; 27] = [
     ACTIVEMQ,
     ARTEMIS,
     AZURITE,
@@ -36,6 +36,7 @@ pub const SERVERS: [Part; 26] = [
     GRAPHITE,
     INFLUXDB,
     KAFKA,
+    LOKI,
     MARIADB,
     MONGO,
     MOTO,
@@ -256,6 +257,17 @@ const INFLUXDB: Part = Part {
         module: "github.com/influxdata/influxdb",
         link_flags: &[],
         programs: &[("github.com/influxdata/influxdb/cmd/influxd", "influxd")],
+    }),
+};
+
+/// Later releases cannot be built from their module alone.
+const LOKI: Part = Part {
+    name: "loki",
+    version: "1.6.1",
+    source: Source::GoRelease(GoRelease {
+        module: "github.com/grafana/loki",
+        link_flags: &[],
+        programs: &[("github.com/grafana/loki/cmd/loki", "loki")],
     }),
 };
 
