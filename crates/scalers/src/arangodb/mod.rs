@@ -35,7 +35,7 @@ crate::parameters! {
         endpoints: Vec<String> = "endpoints" in [Authentication, Metadata], required;
         /// The collection. Has no effect: the query names its collections.
         collection: String = "collection" in [Metadata], required;
-        /// The query. Its first result must be a number, or an object with a number `value`.
+        /// The query. Its only result must be a number, or an object with a number `value`.
         query: String = "query" in [Metadata], required;
         /// Target value per replica.
         query_value: f64 = "queryValue" in [Metadata], default "0";

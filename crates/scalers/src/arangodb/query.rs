@@ -1,4 +1,4 @@
-//! The cursor request and its first result.
+//! The cursor request and its result.
 
 use serde_json::{Value, json};
 
@@ -16,21 +16,21 @@ pub(super) fn body(query: &str) -> String {
     json!({"query": query, "batchSize": 1, "ttl": 5}).to_string()
 }
 
-/// The number in the first result.
+/// The number in the only result.
 pub(super) fn value(status: u16, body: &[u8]) -> Result<f64, ScalerError> {
     if !(200..300).contains(&status) {
         bail!("ArangoDB returned {status}: {}", error_field(body, "/errorMessage"));
     }
     let answer = read(body)?;
     let results = answer.get("result");
-    let Some(first) = results.and_then(Value::as_array).and_then(|list| list.first()) else {
-        bail!("the query has no result ({} at result)", kind(results));
+    let has_more = answer.get("hasMore") == Some(&Value::Bool(true));
+    let first = match results.and_then(Value::as_array).map(Vec::as_slice) {
+        Some([first]) if !has_more => first,
+        Some([_, ..]) => bail!("the query has more than one result"),
+        _ => bail!("the query has no result ({} at result)", kind(results)),
     };
     let number = first.as_f64().or_else(|| first.get("value").and_then(Value::as_f64));
     number.ok_or_else(|| {
-        scaler_error!(
-            "the first result is {} instead of a number or an object with `value`",
-            kind(Some(first))
-        )
+        scaler_error!("the result is {} instead of a number or an object with `value`", kind(Some(first)))
     })
 }

@@ -8,6 +8,8 @@ fn answers() {
     assert_eq!(of(r#"{"result":[{"value":2.5}]}"#), Ok(2.5));
     for bad in [
         r#"{"result":[]}"#,
+        r#"{"result":[5,6]}"#,
+        r#"{"result":[5],"hasMore":true}"#,
         r#"{"result":null}"#,
         r#"{"result":["5"]}"#,
         r#"{"result":[{"value":null}]}"#,

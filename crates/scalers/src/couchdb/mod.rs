@@ -31,7 +31,7 @@ pub const TYPE: ScalerType = ScalerType {
 crate::parameters! {
     /// Parameters of couchdb.
     pub struct Parameters of "error parsing couchdb metadata: error parsing couchdb metadata" {
-        /// The URL including user and password; replaces host, port, username and password.
+        /// The URL; replaces host and port. A login in it replaces username and password; without a username, `admin` is used.
         connection_string: Secret = "connectionString" in [Authentication, Metadata, Environment];
         /// The host; as a URL for HTTPS.
         host: String = "host" in [Authentication, Metadata];
@@ -117,8 +117,15 @@ impl ValueSource for CouchDb {
                     bail!("connectionString is not a URL such as http://USER:PASSWORD@HOST:5984");
                 }
             };
-            let call =
-                if connection_string.reveal().is_empty() { call.basic(username, password) } else { call };
+            let given = connection_string.reveal();
+            let call = if given.is_empty() {
+                call.basic(username, password)
+            } else if !given.contains('@') && !password.reveal().is_empty() {
+                // KEDA logs in as admin then.
+                call.basic(if username.is_empty() { "admin" } else { username.as_str() }, password)
+            } else {
+                call
+            };
             let (status, body) = send(&self.web, call.header("content-type", "application/json")?).await?;
             query::found(status, &body)
         })

@@ -52,6 +52,9 @@ async fn reads_value() {
     let mut trigger = trigger("couchdb", &pairs);
     trigger.auth = texts(&[("password", "p")]);
     assert_eq!(read(&trigger).await.unwrap().values.first().unwrap().value.canonical(), "1");
+    // A connection string without a login is used with that of the other parameters.
+    trigger.auth.insert("connectionString".to_owned(), url);
+    assert_eq!(read(&trigger).await.unwrap().values.first().unwrap().value.canonical(), "1");
 }
 
 #[test]

@@ -14,8 +14,18 @@ from urllib.parse import parse_qsl, urlsplit
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
+    def body(self):
+        if self.headers.get("Transfer-Encoding") != "chunked":
+            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        pieces = []
+        while size := int(self.rfile.readline(), 16):
+            pieces.append(self.rfile.read(size))
+            self.rfile.readline()
+        self.rfile.readline()
+        return b"".join(pieces)
+
     def answer(self):
-        body = self.rfile.read(int(self.headers.get("Content-Length") or 0)).decode()
+        body = self.body().decode()
         asked = urlsplit(self.path)
         given = parse_qsl(asked.query, keep_blank_values=True)
         with open("routes.json", encoding="utf-8") as file:
@@ -38,7 +48,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return self.respond(answer.get("status", 200), answer.get("body", ""), answer.get("headers"))
         return self.respond(400, {"message": f"no answer to {body}"})
 
-    do_GET = do_POST = answer
+    do_GET = do_HEAD = do_POST = answer
 
     def respond(self, status, body, headers=None):
         text = (body if isinstance(body, str) else json.dumps(body)).encode()
@@ -47,7 +57,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
-        self.wfile.write(text)
+        if self.command != "HEAD":
+            self.wfile.write(text)
 
 
 http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[1])), Handler).serve_forever()
