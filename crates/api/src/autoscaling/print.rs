@@ -86,16 +86,22 @@ pub fn table<'a>(objects: impl IntoIterator<Item = &'a HorizontalPodAutoscaler>,
 
 /// The TARGETS cell. Statuses are matched by position.
 pub fn targets(metrics: &[MetricSpec], statuses: &[MetricStatus]) -> String {
-    if metrics.is_empty() {
-        return "<none>".to_owned();
+    cell(metrics, |i, metric| fragment(metric, statuses.get(i)))
+}
+
+/// The TARGETS cell with values that are texts already, by position; one that is missing is unknown.
+pub fn targets_with<'a>(metrics: &[MetricSpec], value: impl Fn(usize) -> Option<&'a str>) -> String {
+    cell(metrics, |i, metric| fragment_with(metric, value(i).unwrap_or(UNKNOWN)))
+}
+
+fn cell(metrics: &[MetricSpec], fragment: impl Fn(usize, &MetricSpec) -> String) -> String {
+    let mut shown = metrics.iter().take(MAX_SHOWN_METRICS).enumerate();
+    let Some((_, first)) = shown.next() else { return "<none>".to_owned() };
+    let mut text = fragment(0, first);
+    for (i, metric) in shown {
+        text.push_str(", ");
+        text.push_str(&fragment(i, metric));
     }
-    let shown: Vec<String> = metrics
-        .iter()
-        .take(MAX_SHOWN_METRICS)
-        .enumerate()
-        .map(|(i, metric)| fragment(metric, statuses.get(i)))
-        .collect();
-    let mut text = shown.join(", ");
     if metrics.len() > MAX_SHOWN_METRICS {
         text.push_str(&format!(" + {} more...", metrics.len() - MAX_SHOWN_METRICS));
     }
@@ -129,6 +135,34 @@ fn fragment(metric: &MetricSpec, status: Option<&MetricStatus>) -> String {
             resource(source.map_or("", |source| &source.name), source.map(|source| &source.target), current)
         }
         _ => "<unknown type>".to_owned(),
+    }
+}
+
+/// A metric whose value is a text already.
+fn fragment_with(metric: &MetricSpec, value: &str) -> String {
+    let of_resource = |name: &str, target: &MetricTarget| match target.average_value.as_ref() {
+        Some(average) => format!("{name}: {value}/{average}"),
+        None => match target.average_utilization {
+            Some(percent) => format!("{name}: {value}/{percent}%"),
+            None => format!("{name}: {value}/<auto>"),
+        },
+    };
+    let of_total = |target: &MetricTarget| match target.average_value.as_ref() {
+        Some(average) => format!("{value}/{average} (avg)"),
+        None => format!("{value}/{}", quantity(target.value.as_ref())),
+    };
+    if let Some(source) = &metric.resource {
+        of_resource(&source.name, &source.target)
+    } else if let Some(source) = &metric.container_resource {
+        of_resource(&source.name, &source.target)
+    } else if let Some(source) = &metric.pods {
+        format!("{value}/{}", quantity(source.target.average_value.as_ref()))
+    } else if let Some(source) = &metric.object {
+        of_total(&source.target)
+    } else if let Some(source) = &metric.external {
+        of_total(&source.target)
+    } else {
+        "<unknown type>".to_owned()
     }
 }
 
@@ -171,4 +205,50 @@ pub(super) fn known<'a>(
     value: impl Fn(&'a MetricValueStatus) -> Option<&'a Quantity>,
 ) -> String {
     current.map_or_else(|| UNKNOWN.to_owned(), |current| quantity(value(current)))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_of_passes_are_shown_like_those_of_a_status() {
+        let (metric, object) = (json!({"name": "rps"}), json!({"kind": "Service", "name": "web"}));
+        let cases = [
+            (
+                json!({"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 60}}}),
+                json!({"type": "Resource", "resource": {"name": "cpu", "current": {"averageUtilization": 55}}}),
+                "55%",
+            ),
+            (
+                json!({"type": "ContainerResource", "containerResource": {"name": "memory", "container": "app", "target": {"type": "AverageValue", "averageValue": "64Mi"}}}),
+                json!({"type": "ContainerResource", "containerResource": {"name": "memory", "container": "app", "current": {"averageValue": "32Mi"}}}),
+                "32Mi",
+            ),
+            (
+                json!({"type": "Pods", "pods": {"metric": metric, "target": {"type": "AverageValue", "averageValue": "10"}}}),
+                json!({"type": "Pods", "pods": {"metric": metric, "current": {"averageValue": "7"}}}),
+                "7",
+            ),
+            (
+                json!({"type": "Object", "object": {"metric": metric, "describedObject": object, "target": {"type": "Value", "value": "100"}}}),
+                json!({"type": "Object", "object": {"metric": metric, "describedObject": object, "current": {"value": "70"}}}),
+                "70",
+            ),
+            (
+                json!({"type": "External", "external": {"metric": metric, "target": {"type": "AverageValue", "averageValue": "30"}}}),
+                json!({"type": "External", "external": {"metric": metric, "current": {"averageValue": "12"}}}),
+                "12",
+            ),
+        ];
+        for (spec, status, value) in cases {
+            let metrics: [MetricSpec; 1] = [serde_json::from_value(spec).unwrap()];
+            let statuses: [MetricStatus; 1] = [serde_json::from_value(status).unwrap()];
+            assert_eq!(targets_with(&metrics, |_| Some(value)), targets(&metrics, &statuses));
+            assert_eq!(targets_with(&metrics, |_| None), targets(&metrics, &[]));
+        }
+        assert_eq!(targets_with(&[], |_| None), "<none>");
+    }
 }

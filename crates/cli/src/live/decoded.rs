@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use api::decisions::passes::{PassItem, PassList, PassListMeta};
 use api::decisions::{DecisionList, DecisionRecord};
 use serde::Deserialize;
 use serde_json::Value;
@@ -18,7 +17,6 @@ const MAX_ERROR_CHARS: usize = 200;
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct EncodedList {
-    metadata: PassListMeta,
     items: Vec<Value>,
 }
 
@@ -48,27 +46,6 @@ pub(super) fn decisions(text: &str) -> Result<(Vec<DecisionRecord>, Option<Strin
         format!("{}: {}", names.join(", "), api::text::truncated(&error.to_string(), MAX_ERROR_CHARS))
     });
     Ok((records, undecodable))
-}
-
-/// The passes of a list. A record that cannot be decoded is left out of its pass; if a whole pass cannot be decoded, the list
-/// says that passes are lost, so that the latest decisions are read again.
-pub(crate) fn passes(text: &str) -> Result<PassList, RequestError> {
-    if let Ok(list) = serde_json::from_str(text) {
-        return Ok(list);
-    }
-    let EncodedList { mut metadata, items } = encoded(text)?;
-    let count = items.len();
-    let items: Vec<PassItem> = items.into_iter().filter_map(pass).collect();
-    metadata.lost |= items.len() < count;
-    Ok(PassList { metadata, items, ..PassList::default() })
-}
-
-fn pass(mut item: Value) -> Option<PassItem> {
-    if let Ok(pass) = PassItem::deserialize(&item) {
-        return Some(pass);
-    }
-    item.as_object_mut()?.shift_remove("record");
-    PassItem::deserialize(&item).ok()
 }
 
 fn encoded(text: &str) -> Result<EncodedList, RequestError> {
@@ -122,21 +99,5 @@ mod tests {
         for text in ["<html>", "{\"items\": 7}"] {
             assert!(matches!(decisions(text), Err(RequestError::Nonsense(_))), "{text}");
         }
-    }
-
-    #[test]
-    fn pass_whose_record_cannot_be_decoded_is_kept_without_it() {
-        let item = |name: &str| json!({"namespace": "shop", "name": name, "at": "2026-01-05T09:15:00Z", "desired": 4});
-        let mut with_record = item("hpa.web");
-        with_record["record"] = of_another_version("web");
-        let list = json!({"metadata": {"cursor": "a-7"}, "items": [with_record, item("hpa.api")]});
-        let found = passes(&list.to_string()).unwrap();
-        assert_eq!((found.metadata.cursor.as_str(), found.metadata.lost), ("a-7", false));
-        assert_eq!(found.items.iter().map(|pass| &*pass.name).collect::<Vec<_>>(), ["hpa.web", "hpa.api"]);
-        assert!(found.items[0].record.is_none());
-        let mut other_mode = item("hpa.api");
-        other_mode["mode"] = json!("canary");
-        let found = passes(&json!({"items": [other_mode, item("hpa.web")]}).to_string()).unwrap();
-        assert_eq!((found.items.len(), found.metadata.lost), (1, true));
     }
 }

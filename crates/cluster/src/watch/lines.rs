@@ -26,8 +26,7 @@ impl Lines {
     pub(super) fn next(&mut self) -> Result<Option<BytesMut>, WatchFailure> {
         loop {
             let new = self.buffer.get(self.seen..).unwrap_or_default();
-            let Some(end) = new.iter().position(|byte| *byte == b'\n').map(|offset| self.seen + offset)
-            else {
+            let Some(end) = memchr::memchr(b'\n', new).map(|offset| self.seen + offset) else {
                 self.seen = self.buffer.len();
                 let long = self.seen > MAX_OBJECT_BYTES;
                 return if long { Err(WatchFailure::too_long()) } else { Ok(None) };

@@ -12,8 +12,8 @@ pub(crate) const METADATA_LIST: &str =
 
 /// Whether an object is known in a version, by its namespace, name and version.
 type Known = Arc<dyn Fn(&str, &str, &str) -> bool + Send + Sync>;
-/// Applies the text of a changed object; false if the object must be decoded.
-type TextHandler = Arc<dyn Fn(&[u8]) -> bool + Send + Sync>;
+/// Applies the text of a changed object and returns its version; none if the object must be decoded.
+type TextHandler = Arc<dyn Fn(&[u8]) -> Option<String> + Send + Sync>;
 
 /// The form in which objects are requested.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,8 +67,11 @@ impl WatchSource {
     }
 
     /// Offers the JSON text of each changed object to `handler` before it is decoded. A change that `handler` has applied, so that it
-    /// returns true, is not reported. The text begins with the object and ends with the line of the watch.
-    pub fn with_text_handler(mut self, handler: impl Fn(&[u8]) -> bool + Send + Sync + 'static) -> Self {
+    /// returns the version of the object, is not reported. The text begins with the object and ends with the line of the watch.
+    pub fn with_text_handler(
+        mut self,
+        handler: impl Fn(&[u8]) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
         self.text_handler = Some(Arc::new(handler));
         self
     }
@@ -83,9 +86,9 @@ impl WatchSource {
         self.known.as_ref().is_some_and(|known| known(namespace, name, version))
     }
 
-    /// Whether the text of a changed object was applied without decoding it.
-    pub(super) fn applies_text(&self, object: &[u8]) -> bool {
-        self.text_handler.as_ref().is_some_and(|handler| handler(object))
+    /// The version of a changed object whose text was applied without decoding it.
+    pub(super) fn apply_text(&self, object: &[u8]) -> Option<String> {
+        self.text_handler.as_ref().and_then(|handler| handler(object))
     }
 
     /// All pods.

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use api::autoscaling::v2::HorizontalPodAutoscaler;
-use api::decisions::passes::{PassItem, PassList};
+use api::decisions::passes::PassList;
 use api::keda::{ScaledJob, ScaledObject};
 use api::plimsoll::Autoscaler;
 use cluster::AutoscalerKind;
@@ -16,10 +16,11 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
+use super::latest::{NewPass, NewPasses};
 use super::watched::WatchedStore;
 use crate::live::decisions::{MissingDecision, Unavailable};
 use crate::live::objects::Object;
-use crate::live::{ClusterClient, RequestError, Scope, decoded};
+use crate::live::{ClusterClient, RequestError, Scope};
 
 /// How often new passes are read.
 const PASSES_INTERVAL: Duration = Duration::from_secs(1);
@@ -202,7 +203,8 @@ impl Follower {
         loop {
             let query = [("after", after.as_str()), ("detail", detail), ("limit", PAGE_SIZE)];
             let text = client.get_plain(&with_query(&passes(kind, scope), query)).await?;
-            let PassList { metadata, items, .. } = decoded::passes(&text)?;
+            let NewPasses { metadata, items } =
+                serde_json::from_str(&text).map_err(|error| RequestError::Nonsense(error.to_string()))?;
             let is_complete = self.add_passes(items);
             if !is_complete || metadata.lost || metadata.cursor.is_empty() {
                 return Ok(None);
@@ -217,7 +219,7 @@ impl Follower {
 
     /// Adds passes. False if a decision is missing: another replica than the one that gave the cursor may have given the decisions,
     /// and replicas copy from the leader a moment late.
-    fn add_passes(&self, passes: Vec<PassItem>) -> bool {
+    fn add_passes(&self, passes: Vec<NewPass<'_>>) -> bool {
         let mut store = self.store();
         let mut is_complete = true;
         for pass in passes {

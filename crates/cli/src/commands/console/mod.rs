@@ -4,7 +4,9 @@
 //! start     the listener, the address with its token, the task that polls
 //! listing   what the user may list: cluster-wide, or namespace by namespace
 //! watched   the watched autoscalers, and what changed since the last look
-//! status    changes of an HPA's status, read without decoding the whole object
+//! status    changes of an HPA's status, read without decoding the object
+//! skim      fields of a JSON text without decoding it
+//! latest    the latest pass about an autoscaler that decided what its record says
 //! follow    list-and-watch of autoscalers, and only the new passes about them
 //! poll      what changes into the feed, while somebody looks: by watches, or by lists where the user may not watch
 //! rows      autoscalers and problems as the frontend shows them
@@ -25,6 +27,7 @@
 mod backend;
 mod follow;
 mod history;
+mod latest;
 mod listing;
 mod manifest;
 mod object;
@@ -36,6 +39,7 @@ mod readings;
 mod recording;
 mod rows;
 mod samples;
+mod skim;
 mod sources;
 mod start;
 mod status;

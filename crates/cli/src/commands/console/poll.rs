@@ -178,7 +178,7 @@ impl Poller {
                 if is_connected {
                     store.drop_early();
                 }
-                triggers = sources::triggers(store.records());
+                triggers = sources::triggers(store.records_with_triggers());
             }
             self.publish(follower, &triggers, is_first);
             let pause = computing.elapsed() * PAUSE_FACTOR;

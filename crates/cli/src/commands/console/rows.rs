@@ -18,7 +18,8 @@ pub(super) fn overview(entries: &[Entry], unavailable: Option<&Unavailable>, now
 
 /// `namespace/kind/name`, as problems name autoscalers.
 pub(super) fn id(entry: &Entry) -> String {
-    format!("{}/{}", entry.object.namespace(), entry.object.named())
+    let object = &entry.object;
+    [object.namespace(), "/", object.kind.short(), "/", object.hpa.metadata.name.as_str()].concat()
 }
 
 /// A row for each autoscaler.
@@ -26,9 +27,31 @@ pub(super) fn rows(entries: &[Entry], overview: &Overview) -> Vec<FeedRow> {
     let by_id: HashMap<String, &Entry> = entries.iter().map(|entry| (id(entry), entry)).collect();
     let row = |line: &AutoscalerLine| {
         let entry = by_id.get(&format!("{}/{}", line.namespace, line.name))?;
-        Some(row(entry, line))
+        Some(row(entry, &RowValues::of(line)))
     };
     overview.autoscalers.iter().filter_map(row).collect()
+}
+
+/// How much memory the JSON of most rows needs, in bytes.
+const ROW_CAPACITY: usize = 384;
+
+/// What a row shows besides the spec of its autoscaler.
+pub(super) struct RowValues<'a> {
+    /// Metrics against targets.
+    pub(super) metrics: &'a str,
+    pub(super) state: Grade,
+    /// The highest ratio of a metric to its target.
+    pub(super) pressure: Option<f64>,
+    pub(super) replicas: Option<i32>,
+    /// The last decision in words.
+    pub(super) decision: &'a str,
+}
+
+impl<'a> RowValues<'a> {
+    pub(super) fn of(line: &'a AutoscalerLine) -> Self {
+        let AutoscalerLine { metrics, state, pressure, replicas, decision, .. } = line;
+        Self { metrics, state: *state, pressure: *pressure, replicas: *replicas, decision }
+    }
 }
 
 /// A row as the frontend reads it.
@@ -50,28 +73,30 @@ struct ShownRow<'a> {
 }
 
 /// The row of one autoscaler.
-pub(super) fn row(entry: &Entry, line: &AutoscalerLine) -> FeedRow {
-    let id = format!("{}/{}", line.namespace, line.name);
-    let target = &entry.object.hpa.spec.scale_target_ref;
+pub(super) fn row(entry: &Entry, values: &RowValues<'_>) -> FeedRow {
+    let hpa = &entry.object.hpa;
+    let target = &hpa.spec.scale_target_ref;
+    let id = id(entry);
     let shown = ShownRow {
         id: &id,
-        namespace: &line.namespace,
+        namespace: entry.object.namespace(),
         kind: entry.object.kind.short(),
-        name: &entry.object.hpa.metadata.name,
-        target: format!("{}/{}", target.kind, target.name),
-        metrics: &line.metrics,
-        state: line.state,
+        name: &hpa.metadata.name,
+        target: [target.kind.as_str(), "/", target.name.as_str()].concat(),
+        metrics: values.metrics,
+        state: values.state,
         // Two decimals are enough to sort by, and a row is not sent again for less.
-        pressure: line.pressure.map(|ratio| (ratio * 100.0).round() / 100.0),
-        replicas: line.replicas,
+        pressure: values.pressure.map(|ratio| (ratio * 100.0).round() / 100.0),
+        replicas: values.replicas,
         desired: desired(entry),
-        min: line.min,
-        max: line.max,
-        decision: &line.decision,
+        min: hpa.spec.min_replicas.unwrap_or(1),
+        max: hpa.spec.max_replicas,
+        decision: values.decision,
     };
-    // Serializing numbers and strings cannot fail.
-    let json = serde_json::to_string(&shown).unwrap_or_default();
-    FeedRow { id, json, replicas: line.replicas }
+    let mut json = Vec::with_capacity(ROW_CAPACITY);
+    // Writing numbers and strings to memory cannot fail.
+    let _ = serde_json::to_writer(&mut json, &shown);
+    FeedRow { id, json: String::from_utf8(json).unwrap_or_default(), replicas: values.replicas }
 }
 
 fn desired(entry: &Entry) -> Option<i32> {

@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use api::decisions::DecisionRecord;
-use api::decisions::passes::PassItem;
 use cluster::AutoscalerKind;
 use jiff::Timestamp;
 use runtime::{ObjectKey, ObjectStore, StoreChange, Versioned, WatchEvent};
 use serde_json::Value;
 use web_console::FeedRow;
 
-use super::rows;
-use super::status::{HpaDigest, StatusEvent};
+use super::latest::{LatestPass, NewPass};
+use super::rows::{self, RowValues};
+use super::status::{LastStatus, StatusEvent};
 use crate::commands::get::Entry;
 use crate::commands::top::{AutoscalerLine, AutoscalerProblem, Grade, by_cause, grade, problems_of};
 use crate::live::decisions::silent;
@@ -23,11 +23,13 @@ const MAX_EARLY_RECORDS: usize = 10_000;
 /// All watched autoscalers.
 #[derive(Default)]
 pub(super) struct WatchedStore {
-    objects: HashMap<AutoscalerKind, ObjectStore<WatchedName, WatchedEntry>>,
+    objects: WatchedObjects,
+    /// The last events about HPAs. They are apart from the objects, which are large, so that most events touch little memory.
+    statuses: HashMap<WatchedName, LastStatus>,
     /// Decisions about autoscalers that the watch has not shown yet.
     early: HashMap<WatchedKey, EarlyRecord>,
-    /// Whose row may differ from the one that was taken last.
-    changed: HashSet<WatchedKey>,
+    /// Whose row may differ from the one that was taken last. What was removed since may be among them.
+    changed: Vec<WatchedKey>,
     /// Whose row was removed.
     removed: Vec<String>,
     /// Whether problems are as they were taken last.
@@ -49,36 +51,35 @@ struct EarlyRecord {
     is_old: bool,
 }
 
+type WatchedObjects = HashMap<AutoscalerKind, ObjectStore<WatchedName, WatchedEntry>>;
+
 type WatchedKey = (AutoscalerKind, WatchedName);
 
-/// Namespace and name of an object of some kind.
+/// Namespace, a slash and name of an object of some kind.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct WatchedName {
-    namespace: String,
-    name: String,
-}
+pub(super) struct WatchedName(Box<str>);
 
 /// An autoscaler and the latest pass about it.
 struct WatchedEntry {
     entry: Entry,
     /// The latest pass, if it decided the same as the record, which is of the first such pass.
-    latest: Option<PassItem>,
+    latest: Option<LatestPass>,
     problems: Vec<AutoscalerProblem>,
     grade: Grade,
     /// Whether problems and grade are those of the record, which later passes do not change.
     is_judged: bool,
     is_silent: bool,
-    /// Of an HPA: what its last event had besides the values of the status.
-    digest: Option<HpaDigest>,
+    /// Whether it is among those whose row may differ.
+    is_changed: bool,
 }
 
 impl ObjectKey for WatchedName {
     fn new(namespace: &str, name: &str) -> Self {
-        Self { namespace: namespace.to_owned(), name: name.to_owned() }
+        Self([namespace, "/", name].concat().into_boxed_str())
     }
 
     fn namespace(&self) -> &str {
-        &self.namespace
+        self.0.split_once('/').map_or("", |(namespace, _)| namespace)
     }
 }
 
@@ -95,18 +96,27 @@ impl WatchedStore {
             let name = WatchedName::new(object.namespace(), &object.hpa.metadata.name);
             (name, WatchedEntry::new(object))
         });
+        if let WatchEvent::Applied((name, _)) = &event {
+            // The store compares the version of the object that it has.
+            self.write_status(kind, name);
+        }
         let store = self.objects.entry(kind).or_default();
         match store.apply(scope, event) {
             StoreChange::Unchanged | StoreChange::Unreadable(_, None, _) => {}
             StoreChange::Applied(name, before) => {
                 let key = (kind, name);
-                if let Some(watched) = store.get_mut(&key.1) {
-                    match before {
-                        Some(before) => watched.follow(before),
-                        None => watched.entry.record = self.early.remove(&key).map(|early| early.record),
-                    }
+                let Some(watched) = store.get_mut(&key.1) else { return };
+                match before {
+                    Some(before) => watched.follow(before),
+                    None => watched.entry.record = self.early.remove(&key).map(|early| early.record),
                 }
-                self.changed.insert(key);
+                if kind == AutoscalerKind::Hpa
+                    && let Some(status) = self.statuses.get_mut(&key.1)
+                {
+                    status.decoded(watched.resource_version());
+                    status.has_passes = watched.latest.is_some();
+                }
+                watched.mark(key, &mut self.changed);
             }
             StoreChange::Deleted(all) => {
                 for (name, before) in all {
@@ -117,22 +127,43 @@ impl WatchedStore {
         }
     }
 
-    /// Applies the text of an event about an HPA. False if more than values of the status may differ, so that it must be decoded.
-    pub(super) fn apply_status(&mut self, text: &[u8]) -> bool {
-        let Some(event) = StatusEvent::read(text) else { return false };
-        let key = (AutoscalerKind::Hpa, WatchedName::new(event.namespace(), event.name()));
-        let Some(watched) = self.get_mut(&key) else { return false };
-        let is_applied = event.apply(&mut watched.entry.object.hpa, &mut watched.digest);
-        if is_applied {
-            self.changed.insert(key);
+    /// Applies the text of an event about an HPA and returns its version. None if more than values of the status may differ, so that
+    /// it must be decoded.
+    pub(super) fn apply_status(&mut self, text: &[u8]) -> Option<String> {
+        let event = StatusEvent::read(text).ok()?;
+        let name = WatchedName::new(event.namespace, event.name);
+        if let Some(status) = self.statuses.get_mut(&name)
+            && status.keep(&event)
+        {
+            if !status.has_passes {
+                let key = (AutoscalerKind::Hpa, name);
+                if let Some(watched) = find(&mut self.objects, &key) {
+                    watched.mark(key, &mut self.changed);
+                }
+            }
+            return Some(event.version.to_owned());
         }
-        is_applied
+        self.write_status(AutoscalerKind::Hpa, &name);
+        self.statuses.insert(name, LastStatus::undecoded(&event));
+        None
     }
 
-    fn remove(&mut self, key: &WatchedKey, before: &WatchedEntry) {
+    /// Brings the status of a stored HPA up to date.
+    fn write_status(&mut self, kind: AutoscalerKind, name: &WatchedName) {
+        if kind == AutoscalerKind::Hpa
+            && let Some(status) = self.statuses.get_mut(name)
+            && let Some(watched) = self.objects.get_mut(&kind).and_then(|objects| objects.get_mut(name))
+        {
+            status.write_to(&mut watched.entry.object.hpa);
+        }
+    }
+
+    fn remove(&mut self, (kind, name): &WatchedKey, before: &WatchedEntry) {
         self.are_problems_taken &= before.problems.is_empty();
         self.removed.push(rows::id(&before.entry));
-        self.changed.remove(key);
+        if *kind == AutoscalerKind::Hpa {
+            self.statuses.remove(name);
+        }
     }
 
     /// Whether there are objects whose decisions a group serves, and whether there are any objects at all.
@@ -159,10 +190,7 @@ impl WatchedStore {
             .filter(|key| !known.contains(key))
             .collect();
         for key in without {
-            if let Some(watched) = self.get_mut(&key) {
-                watched.set_record(None);
-                self.changed.insert(key);
-            }
+            self.set_record(key, None);
         }
         for record in records {
             self.decided(record);
@@ -172,12 +200,26 @@ impl WatchedStore {
     /// Adds a decision that differs from the one before it.
     pub(super) fn decided(&mut self, record: DecisionRecord) {
         let Some(key) = key(&record.metadata.namespace, &record.metadata.name) else { return };
-        if let Some(watched) = self.get_mut(&key) {
-            watched.set_record(Some(record));
-            self.changed.insert(key);
-        } else if self.early.len() < MAX_EARLY_RECORDS {
+        if let Some((key, record)) = self.set_record(key, Some(record))
+            && self.early.len() < MAX_EARLY_RECORDS
+        {
             self.early.insert(key, EarlyRecord { record, is_old: false });
         }
+    }
+
+    /// Replaces what was decided about an autoscaler. Gives back a record about one that the watch has not shown.
+    fn set_record(
+        &mut self,
+        key: WatchedKey,
+        record: Option<DecisionRecord>,
+    ) -> Option<(WatchedKey, DecisionRecord)> {
+        let Some(watched) = find(&mut self.objects, &key) else { return Some((key, record?)) };
+        if watched.latest.take().is_some() {
+            shows_passes(&mut self.statuses, &key, false);
+        }
+        (watched.entry.record, watched.is_judged) = (record, false);
+        watched.mark(key, &mut self.changed);
+        None
     }
 
     /// Drops decisions about autoscalers that no watch has shown since the last call: these are deleted.
@@ -186,13 +228,13 @@ impl WatchedStore {
     }
 
     /// Adds a pass. False if it does not follow from the decision that is known, so that one is missing.
-    pub(super) fn add(&mut self, mut pass: PassItem) -> bool {
+    pub(super) fn add(&mut self, mut pass: NewPass<'_>) -> bool {
         if let Some(record) = pass.record.take() {
             self.decided(*record);
             return true;
         }
         let Some(key) = key(&pass.namespace, &pass.name) else { return true };
-        let Some(watched) = self.get_mut(&key) else { return true };
+        let Some(watched) = find(&mut self.objects, &key) else { return true };
         let Some(record) = &mut watched.entry.record else { return true };
         // The decisions were read after the cursor, and may have this pass already.
         if pass.at <= record.last {
@@ -203,26 +245,33 @@ impl WatchedStore {
         }
         record.last = pass.at;
         record.times += 1;
-        watched.latest = Some(pass);
-        self.changed.insert(key);
+        let latest = LatestPass::new(pass, &watched.entry.object.hpa.spec.metrics);
+        if watched.latest.replace(latest).is_none() {
+            shows_passes(&mut self.statuses, &key, true);
+        }
+        watched.mark(key, &mut self.changed);
         true
     }
 
-    /// The decisions about all autoscalers.
-    pub(super) fn records(&self) -> impl Iterator<Item = &DecisionRecord> {
-        let all = self.objects.values().flat_map(ObjectStore::iter);
+    /// The decisions about autoscalers with triggers.
+    pub(super) fn records_with_triggers(&self) -> impl Iterator<Item = &DecisionRecord> {
+        let kinds = self.objects.iter().filter(|(kind, _)| kind.has_triggers());
+        let all = kinds.flat_map(|(_, objects)| objects.iter());
         all.filter_map(|(_, watched)| watched.entry.record.as_ref())
-    }
-
-    fn get_mut(&mut self, (kind, name): &WatchedKey) -> Option<&mut WatchedEntry> {
-        self.objects.get_mut(kind)?.get_mut(name)
     }
 
     /// Finds autoscalers about which nothing is decided any more.
     pub(super) fn find_silent(&mut self, now: Timestamp) {
+        let is_other = |watched: &WatchedEntry| watched.is_silent_at(now) != watched.is_silent;
+        let mut others = Vec::new();
         for (kind, objects) in &self.objects {
-            let other = objects.iter().filter(|(_, watched)| watched.is_silent_at(now) != watched.is_silent);
-            self.changed.extend(other.map(|(name, _)| (*kind, name.clone())));
+            let other = objects.iter().filter(|(_, watched)| is_other(watched));
+            others.extend(other.map(|(name, _)| (*kind, name.clone())));
+        }
+        for key in others {
+            if let Some(watched) = find(&mut self.objects, &key) {
+                watched.mark(key, &mut self.changed);
+            }
         }
     }
 
@@ -230,7 +279,20 @@ impl WatchedStore {
     pub(super) fn take(&mut self, now: Timestamp, mut show: impl FnMut(&Entry)) -> WatchedChange {
         let mut rows = Vec::new();
         for key in std::mem::take(&mut self.changed) {
-            let Some(watched) = self.get_mut(&key) else { continue };
+            let Some(watched) = find(&mut self.objects, &key) else { continue };
+            if !std::mem::take(&mut watched.is_changed) {
+                continue;
+            }
+            // What was found long ago is not shown beside a status that may be new.
+            if watched.is_silent_at(now) && watched.latest.take().is_some() {
+                shows_passes(&mut self.statuses, &key, false);
+            }
+            if watched.latest.is_none()
+                && key.0 == AutoscalerKind::Hpa
+                && let Some(status) = self.statuses.get_mut(&key.1)
+            {
+                status.write_to(&mut watched.entry.object.hpa);
+            }
             show(&watched.entry);
             let (row, has_same_problems) = watched.look(now);
             rows.push(row);
@@ -239,9 +301,11 @@ impl WatchedStore {
         let problems = (!self.are_problems_taken).then(|| self.problems());
         self.are_problems_taken = true;
         let mut removed = std::mem::take(&mut self.removed);
-        // An autoscaler that was deleted and created again is there.
-        let here: HashSet<&str> = rows.iter().map(|row: &FeedRow| row.id.as_str()).collect();
-        removed.retain(|id| !here.contains(id.as_str()));
+        if !removed.is_empty() {
+            // An autoscaler that was deleted and created again is there.
+            let here: HashSet<&str> = rows.iter().map(|row: &FeedRow| row.id.as_str()).collect();
+            removed.retain(|id| !here.contains(id.as_str()));
+        }
         WatchedChange { rows, removed, problems }
     }
 
@@ -265,22 +329,26 @@ impl WatchedStore {
 impl WatchedEntry {
     fn new(object: Object) -> Self {
         let entry = Entry { object, record: None };
-        let (latest, problems) = (None, Vec::new());
-        let (grade, digest) = (Grade::default(), None);
-        Self { entry, latest, problems, grade, is_judged: false, is_silent: false, digest }
+        let (latest, problems, grade) = (None, Vec::new(), Grade::default());
+        Self { entry, latest, problems, grade, is_judged: false, is_silent: false, is_changed: false }
+    }
+
+    /// Notes that its row may differ.
+    fn mark(&mut self, key: WatchedKey, changed: &mut Vec<WatchedKey>) {
+        if !std::mem::replace(&mut self.is_changed, true) {
+            changed.push(key);
+        }
     }
 
     /// Takes over what was decided about the state before.
     fn follow(&mut self, before: Self) {
-        let Self { entry, latest, problems, grade, is_judged, is_silent, digest } = before;
+        let Self { entry, latest, problems, grade, is_judged, is_silent, is_changed } = before;
         self.entry.record = entry.record;
-        (self.latest, self.problems, self.grade) = (latest, problems, grade);
-        (self.is_judged, self.is_silent, self.digest) = (is_judged, is_silent, digest);
-    }
-
-    /// Replaces what was decided.
-    fn set_record(&mut self, record: Option<DecisionRecord>) {
-        (self.entry.record, self.latest, self.is_judged) = (record, None, false);
+        // The next pass is about the metrics and targets that there are now.
+        let has_same_metrics = self.entry.object.hpa.spec.metrics == entry.object.hpa.spec.metrics;
+        self.latest = latest.filter(|_| has_same_metrics);
+        (self.problems, self.grade) = (problems, grade);
+        (self.is_judged, self.is_silent, self.is_changed) = (is_judged, is_silent, is_changed);
     }
 
     fn is_silent_at(&self, now: Timestamp) -> bool {
@@ -300,17 +368,44 @@ impl WatchedEntry {
         self.is_silent = is_silent;
         // Without a record, conditions are judged, which may change with every event.
         self.is_judged = self.entry.record.is_some();
-        let line = match &self.latest {
-            Some(latest) => AutoscalerLine::after(&self.entry, self.grade, latest),
-            None => AutoscalerLine::of(&self.entry, self.grade),
+        let row = match &self.latest {
+            Some(latest) => {
+                let decision = self.entry.sentence_after(Some(&latest.reason));
+                let values = RowValues {
+                    metrics: &latest.metrics,
+                    state: self.grade,
+                    pressure: latest.pressure,
+                    replicas: latest.replicas.or_else(|| self.entry.replicas()),
+                    decision: &decision,
+                };
+                rows::row(&self.entry, &values)
+            }
+            None => rows::row(&self.entry, &RowValues::of(&AutoscalerLine::of(&self.entry, self.grade))),
         };
-        (rows::row(&self.entry, &line), has_same_problems)
+        (row, has_same_problems)
     }
 }
 
 /// What makes two problems one.
 fn group(problem: &AutoscalerProblem) -> (Grade, &str, &str) {
     (problem.grade, &problem.cause, &problem.remedy)
+}
+
+fn find<'a>(objects: &'a mut WatchedObjects, (kind, name): &WatchedKey) -> Option<&'a mut WatchedEntry> {
+    objects.get_mut(kind)?.get_mut(name)
+}
+
+/// Notes whether the row of an autoscaler shows the values of passes.
+fn shows_passes(
+    statuses: &mut HashMap<WatchedName, LastStatus>,
+    (kind, name): &WatchedKey,
+    has_passes: bool,
+) {
+    if *kind == AutoscalerKind::Hpa
+        && let Some(status) = statuses.get_mut(name)
+    {
+        status.has_passes = has_passes;
+    }
 }
 
 /// The autoscaler of a record: `hpa.web`.

@@ -1,7 +1,6 @@
 //! All autoscalers at one moment, and what is wrong with them.
 
 use api::autoscaling::v2::{HorizontalPodAutoscaler, MetricTarget, MetricValueStatus};
-use api::decisions::passes::PassItem;
 use engine::Decision;
 use engine::evaluate::Arithmetic;
 use jiff::Timestamp;
@@ -73,16 +72,6 @@ impl AutoscalerLine {
             Some(record) => by_decision(&record.decision),
             None => by_status(&entry.object.hpa),
         };
-        Self::new(entry, state, pressure, entry.sentence())
-    }
-
-    /// The same after a later pass that decided what the record says.
-    pub(crate) fn after(entry: &Entry, state: Grade, latest: &PassItem) -> Self {
-        let ratios = latest.metrics.iter().filter_map(|metric| metric.ratio);
-        Self::new(entry, state, ratios.max_by(f64::total_cmp), entry.sentence_after(Some(&latest.reason)))
-    }
-
-    fn new(entry: &Entry, state: Grade, pressure: Option<f64>, decision: String) -> Self {
         let hpa = &entry.object.hpa;
         Self {
             namespace: entry.object.namespace().to_owned(),
@@ -93,7 +82,7 @@ impl AutoscalerLine {
             replicas: entry.replicas(),
             min: hpa.spec.min_replicas.unwrap_or(1),
             max: hpa.spec.max_replicas,
-            decision,
+            decision: entry.sentence(),
         }
     }
 }

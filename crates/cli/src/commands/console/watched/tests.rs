@@ -1,9 +1,9 @@
 use api::autoscaling::v2::HorizontalPodAutoscaler;
 use api::decisions::API_VERSION;
-use api::decisions::passes::PassMetric;
 use serde_json::json;
 
 use super::*;
+use crate::commands::console::latest::{BorrowedText, NewPassMetric};
 use crate::live::objects::sample;
 use crate::live::sample::{at, record_of};
 
@@ -32,6 +32,21 @@ fn changed(store: &mut WatchedStore) -> Value {
     serde_json::from_str(&rows[0].json).unwrap()
 }
 
+/// A pass that found one replica and so much cpu.
+fn pass(time: &str, desired: i32, percent: i32) -> NewPass<'static> {
+    let value = Some(BorrowedText(format!("{percent}%").into()));
+    NewPass {
+        namespace: "shop".into(),
+        name: "hpa.web".into(),
+        at: at(time),
+        current: Some(1),
+        desired,
+        reason: "cpu is above its target".into(),
+        metrics: vec![NewPassMetric { value, ratio: Some(f64::from(percent) / 50.0) }],
+        record: None,
+    }
+}
+
 #[test]
 fn only_changed_autoscalers_are_taken() {
     let mut store = listed(&["web", "shop"]);
@@ -40,20 +55,12 @@ fn only_changed_autoscalers_are_taken() {
     store.decided(record_of("web", "2026-01-05T09:15:00Z", 1, &[610]));
     let row = changed(&mut store);
     assert_eq!((&row["id"], &row["desired"]), (&json!("shop/hpa/web"), &json!(4)));
-    let pass = |time: &str, desired: i32| PassItem {
-        namespace: "shop".into(),
-        name: "hpa.web".into(),
-        at: at(time),
-        desired,
-        reason: "cpu is above its target".into(),
-        metrics: vec![PassMetric { ratio: Some(2.5), ..PassMetric::default() }],
-        ..PassItem::default()
-    };
+    let pass = |time, desired| pass(time, desired, 125);
     assert!(store.add(pass("2026-01-05T09:15:15Z", 4)));
     let again = changed(&mut store);
     assert_eq!(
-        (&again["pressure"], &again["decision"]),
-        (&json!(2.5), &json!("1 → 4: cpu is above its target"))
+        (&again["pressure"], &again["decision"], &again["metrics"]),
+        (&json!(2.5), &json!("1 → 4: cpu is above its target"), &json!("cpu: 125%/50%"))
     );
     assert!(store.add(pass("2026-01-05T09:15:00Z", 1)), "a pass from before the decision");
     assert!(!store.add(pass("2026-01-05T09:15:30Z", 2)), "the decision about it is missing");
@@ -92,36 +99,68 @@ fn text(version: u32, max: i32, percent: i32) -> String {
     hpa.to_string()
 }
 
+/// The text of an event; that of the object ends before the line does.
+fn event(version: u32, max: i32, percent: i32) -> Vec<u8> {
+    format!("{}}}", text(version, max, percent)).into_bytes()
+}
+
+/// The row after an object was decoded.
+fn decode(store: &mut WatchedStore, version: u32, max: i32, percent: i32) -> Value {
+    let hpa: HorizontalPodAutoscaler = serde_json::from_str(&text(version, max, percent)).unwrap();
+    store.apply(AutoscalerKind::Hpa, "", WatchEvent::Applied(hpa.into()));
+    changed(store)
+}
+
 #[test]
 fn status_of_an_hpa_is_applied_without_decoding_the_rest() {
     let mut store = listed(&["web"]);
     take(&mut store, NOW);
-    // The text of the object ends before the line does.
-    let event = |version, max, percent| format!("{}}}", text(version, max, percent)).into_bytes();
-    let decode = |store: &mut WatchedStore, version, max, percent| {
-        let hpa: HorizontalPodAutoscaler = serde_json::from_str(&text(version, max, percent)).unwrap();
-        store.apply(AutoscalerKind::Hpa, "", WatchEvent::Applied(hpa.into()));
-        changed(store)
-    };
-    assert!(!store.apply_status(&event(8, 10, 60)), "the rest was never compared");
+    assert!(store.apply_status(&event(8, 10, 60)).is_none(), "the rest was never compared");
     decode(&mut store, 8, 10, 60);
-    assert!(store.apply_status(&event(9, 10, 70)));
+    assert_eq!(store.apply_status(&event(9, 10, 70)).as_deref(), Some("9"));
     let row = changed(&mut store);
     assert_eq!(
         (&row["metrics"], &row["replicas"], &row["desired"]),
         (&json!("cpu: 70%/50%"), &json!(3), &json!(4))
     );
-    assert!(!store.apply_status(&event(10, 12, 80)), "the spec differs");
+    assert!(store.apply_status(&event(10, 12, 80)).is_none(), "the spec differs");
     assert!(take(&mut store, NOW).rows.is_empty());
     assert_eq!(decode(&mut store, 10, 12, 80)["max"], json!(12));
-    assert!(store.apply_status(&event(11, 12, 90)));
+    assert!(store.apply_status(&event(11, 12, 90)).is_some());
     assert_eq!(changed(&mut store)["metrics"], json!("cpu: 90%/50%"));
-    assert!(!store.apply_status(&event(9, 12, 10)), "it is older");
+    assert!(store.apply_status(&event(9, 12, 10)).is_none(), "it is older");
     assert!(
-        !store.apply_status(&event(12, 12, 10)),
+        store.apply_status(&event(12, 12, 10)).is_none(),
         "the rest was compared with an event that was not applied"
     );
-    assert!(!store.apply_status(b"{}"), "it has another form");
+    assert!(store.apply_status(b"{}").is_none(), "it has another form");
+}
+
+#[test]
+fn row_with_passes_shows_their_values_and_else_those_of_the_status() {
+    let mut store = listed(&["web"]);
+    store.decided(record_of("web", "2026-01-05T09:15:00Z", 1, &[610]));
+    assert!(store.apply_status(&event(8, 10, 60)).is_none());
+    assert_eq!(decode(&mut store, 8, 10, 60)["metrics"], json!("cpu: 60%/50%"));
+    assert!(store.add(pass("2026-01-05T09:15:15Z", 4, 70)));
+    let row = changed(&mut store);
+    assert_eq!((&row["metrics"], &row["replicas"]), (&json!("cpu: 70%/50%"), &json!(1)));
+    assert!(store.apply_status(&event(9, 10, 80)).is_some());
+    assert!(take(&mut store, NOW).rows.is_empty(), "the pass about it follows");
+    store.replace_records(API_VERSION, Vec::new());
+    let row = changed(&mut store);
+    assert_eq!((&row["metrics"], &row["replicas"]), (&json!("cpu: 80%/50%"), &json!(3)));
+    assert!(store.apply_status(&event(10, 10, 90)).is_some());
+    assert_eq!(changed(&mut store)["metrics"], json!("cpu: 90%/50%"));
+}
+
+#[test]
+fn older_state_does_not_replace_a_status_that_is_not_shown_yet() {
+    let mut store = listed(&["web"]);
+    assert!(store.apply_status(&event(8, 10, 60)).is_none());
+    decode(&mut store, 8, 10, 60);
+    assert!(store.apply_status(&event(11, 10, 70)).is_some());
+    assert_eq!(decode(&mut store, 9, 12, 10)["metrics"], json!("cpu: 70%/50%"), "a list may be late");
 }
 
 #[test]
