@@ -34,6 +34,8 @@ const LINE_HEIGHT = 28;
 const PHONE_LINE_HEIGHT = 84;
 /** Lines above and below those that are visible. */
 const SPARE_LINES = 4;
+/** How long after the last letter the search is written into the address: each write is a message to another process. */
+const ADDRESS_MS = 300;
 
 interface Line {
   element: HTMLElement;
@@ -49,13 +51,10 @@ interface Line {
 
 const number = new Intl.NumberFormat("en");
 
-/** What is searched in a row. Rows are never changed but replaced. */
-const searched = new WeakMap<Row, string>();
-
-function searchText(row: Row): string {
-  let text = searched.get(row);
-  if (text === undefined) searched.set(row, (text = `${row.id} ${row.target} ${row.metrics} ${row.decision}`.toLowerCase()));
-  return text;
+/** Whether a row has a word of a search. Most words are found in its names, which live changes leave alone. */
+function has(row: Row, word: string): boolean {
+  row.names ??= `${row.id} ${row.target}`.toLowerCase();
+  return row.names.includes(word) || row.metrics.toLowerCase().includes(word) || row.decision.toLowerCase().includes(word);
 }
 
 export function list(url: URL, search: HTMLInputElement): Page {
@@ -73,10 +72,11 @@ export function list(url: URL, search: HTMLInputElement): Page {
   let isDrawn = true;
   /** Whether letters were typed for which the list was not filtered yet. */
   let isTyped = false;
+  let addressTimer = 0;
   const lines: Line[] = [];
 
-  const namespaces = h("select", { "aria-label": "namespace", onchange: () => filter(true) });
-  const states = h("select", { "aria-label": "state", onchange: () => filter(true) });
+  const namespaces = h("select", { "aria-label": "namespace", onchange: () => choose() });
+  const states = h("select", { "aria-label": "state", onchange: () => choose() });
   for (const [value, text] of STATES) states.append(h("option", { value }, text));
   states.value = url.searchParams.get("state") ?? "";
   const found = h("span", { class: "found", role: "status" });
@@ -90,7 +90,10 @@ export function list(url: URL, search: HTMLInputElement): Page {
     } else cell.append(text);
     head.append(cell);
   }
-  const space = h("div", { class: "space", role: "rowgroup" });
+  // The lines lie one below the other in a part of the space that moves with what is visible.
+  const part = h("div", { class: "part", role: "presentation" });
+  let partTop = 0;
+  const space = h("div", { class: "space", role: "rowgroup" }, part);
   const scroll = h("div", { class: "scroll", role: "presentation", onscroll: () => scrolled() }, space);
   const table = h("div", { class: "list", role: "table", "aria-label": "autoscalers" }, h("div", { role: "rowgroup" }, head), scroll);
   const empty = h("p", { class: "empty", hidden: true });
@@ -104,12 +107,19 @@ export function list(url: URL, search: HTMLInputElement): Page {
     isTyped = true;
   };
   search.addEventListener("input", typed);
+  search.addEventListener("blur", writeAddress);
 
   function sortBy(sort: string): void {
     chosen = chosen === sort ? `-${sort}` : sort;
     compare = comparison(chosen);
     sorted = [...store.rows.values()].sort(compare);
-    filter(true);
+    choose();
+  }
+
+  function writeAddress(): void {
+    clearTimeout(addressTimer);
+    addressTimer = 0;
+    replace({ q: search.value, namespace: namespaces.value, state: states.value, sort: chosen === "state" ? "" : chosen });
   }
 
   function fillNamespaces(): void {
@@ -131,11 +141,21 @@ export function list(url: URL, search: HTMLInputElement): Page {
       const isOther = ([id, before]: [string, Row | undefined]) => !before || !store.rows.has(id);
       if ([...delta.before].some(isOther)) fillNamespaces();
     }
-    filter(isTyped);
+    if (isTyped) filterTyped();
+    else filter(false);
   }
 
   function filterTyped(): void {
-    if (isTyped) filter(true);
+    if (!isTyped) return;
+    filter(true);
+    clearTimeout(addressTimer);
+    addressTimer = setTimeout(writeAddress, ADDRESS_MS);
+  }
+
+  /** A choice other than a typed letter. */
+  function choose(): void {
+    filter(true);
+    writeAddress();
   }
 
   function filter(fromUser: boolean): void {
@@ -146,7 +166,7 @@ export function list(url: URL, search: HTMLInputElement): Page {
     const matches = (row: Row): boolean => {
       if (namespace && row.namespace !== namespace) return false;
       if (state && row.state !== state) return false;
-      return words.every((word) => searchText(row).includes(word));
+      return words.every((word) => has(row, word));
     };
     order = namespace || state || words.length > 0 ? sorted.filter(matches) : sorted;
     const total = store.rows.size;
@@ -157,9 +177,9 @@ export function list(url: URL, search: HTMLInputElement): Page {
       else cell.removeAttribute("aria-sort");
     }
     if (fromUser) {
-      replace({ q: search.value, namespace, state, sort: chosen === "state" ? "" : chosen });
       selected = 0;
-      scroll.scrollTop = view.top = 0;
+      // Setting the position costs a layout, even if it is the same.
+      if (view.top !== 0) scroll.scrollTop = view.top = 0;
     } else if (current && order[selected]?.id !== current) {
       // The cursor stays on its object when others come, go or change their order.
       selected = Math.max(0, order.findIndex((row) => row.id === current));
@@ -189,7 +209,11 @@ export function list(url: URL, search: HTMLInputElement): Page {
     }
     const first = Math.max(0, Math.floor(view.top / height) - SPARE_LINES);
     const shown = Math.min(order.length - first, Math.ceil(view.height / height) + 2 * SPARE_LINES);
-    while (lines.length < shown) lines.push(newLine(space));
+    if (partTop !== first * height) {
+      partTop = first * height;
+      part.style.transform = `translateY(${partTop}px)`;
+    }
+    while (lines.length < shown) lines.push(newLine(part));
     while (lines.length > Math.max(shown, 0)) lines.pop()?.element.remove();
     lines.forEach((line, index) => {
       const row = order[first + index];
@@ -202,7 +226,6 @@ export function list(url: URL, search: HTMLInputElement): Page {
       line.index = index;
       line.element.setAttribute("aria-rowindex", String(index + 2));
     }
-    line.element.style.transform = `translateY(${index * height}px)`;
     const isSelected = index === selected;
     if (line.row !== row || line.isSelected !== isSelected) {
       line.element.className = `line ${row.state}${isSelected ? " selected" : ""}`;
@@ -261,19 +284,22 @@ export function list(url: URL, search: HTMLInputElement): Page {
       }
       const id = order[selected]?.id;
       if ((event.key === "Enter" || event.key === "o") && id && !(event.target instanceof HTMLButtonElement)) {
+        if (addressTimer) writeAddress();
         go(pathOf(id));
         return true;
       }
       if (event.key === "Escape" && search.value) {
         search.value = "";
-        filter(true);
+        choose();
         return true;
       }
       return false;
     },
     close() {
       isTyped = false;
+      clearTimeout(addressTimer);
       search.removeEventListener("input", typed);
+      search.removeEventListener("blur", writeAddress);
       search.value = "";
       resized.disconnect();
       end();
@@ -281,7 +307,7 @@ export function list(url: URL, search: HTMLInputElement): Page {
   };
 }
 
-function newLine(space: HTMLElement): Line {
+function newLine(part: HTMLElement): Line {
   const link = h("a", { class: "name" });
   const path = svg("path", {});
   const cells = {} as Record<Column, HTMLElement>;
@@ -293,7 +319,7 @@ function newLine(space: HTMLElement): Line {
     cells[column] = cell;
     element.append(cell);
   }
-  space.append(element);
+  part.append(element);
   return { element, link, cells, path, row: null, index: -1, isSelected: false, sparkAt: 0 };
 }
 

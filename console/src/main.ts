@@ -103,6 +103,7 @@ search.addEventListener("input", () => {
   search.focus();
 });
 
+document.addEventListener("keydown", () => store.pressed(), true);
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || help.open) return;
   const target = event.target as HTMLElement;

@@ -19,6 +19,8 @@ export interface Row {
   decision: string;
   /** Changes of the replica count in the last hour: seconds since 1970, count. */
   steps?: [number, number][];
+  /** Its names in lower case, which the list makes once. */
+  names?: string;
 }
 
 /** A cause and the autoscalers that have it. */

@@ -5,6 +5,14 @@ import type { Change, Row, Snapshot } from "./model.js";
 export type Connection = "connecting" | "live" | "lost" | "expired";
 
 const HOUR = 3600;
+/** Changes wait until no key was pressed for so long, so that a key is answered before them. */
+const QUIET_MS = 100;
+/** How long changes wait at most. */
+const MAX_WAIT_MS = 1000;
+/** Events that wait at most. */
+const MAX_UNREAD = 10;
+/** How soon a page that nobody sees takes over changes. */
+const HIDDEN_MS = 200;
 
 /** What changed in the rows since listeners were told. */
 export interface Delta {
@@ -25,6 +33,9 @@ class Store {
   private listeners = new Set<Listener>();
   private delta: Delta = { reset: false, before: new Map() };
   private scheduled = false;
+  /** Events that were not read yet. */
+  private texts: string[] = [];
+  private keyAt = -Infinity;
   private source: EventSource | null = null;
 
   subscribe(listener: Listener): () => void {
@@ -32,17 +43,27 @@ class Store {
     return () => this.listeners.delete(listener);
   }
 
-  /** Tells all listeners, at most once per frame. */
+  /** A key was pressed. */
+  pressed(): void {
+    this.keyAt = performance.now();
+  }
+
+  /** Tells all listeners, at most once per frame and not while keys are pressed. */
   changed(): void {
     if (this.scheduled) return;
     this.scheduled = true;
+    const end = performance.now() + MAX_WAIT_MS;
     const tell = () => {
+      const now = performance.now();
+      const quietAt = Math.min(this.keyAt + QUIET_MS, end);
+      if (now < quietAt) return void setTimeout(tell, quietAt - now);
+      this.read();
       this.scheduled = false;
       const delta = this.delta;
       this.delta = { reset: false, before: new Map() };
       for (const listener of [...this.listeners]) listener(delta);
     };
-    if (document.hidden) setTimeout(tell, 200);
+    if (document.hidden) setTimeout(tell, HIDDEN_MS);
     else requestAnimationFrame(tell);
   }
 
@@ -51,7 +72,12 @@ class Store {
     const source = new EventSource("/api/v1/events");
     this.source = source;
     source.addEventListener("reset", (event) => this.reset(JSON.parse(event.data as string) as Snapshot));
-    source.addEventListener("change", (event) => this.apply(JSON.parse(event.data as string) as Change));
+    source.addEventListener("change", (event) => {
+      this.texts.push(event.data as string);
+      // A page that was hidden has no frames.
+      if (this.texts.length > MAX_UNREAD) this.read();
+      this.become("live");
+    });
     source.onopen = () => this.become("live");
     source.onerror = () => {
       if (this.connection !== "expired") this.become("lost");
@@ -77,11 +103,16 @@ class Store {
   }
 
   private reset(snapshot: Snapshot): void {
+    this.texts = [];
     this.snapshot = snapshot;
     this.at = snapshot.at;
     this.rows = new Map(snapshot.rows.map((row) => [row.id, row]));
     this.delta.reset = true;
     this.become("live");
+  }
+
+  private read(): void {
+    for (const text of this.texts.splice(0)) this.apply(JSON.parse(text) as Change);
   }
 
   private apply(change: Change): void {
@@ -90,6 +121,7 @@ class Store {
     for (const row of change.rows) {
       const before = this.note(row.id);
       row.steps ??= steps(before, row, change.at);
+      if (before?.names !== undefined && before.target === row.target) row.names = before.names;
       this.rows.set(row.id, row);
     }
     for (const id of change.removed) {
@@ -99,7 +131,6 @@ class Store {
     this.snapshot.problems = change.problems ?? this.snapshot.problems;
     this.snapshot.sources = change.sources ?? this.snapshot.sources;
     this.snapshot.notes = change.notes ?? this.snapshot.notes;
-    this.become("live");
   }
 
   /** Remembers the row that listeners know. */

@@ -34,7 +34,7 @@ test("list is searched, filtered, sorted and kept in the address", () =>
     await page.keyboard.type("queue");
     await page.waitForFunction(() => document.querySelectorAll("a.name").length === 1);
     assert.deepEqual(await names(page), ["shop/so/orders-worker"]);
-    assert.match(page.url(), /\?q=queue$/);
+    await page.waitForURL(/\?q=queue$/);
     await page.reload();
     await page.waitForFunction(() => document.querySelectorAll("a.name").length === 1);
     await page.keyboard.press("/");
