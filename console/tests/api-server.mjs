@@ -6,6 +6,8 @@ const count = Number(process.argv[2]);
 const DECISIONS = "decisions.plimsoll.dev/v1alpha1";
 /** Seconds of changes that watches and cursors can go back. */
 const KEPT_TICKS = 60;
+/** Seconds between the decisions about one HPA. */
+const PERIOD_TICKS = 15;
 const name = (i) => `service-${i}`;
 const namespace = (i) => `team-${i % 100}`;
 const condition = (type, status, reason, message) => ({ type, status, lastTransitionTime: "2026-01-05T09:00:00Z", reason, message });
@@ -57,10 +59,10 @@ const event = (i) => `{"type":"MODIFIED","object":${JSON.stringify({ apiVersion:
 setInterval(() => {
   tick += 1;
   const changed = [];
-  for (let i = tick % 15; i < count; i += 15) {
+  for (let i = tick % PERIOD_TICKS; i < count; i += PERIOD_TICKS) {
     const isNew = (i + tick) % 20 === 0;
     version += 1;
-    state[i] = { replicas: isNew ? 2 + ((state[i].replicas + tick) % 18) : state[i].replicas, percent: 50 + ((i + tick) % 15), version, at: new Date().toISOString(), isNew };
+    state[i] = { replicas: isNew ? 2 + ((state[i].replicas + tick) % 18) : state[i].replicas, percent: 50 + ((i + Math.floor(tick / PERIOD_TICKS)) % 15), version, at: new Date().toISOString(), isNew };
     changed.push(i);
   }
   log.push({ tick, version, changed });
