@@ -67,7 +67,8 @@ impl WatchSource {
     }
 
     /// Offers the JSON text of each changed object to `handler` before it is decoded. A change that `handler` has applied, so that it
-    /// returns the version of the object, is not reported. The text begins with the object and ends with the line of the watch.
+    /// returns the version of the object, is not reported. The text begins with the object and ends with the line of the watch. The
+    /// objects of a list are offered too, and always reported.
     pub fn with_text_handler(
         mut self,
         handler: impl Fn(&[u8]) -> Option<String> + Send + Sync + 'static,

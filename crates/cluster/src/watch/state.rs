@@ -186,6 +186,8 @@ impl<T: View> Watcher<T> {
                 Some(WatchEvent::Listing)
             }
             Ok(ListPiece::Item(text)) => {
+                // Reported in any case: what a list does not show counts as deleted.
+                let _ = self.source.apply_text(&text);
                 let head = ObjectHead::of(&text);
                 let read = view(&text, &head, &mut self.scratch).map(WatchEvent::Applied);
                 Some(read.unwrap_or_else(|why| self.unreadable(&head, why.to_string())))

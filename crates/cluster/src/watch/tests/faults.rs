@@ -1,5 +1,7 @@
 //! What a server can do wrong, and what we make of it.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -40,6 +42,20 @@ async fn a_list_is_followed_by_a_watch() {
     assert!(health.synced());
     assert_eq!(health.disconnected_since(), None);
     assert_eq!((health.lists(), health.restarts()), (1, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_of_a_list_are_reported_although_their_texts_are_applied() {
+    let lines = [event("MODIFIED", &pod("a", 12)), event("ADDED", &pod("b", 13))];
+    let server = Server::new([list(10, &[pod("a", 5)]), watched(&lines, End::Silent)]);
+    let offered = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&offered);
+    let handler = move |_: &[u8]| {
+        counter.fetch_add(1, Ordering::Relaxed);
+        Some("12".to_owned())
+    };
+    assert_eq!(server.changes_beside(4, handler).await, ["listing", "+a", "listed", "+b"]);
+    assert_eq!(offered.load(Ordering::Relaxed), 2, "that of the list and that of the change");
 }
 
 #[tokio::test(start_paused = true)]

@@ -110,6 +110,17 @@ impl Server {
         (health, told)
     }
 
+    /// Reads the first changes, while texts of objects are applied without decoding them.
+    pub(super) async fn changes_beside(
+        &self,
+        count: usize,
+        handler: impl Fn(&[u8]) -> Option<String> + Send + Sync + 'static,
+    ) -> Vec<String> {
+        let source = WatchSource::pods().with_text_handler(handler);
+        let (_, changes) = watch::<Pod>(self.client(), source);
+        changes.take(count).map(|change| told(&change)).collect().await
+    }
+
     /// Reads changes for a while.
     pub(super) async fn changes_for(&self, seconds: u64) -> (WatchHealth, Vec<String>) {
         let (health, changes) = watch::<Pod>(self.client(), WatchSource::pods());
