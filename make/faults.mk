@@ -1,7 +1,7 @@
 # The long forms of suites whose short forms are part of `make test`. Each takes PLIMSOLL_FAULT_SEED for another run.
 .PHONY: faults split-brain hostile-sources soak soak-controller
 
-# Tests of the crate `controllers` on localkube, in virtual time: hours of trouble in minutes.
+# Tests of the crate `controllers` on localkube, in virtual time: hours of faults in minutes.
 CONTROLLERS_TEST = $(CARGO) test $(WORKSPACE) --lib -- --nocapture --include-ignored
 STEPS ?= 10000
 KILLS ?= 100

@@ -79,10 +79,10 @@ async fn activity_is_any_metric_above_zero_unless_it_is_written_otherwise() {
 #[tokio::test]
 async fn activity_streams_and_errors_arrive_with_their_words() {
     let (mut client, _end) = served().await;
-    let mut told = client.stream_is_active(object(&[("letters", "1")])).await.unwrap().into_inner();
-    assert!(!told.message().await.unwrap().unwrap().result);
-    assert!(told.message().await.unwrap().unwrap().result);
-    assert!(told.message().await.unwrap().is_none());
+    let mut reported = client.stream_is_active(object(&[("letters", "1")])).await.unwrap().into_inner();
+    assert!(!reported.message().await.unwrap().unwrap().result);
+    assert!(reported.message().await.unwrap().unwrap().result);
+    assert!(reported.message().await.unwrap().is_none());
 
     let refused = client.is_active(object(&[("letters", "many")])).await.unwrap_err();
     assert_eq!(refused.code(), Code::InvalidArgument);

@@ -231,9 +231,9 @@ impl Denial {
 pub fn review(request: &AdmissionInput<'_>, around: &dyn ClusterView, rules: &AdmissionRules<'_>) -> Verdict {
     judge(request, around, rules).map_or_else(Verdict::Denied, |warnings| {
         // A dry run records no events; in KEDA it does.
-        let is_told = !request.dry_run || rules.compat.is_strict();
-        let told = warnings.iter().filter(|_| is_told);
-        let events = told.map(|warning| Event::normal(SCALER_INFO_REASON, warning.clone())).collect();
+        let is_reported = !request.dry_run || rules.compat.is_strict();
+        let reported = warnings.iter().filter(|_| is_reported);
+        let events = reported.map(|warning| Event::normal(SCALER_INFO_REASON, warning.clone())).collect();
         Verdict::Allowed(Allowed { warnings, events })
     })
 }

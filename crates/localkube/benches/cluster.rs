@@ -57,10 +57,10 @@ async fn run() -> ExitCode {
     spread(WRITES, &api, |api, index| async move { patch_status(&api, index).await }).await;
     let written = start.elapsed();
     seen.all(WRITES).await;
-    let told = start.elapsed();
+    let elapsed = start.elapsed();
     let (now, most) = memory();
 
-    let rate = WRITES as f64 / told.as_secs_f64();
+    let rate = WRITES as f64 / elapsed.as_secs_f64();
     println!(
         "ready                {:>9.1} ms      limit {} ms",
         ready.as_secs_f64() * 1e3,

@@ -197,14 +197,14 @@ mod tests {
 
     #[tokio::test]
     async fn others_are_polled_while_a_response_is_decoded() {
-        let (told, heard) = std::sync::mpsc::channel();
+        let (reported, heard) = std::sync::mpsc::channel();
         let decode = tokio::spawn(run(async move {
             decode_elsewhere(LARGE).await;
             // Blocks the worker until the other task has run, which the single thread of this runtime polls.
             heard.recv_timeout(std::time::Duration::from_mins(1)).is_ok()
         }));
         tokio::task::yield_now().await;
-        told.send(()).unwrap();
+        reported.send(()).unwrap();
         assert!(decode.await.unwrap());
     }
 

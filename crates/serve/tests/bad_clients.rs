@@ -258,7 +258,7 @@ async fn requests_beyond_the_limit_get_retry_after() {
     let mut slow = connect(&server, b"http/1.1").await;
     slow.write_all(b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nabc").await.unwrap();
     let visitor = Visitor::new(&server, None);
-    let told = async {
+    let reported = async {
         loop {
             let answer = visitor.send("GET", "/readyz", &[], Vec::new()).await.unwrap();
             if answer.status() == 429 {
@@ -266,7 +266,7 @@ async fn requests_beyond_the_limit_get_retry_after() {
             }
         }
     };
-    assert_eq!(tokio::time::timeout(PATIENCE, told).await.unwrap(), "1");
+    assert_eq!(tokio::time::timeout(PATIENCE, reported).await.unwrap(), "1");
     slow.write_all(b"d").await.unwrap();
     let mut head = [0; 12];
     slow.read_exact(&mut head).await.unwrap();

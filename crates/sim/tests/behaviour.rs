@@ -86,10 +86,10 @@ fn two_autoscalers_on_one_target_are_ambiguous() {
     assert_eq!(log.steps[1], (15, 1, ScaleOutcome::Failed, shared.clone()));
     assert!(log.steps[2..].iter().all(|s| s.2 == ScaleOutcome::Failed && s.3 == shared), "{:?}", log.steps);
     let (_, recording) = web.run();
-    let trouble = &recording.troubles[0];
-    assert_eq!((trouble.reason.as_str(), trouble.count), ("AmbiguousSelector", 8));
+    let problem = &recording.problems[0];
+    assert_eq!((problem.reason.as_str(), problem.count), ("AmbiguousSelector", 8));
     let text = "pods by selector app=web are controlled by multiple HPAs: [default/a default/b]";
-    assert_eq!(trouble.message, text);
+    assert_eq!(problem.message, text);
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn no_scale_down_while_metrics_fail() {
     let shrunk: Vec<_> = changes(&recording, 0).into_iter().filter(|(_, from, to)| to < from).collect();
     // Back at 20m, and the window does not hold any longer: its recommendations are older than five minutes.
     assert_eq!(shrunk, [(1200.0, 10, 1)]);
-    assert_eq!(recording.troubles[0].count, 60);
+    assert_eq!(recording.problems[0].count, 60);
 }
 
 #[test]

@@ -84,7 +84,7 @@ fn multi_metric_outage() {
     assert!(within(600.0, 1200.0).iter().all(|(_, from, to)| to > from), "one metric is missing");
     assert_eq!(within(1680.0, 1920.0), [], "all are missing");
     assert!(!within(1920.0, 1950.0).is_empty(), "it catches up at once");
-    let reasons: Vec<&str> = recording.troubles.iter().map(|t| t.reason.as_str()).collect();
+    let reasons: Vec<&str> = recording.problems.iter().map(|t| t.reason.as_str()).collect();
     assert!(
         reasons.contains(&"FailedGetPodsMetric") && reasons.contains(&"FailedGetObjectMetric"),
         "{reasons:?}"

@@ -145,11 +145,11 @@ async fn unschedulable_pod_waits_with_a_reason() {
     // The first pod may have been created before the node, which leaves an event.
     let events =
         "/api/v1/namespaces/{ns}/events?fieldSelector=reason%3DFailedScheduling,involvedObject.name%3Dsecond";
-    let told = async || {
+    let reported = async || {
         let events = env.get(events).await.unwrap()["items"].as_array().unwrap().clone();
         events.into_iter().next()
     };
-    let event = env.eventually("an event", told).await;
+    let event = env.eventually("an event", reported).await;
     assert_eq!(event["message"], says);
     tokio::task::block_in_place(|| env.kubectl(&["delete", "pod", "first"]));
     let ready = |pods: &[Value]| pods.len() == 1 && condition(&pods[0], "Ready")["status"] == "True";

@@ -54,7 +54,7 @@ impl ExternalScaler for Spool {
     /// Only needed for triggers of type `external-push`.
     async fn activity(&self, object: &ScaledObjectRef) -> Result<ActivityStream, Status> {
         let folder = self.folder(object)?;
-        let told = stream::unfold((folder, None), |(folder, before)| async move {
+        let reported = stream::unfold((folder, None), |(folder, before)| async move {
             loop {
                 let active = match files(&folder).await {
                     Ok(count) => count > 0,
@@ -67,7 +67,7 @@ impl ExternalScaler for Spool {
                 tokio::time::sleep(POLL_PERIOD).await;
             }
         });
-        Ok(Box::pin(told))
+        Ok(Box::pin(reported))
     }
 }
 
@@ -130,11 +130,11 @@ mod tests {
     #[tokio::test]
     async fn activity_reports_the_first_file() {
         let spool = spool("told");
-        let mut told = spool.activity(&object(&[("queue", "mail")])).await.unwrap();
-        assert!(!told.next().await.unwrap().unwrap());
+        let mut reported = spool.activity(&object(&[("queue", "mail")])).await.unwrap();
+        assert!(!reported.next().await.unwrap().unwrap());
         fs::write(spool.root.join("mail/1"), "").unwrap();
-        assert!(told.next().await.unwrap().unwrap());
+        assert!(reported.next().await.unwrap().unwrap());
         fs::remove_dir_all(&spool.root).unwrap();
-        assert!(told.next().await.unwrap().is_err());
+        assert!(reported.next().await.unwrap().is_err());
     }
 }

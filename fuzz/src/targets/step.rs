@@ -28,8 +28,8 @@ pub fn run(data: &[u8]) {
         within_bounds(seen, &decision);
         state.settle(at, seen, &mut decision, ScaleWriteResult::Done);
         decision.status_written(&seen.spec.name, Err("conflict".into()));
-        told(seen, &decision);
-        told(seen, &detailed);
+        reported(seen, &decision);
+        reported(seen, &detailed);
         at = at.checked_add(SignedDuration::from_secs(15)).unwrap_or(at);
     }
 }
@@ -45,7 +45,7 @@ fn within_bounds(seen: &Observation, decision: &Decision) {
     }
 }
 
-fn told(seen: &Observation, decision: &Decision) {
+fn reported(seen: &Observation, decision: &Decision) {
     let words = explain("hpa", &seen.spec, decision, SignedDuration::from_secs(15));
     let _ = (words.to_string(), sentence(&seen.spec, decision), serde_json::to_string(decision));
     let _ = decision.metric_labels(&seen.status).count();

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
 use super::metric_specs::same_error;
-use super::rounds::{compare, list, object, told};
+use super::rounds::{compare, list, object, reported};
 use super::{Difference, Outcome};
 
 #[derive(Deserialize)]
@@ -121,7 +121,7 @@ fn is_same(wanted: &str, got: &str) -> bool {
 }
 
 fn compare_events(wanted: Option<&Value>, events: &[Event], differences: &mut Vec<Difference>) {
-    let mut got: Vec<Value> = events.iter().map(told).collect();
+    let mut got: Vec<Value> = events.iter().map(reported).collect();
     let wanted = wanted.and_then(Value::as_array).cloned().unwrap_or_default();
     let note = |event: &Value| event.get("note").and_then(Value::as_str).unwrap_or_default().to_owned();
     for (theirs, ours) in wanted.iter().zip(&mut got) {

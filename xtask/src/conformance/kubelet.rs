@@ -81,18 +81,18 @@ fn check(record: &KubeletRecord, compat: Compat) -> anyhow::Result<Vec<Differenc
     for (number, tick) in record.scrapes.iter().enumerate() {
         let mut answers: Vec<&Answered> = tick.answers.iter().collect();
         answers.sort_by_key(|answer| answer.sent_at);
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for answer in answers {
             let at = format!("scrapes[{number}] {}", answer.node);
             match (scraped(&at, answer, compat, &mut differences)?, compat) {
-                (Some(scrape), Compat::Strict) => told.push((Arc::clone(&answer.node), scrape)),
+                (Some(scrape), Compat::Strict) => reported.push((Arc::clone(&answer.node), scrape)),
                 (Some(scrape), Compat::Better) => store.take(&answer.node, scrape, answer.sent_at),
                 (None, Compat::Strict) => {}
                 (None, Compat::Better) => store.scrape_failed(&answer.node, answer.sent_at),
             }
         }
         if compat.is_strict() {
-            store.replace_all(told);
+            store.replace_all(reported);
         }
         let mut compare = |what: &str, expected: &Value, got: Value| {
             if !same(expected, &got) {

@@ -108,10 +108,10 @@ fn check(
 }
 
 fn compare_events(out: &Value, trigger: &Trigger) -> Option<Difference> {
-    let told =
+    let reported =
         table::find(&trigger.type_).map(|scaler| notices(scaler.parameters, trigger)).unwrap_or_default();
-    let told: Vec<_> =
-        told.iter().map(|one| (if one.warning { "Warning" } else { "Normal" }, &*one.text)).collect();
+    let reported: Vec<_> =
+        reported.iter().map(|one| (if one.warning { "Warning" } else { "Normal" }, &*one.text)).collect();
     let events = out.get("events").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let text =
         |event: &Value, name: &str| event.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -123,9 +123,12 @@ fn compare_events(out: &Value, trigger: &Trigger) -> Option<Difference> {
             wanted.push(event);
         }
     }
-    let same = told.iter().copied().eq(wanted.iter().map(|(kind, note)| (&**kind, &**note)));
-    let difference =
-        || Difference { at: "events".to_owned(), expected: format!("{wanted:?}"), got: format!("{told:?}") };
+    let same = reported.iter().copied().eq(wanted.iter().map(|(kind, note)| (&**kind, &**note)));
+    let difference = || Difference {
+        at: "events".to_owned(),
+        expected: format!("{wanted:?}"),
+        got: format!("{reported:?}"),
+    };
     (!same).then(difference)
 }
 

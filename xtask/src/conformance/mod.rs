@@ -90,13 +90,13 @@ impl Outcome {
         let id = record.get("id").and_then(Value::as_str).unwrap_or("a record without id").to_owned();
         let free = strict.is_ok() && is_informative(record);
         // What cannot be replayed fails once.
-        let better = if strict.is_ok() { told(better) } else { Vec::new() };
-        Self { id, free, strict: told(strict), better }
+        let better = if strict.is_ok() { reported(better) } else { Vec::new() };
+        Self { id, free, strict: reported(strict), better }
     }
 }
 
 /// That a record cannot be replayed is a difference.
-fn told<E: Display>(replayed: Result<Vec<Difference>, E>) -> Vec<Difference> {
+fn reported<E: Display>(replayed: Result<Vec<Difference>, E>) -> Vec<Difference> {
     replayed.unwrap_or_else(|error| {
         let expected = "a record that can be replayed".to_owned();
         vec![Difference { at: "record".to_owned(), expected, got: format!("{error:#}") }]
@@ -213,7 +213,7 @@ pub(crate) fn replay(file: &Path, args: &ConformanceArgs, tally: &mut Tally) -> 
         let free = replayed.as_ref().is_ok_and(|differences| {
             is_informative(&record) || selector::differs_in_accidental_order(&record, differences)
         });
-        let outcome = Outcome { id, free, strict: told(replayed), better: Vec::new() };
+        let outcome = Outcome { id, free, strict: reported(replayed), better: Vec::new() };
         tally.take(file, args, outcome, &mut BTreeMap::new());
     }
     Ok(())

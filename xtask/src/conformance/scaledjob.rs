@@ -16,7 +16,7 @@ use quantity::Quantity;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::rounds::{compare, list, object, told};
+use super::rounds::{compare, list, object, reported};
 use super::{Difference, Outcome};
 
 pub(crate) fn replay(records: &[Value]) -> Vec<Outcome> {
@@ -266,7 +266,7 @@ fn poll(input: &JobPollInput, show_job: bool, compat: Compat) -> anyhow::Result<
     Ok(object([
         ("created", Some(json!(created.iter().filter(|result| result.is_ok()).count()))),
         ("deleted", list(deleted.collect())),
-        ("events", list(report.events.iter().map(told).collect())),
+        ("events", list(report.events.iter().map(reported).collect())),
         ("statusPatch", report.patch),
         ("job", first),
     ]))

@@ -35,7 +35,7 @@ impl HpaEnv {
                     let path = path.replace("{ns}", namespace);
                     self.send(method.clone(), &path, body).await.map(drop).map_err(Into::into)
                 }
-                told => self.tell(namespace, told, now),
+                reported => self.tell(namespace, reported, now),
             };
             refused.extend(done.err().map(|error| format!("{namespace}: {action}: {error:#}")));
         }

@@ -89,12 +89,12 @@ pub(super) struct LeaseClient {
     /// Whether the main thread made no progress at the last write, which is logged once.
     stuck: bool,
     /// Whether the last request failed: only the first of several failures is logged.
-    troubled: bool,
+    has_failed: bool,
 }
 
 impl LeaseClient {
     pub(super) fn new(client: Client, settings: LeaseSettings, heartbeat: Option<Heartbeat>) -> Self {
-        Self { client, settings, heartbeat, stuck: false, troubled: false }
+        Self { client, settings, heartbeat, stuck: false, has_failed: false }
     }
 
     async fn carry_out(&mut self, action: ElectionAction) -> Result<Lease, LeaseRequestFailure> {
@@ -118,16 +118,16 @@ impl LeaseClient {
             .unwrap_or_else(|_| Err(ApiError::unanswered(format!("no response within {limit:?}"))));
         match answer {
             Ok(body) => {
-                self.troubled = false;
+                self.has_failed = false;
                 Lease::parse(&body).ok_or(LeaseRequestFailure::Unknown)
             }
             Err(error) if error.is_not_found() => Err(LeaseRequestFailure::NotFound),
             Err(error) if error.code == Some(409) => Err(LeaseRequestFailure::Conflict),
             Err(error) => {
-                if !self.troubled {
+                if !self.has_failed {
                     tracing::warn!(lease = %self.settings.name, %error, "failed to read or write the lease");
                 }
-                self.troubled = true;
+                self.has_failed = true;
                 Err(LeaseRequestFailure::Unknown)
             }
         }

@@ -95,7 +95,7 @@ impl HpaController {
     pub fn new(parts: HpaControllerParts) -> (Self, HpaControllerHandle) {
         let store = Arc::new(Mutex::new(AutoscalerStore::default()));
         let steady = Arc::new(SteadyClock::new(parts.clock));
-        let told = steady.clone();
+        let clock = steady.clone();
         let settings = Arc::new(parts.settings);
         let (tell, signals) = mpsc::unbounded_channel();
         let scales = ScaleClient::new(parts.client.clone(), parts.discovery);
@@ -116,7 +116,7 @@ impl HpaController {
             status_writer: StatusWriter { client: parts.client, leadership: parts.leadership.clone() },
             recorder: parts.recorder,
             leadership: parts.leadership,
-            clock: Clock::new(move || told.now()),
+            clock: Clock::new(move || clock.now()),
             settings: RwLock::new(settings),
             states: Mutex::new(PersistedStates::default()),
             versions: Mutex::default(),

@@ -29,8 +29,8 @@ async fn listen(
 }
 
 fn publish(raw: &RawMetricsBroker, trigger: &str, value: f64) {
-    let told = TriggerSample { namespace: "ns", object: "so", trigger, at: (5, 7), active: value > 0.0 };
-    raw.publish(&told, [value]);
+    let reported = TriggerSample { namespace: "ns", object: "so", trigger, at: (5, 7), active: value > 0.0 };
+    raw.publish(&reported, [value]);
 }
 
 #[tokio::test]

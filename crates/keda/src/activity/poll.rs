@@ -70,10 +70,10 @@ pub fn activity_state_with(
         state.active = true;
     }
     // Events follow the condition; in KEDA they follow values, so the same event is repeated (trap 33).
-    let is_told =
+    let is_reported =
         if compat.is_strict() { state.is_falling_back } else { is_falling_back_condition(&collected.object) };
     if state.skipped.is_none() {
-        state.events.extend(fallback_event(is_falling_back_condition(object), is_told));
+        state.events.extend(fallback_event(is_falling_back_condition(object), is_reported));
     }
     state
 }

@@ -90,7 +90,7 @@ fn failing_source_does_not_reduce_others() {
 fn failed_creation_is_reported_as_the_release_does() {
     let object = object(&json!({}));
     let round = gather(&object, &[answer("s0-q", "1", "3", true)]);
-    let told = |created: &[Result<(), crate::OperationError>], profile| {
+    let reported = |created: &[Result<(), crate::OperationError>], profile| {
         let report = report(&object, &round, created, Timestamp::UNIX_EPOCH, Compat::Strict, profile);
         let notes: Vec<String> = report.events.into_iter().map(|event| event.note).collect();
         let ready = report.status.conditions.get("Ready").unwrap().clone();
@@ -98,17 +98,17 @@ fn failed_creation_is_reported_as_the_release_does() {
         (notes, ready.reason, ready.message)
     };
     let created = [Err("quota".into()), Ok(()), Err("no node".into())];
-    let (notes, reason, _) = told(&created, KedaProfile::V2_20);
+    let (notes, reason, _) = reported(&created, KedaProfile::V2_20);
     assert_eq!((&*notes[2], &*reason), ("Created 3 jobs", "ScaledJobReady"));
-    let (notes, reason, message) = told(&created, KedaProfile::V2_21);
+    let (notes, reason, message) = reported(&created, KedaProfile::V2_21);
     assert_eq!(notes[0], "Failed to create job sj-: quota");
     assert_eq!(
         (&*notes[2], &*reason, &*message),
         ("Created 1 jobs", "KEDAJobCreateFailed", "quota\nno node")
     );
-    let (notes, ..) = told(&[Err("quota".into())], KedaProfile::V2_21);
+    let (notes, ..) = reported(&[Err("quota".into())], KedaProfile::V2_21);
     assert!(!notes.iter().any(|note| note.starts_with("Created")), "{notes:?}");
-    let (_, reason, _) = told(&[Ok(())], KedaProfile::V2_21);
+    let (_, reason, _) = reported(&[Ok(())], KedaProfile::V2_21);
     assert_eq!(reason, "ScaledJobReady");
 }
 

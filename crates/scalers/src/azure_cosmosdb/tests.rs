@@ -105,11 +105,11 @@ async fn splits_activate_and_other_failures_are_errors() {
         ("4", 500, "", 0),
     ];
     assert_eq!(read(json!([lease("0")]), ranges).await, Ok(("1".to_owned(), true)));
-    let told = async |range: &str| read(json!([lease(range)]), ranges).await.unwrap_err();
-    assert!(told("1").await.starts_with("range 1: Cosmos DB returned 410"));
-    assert!(told("2").await.contains("no valid session token"));
-    assert!(told("3").await.contains("is newer than the session (5)"));
-    assert!(told("4").await.contains("returned 500"));
+    let reported = async |range: &str| read(json!([lease(range)]), ranges).await.unwrap_err();
+    assert!(reported("1").await.starts_with("range 1: Cosmos DB returned 410"));
+    assert!(reported("2").await.contains("no valid session token"));
+    assert!(reported("3").await.contains("is newer than the session (5)"));
+    assert!(reported("4").await.contains("returned 500"));
 }
 
 #[test]

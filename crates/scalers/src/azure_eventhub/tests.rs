@@ -58,7 +58,7 @@ async fn events_without_and_behind_checkpoints_count() {
 #[tokio::test]
 async fn checkpoints_that_cannot_be_read_are_an_error() {
     let port = fake_event_hub(&[(0, 9)]).await;
-    for (status, body, told) in [
+    for (status, body, reported) in [
         (403, "<Error><Code>AuthenticationFailed</Code></Error>", "returned 403: AuthenticationFailed"),
         (404, "<Error><Code>ResourceNotFound</Code></Error>", "returned 404: ResourceNotFound"),
         (404, "", "returned 404"),
@@ -67,7 +67,7 @@ async fn checkpoints_that_cannot_be_read_are_an_error() {
     ] {
         let storage = server(move |_| ServerAction::Answer(status, body.to_owned())).await;
         let error = read(&hub_trigger(port, "hunter2", &storage)).await.unwrap_err().message;
-        assert!(error.contains(told), "{error}");
+        assert!(error.contains(reported), "{error}");
     }
 }
 

@@ -71,7 +71,7 @@ async fn a_connection_serves_many_reads_and_is_made_again() {
 #[tokio::test]
 async fn parameters_that_cannot_be_used_are_named() {
     let fake = fake_cassandra("").await;
-    for (key, wrong, told) in [
+    for (key, wrong, reported) in [
         ("protocolVersion", "5", "protocolVersion must be 3 or 4"),
         ("consistency", "most", "consistency must be the name of a level"),
         ("port", "70000", "port must be a number from 1 to 65535"),
@@ -79,7 +79,7 @@ async fn parameters_that_cannot_be_used_are_named() {
         let mut given = asking(&fake, "SELECT 7", "hunter2");
         given.metadata.insert(key.to_owned(), wrong.to_owned());
         let error = value(read(&given).await);
-        assert!(error.contains(told), "{error}");
+        assert!(error.contains(reported), "{error}");
     }
     assert_eq!(fake.connections(), 0);
     let mut given = asking(&fake, "SELECT 7", "hunter2");

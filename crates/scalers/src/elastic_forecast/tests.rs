@@ -90,16 +90,19 @@ async fn forecasts_are_renewed_and_the_one_before_is_kept() {
 
 #[test]
 fn answers_without_a_number_are_errors() {
-    let told = |status, body: &str| query::prediction(status, body.as_bytes()).map_err(|error| error.message);
-    assert_eq!(told(200, r#"{"hits": {"hits": []}}"#), Ok(None));
+    let reported =
+        |status, body: &str| query::prediction(status, body.as_bytes()).map_err(|error| error.message);
+    assert_eq!(reported(200, r#"{"hits": {"hits": []}}"#), Ok(None));
     assert_eq!(
-        told(200, r#"{"hits": {"hits": [{"_source": {"forecast_prediction": "2.5"}}]}}"#),
+        reported(200, r#"{"hits": {"hits": [{"_source": {"forecast_prediction": "2.5"}}]}}"#),
         Ok(Some(2.5))
     );
-    assert!(told(200, "{}").unwrap_err().contains("nothing at hits.hits"));
-    assert!(told(401, "").unwrap_err().contains("check username/password or apiKey"));
+    assert!(reported(200, "{}").unwrap_err().contains("nothing at hits.hits"));
+    assert!(reported(401, "").unwrap_err().contains("check username/password or apiKey"));
     assert!(
-        told(404, r#"{"error": {"reason": "no such index"}}"#).unwrap_err().ends_with("404: no such index")
+        reported(404, r#"{"error": {"reason": "no such index"}}"#)
+            .unwrap_err()
+            .ends_with("404: no such index")
     );
     assert!(query::forecast_id(200, b"{}").is_err());
 }

@@ -64,8 +64,8 @@ impl ExternalScaler for Play {
             tokio::time::sleep(CALL_TIMEOUT + CALL_TIMEOUT / 4).await;
         }
         let end = object.text("stream").unwrap_or("eof") == "eof";
-        let told = futures::stream::iter([Ok(count.is_multiple_of(2))]);
-        if end { Ok(Box::pin(told)) } else { Ok(Box::pin(told.chain(futures::stream::pending()))) }
+        let reported = futures::stream::iter([Ok(count.is_multiple_of(2))]);
+        if end { Ok(Box::pin(reported)) } else { Ok(Box::pin(reported.chain(futures::stream::pending()))) }
     }
 }
 
@@ -255,15 +255,15 @@ async fn pushes_arrive_and_stream_is_reopened() {
     let mut trigger = trigger(&address, &[("stream", "eof")]);
     assert!(built(Compat::Better, &trigger).push(mpsc::channel(1).0).is_none());
     trigger.type_ = "external-push".into();
-    let (tell, mut told) = mpsc::channel(4);
+    let (tell, mut reported) = mpsc::channel(4);
     let listening = tokio::spawn(built(Compat::Better, &trigger).push(tell).unwrap());
     let begun = Instant::now();
-    assert_eq!(told.recv().await, Some(true));
-    assert_eq!(told.recv().await, Some(false));
+    assert_eq!(reported.recv().await, Some(true));
+    assert_eq!(reported.recv().await, Some(false));
     assert!(begun.elapsed() >= query::MIN_RECONNECT_DELAY);
     assert_eq!(play.streams.load(Ordering::SeqCst), 2);
     listening.abort();
-    assert_eq!(told.recv().await, None);
+    assert_eq!(reported.recv().await, None);
 }
 
 #[tokio::test]
@@ -271,9 +271,9 @@ async fn idle_stream_stays_open() {
     let (address, play, _server) = served().await;
     let mut trigger = trigger(&address, &[("stream", "late")]);
     trigger.type_ = "external-push".into();
-    let (tell, mut told) = mpsc::channel(4);
+    let (tell, mut reported) = mpsc::channel(4);
     let listening = tokio::spawn(built(Compat::Better, &trigger).push(tell).unwrap());
-    let heard = tokio::time::timeout(CALL_TIMEOUT * 20, told.recv()).await;
+    let heard = tokio::time::timeout(CALL_TIMEOUT * 20, reported.recv()).await;
     assert_eq!(heard.unwrap(), Some(true));
     assert_eq!(play.streams.load(Ordering::SeqCst), 1);
     listening.abort();

@@ -155,9 +155,9 @@ fn given(url: &str, more: &[(&str, &str)]) -> Trigger {
 #[tokio::test]
 async fn api_keys_are_sent_as_configured() {
     let heads = Arc::new(Mutex::new(Vec::new()));
-    let told = Arc::clone(&heads);
+    let reported = Arc::clone(&heads);
     let url = server(move |head| {
-        told.lock().unwrap().push(head.to_lowercase());
+        reported.lock().unwrap().push(head.to_lowercase());
         ServerAction::Answer(200, r#"{"a":6}"#.into())
     })
     .await;

@@ -206,9 +206,9 @@ fn unknown_keys_suggest_the_nearest() {
     let given =
         trigger(&[("text", "x"), ("numbr", "1"), ("textFromEnv", "X"), ("secret", "s"), ("zzzzzz", "1")]);
     let found = unknown(All::PARAMETERS, &given);
-    let told: Vec<_> = found.iter().map(ToString::to_string).collect();
+    let reported: Vec<_> = found.iter().map(ToString::to_string).collect();
     assert_eq!(
-        told,
+        reported,
         [
             r#"unknown parameter "numbr"; did you mean "number"?"#,
             // The parameter has only the source Authentication.
@@ -220,8 +220,11 @@ fn unknown_keys_suggest_the_nearest() {
 
 #[test]
 fn deprecated_parameters_cause_notices() {
-    let told = notices(All::PARAMETERS, &trigger(&[("going", "x")]));
-    assert_eq!(told, [ParameterNotice { warning: false, text: "scaler all info: It will go.".to_owned() }]);
+    let reported = notices(All::PARAMETERS, &trigger(&[("going", "x")]));
+    assert_eq!(
+        reported,
+        [ParameterNotice { warning: false, text: "scaler all info: It will go.".to_owned() }]
+    );
     assert_eq!(notices(All::PARAMETERS, &trigger(&[("going", " ")])), []);
 }
 

@@ -99,13 +99,14 @@ async fn predictions_below_the_newest_sample_are_raised() {
 
 #[test]
 fn results_without_samples_are_errors() {
-    let told = |status, body: &str| query::observations(status, body.as_bytes(), "m").unwrap_err().message;
-    assert!(told(200, r#"{"data": {"result": []}}"#).contains("no samples"));
+    let reported =
+        |status, body: &str| query::observations(status, body.as_bytes(), "m").unwrap_err().message;
+    assert!(reported(200, r#"{"data": {"result": []}}"#).contains("no samples"));
     let values = |values: &str| format!(r#"{{"data": {{"result": [{{"values": [{values}]}}]}}}}"#);
-    assert!(told(200, &values(r#"[1, "x"]"#)).contains("without time or number"));
-    assert!(told(200, &values(r#"[1, "2"], [2, "NaN"]"#)).contains("newest sample of the query is NaN"));
+    assert!(reported(200, &values(r#"[1, "x"]"#)).contains("without time or number"));
+    assert!(reported(200, &values(r#"[1, "2"], [2, "NaN"]"#)).contains("newest sample of the query is NaN"));
     let past = query::observations(200, values(r#"[1, "+Inf"], [2, "NaN"], [3, "4"]"#).as_bytes(), "m");
     assert_eq!(past.unwrap().iter().map(|sample| sample.value).collect::<Vec<_>>(), [4.0]);
-    assert!(told(200, "{}").contains("nothing at data.result"));
-    assert!(told(400, r#"{"error": "parse error"}"#).ends_with("400: parse error"));
+    assert!(reported(200, "{}").contains("nothing at data.result"));
+    assert!(reported(400, r#"{"error": "parse error"}"#).ends_with("400: parse error"));
 }

@@ -89,9 +89,9 @@ fn url_of_query_api() {
 #[tokio::test]
 async fn request_has_headers_and_credentials() {
     let heads = Arc::new(Mutex::new(String::new()));
-    let told = Arc::clone(&heads);
+    let reported = Arc::clone(&heads);
     let url = server(move |head| {
-        told.lock().unwrap().push_str(head);
+        reported.lock().unwrap().push_str(head);
         ServerAction::Answer(200, one("\"7\""))
     })
     .await;

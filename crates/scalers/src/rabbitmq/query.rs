@@ -289,7 +289,7 @@ pub(super) fn queues(
 ) -> Result<Vec<Queue>, ParseError> {
     let no_json = || ParseError::from("the answer is not what the management API says");
     tree::check_values(body).map_err(|error| error.to_string())?;
-    let told = if pattern {
+    let reported = if pattern {
         let page: Page = serde_json::from_slice(body).map_err(|_| no_json())?;
         if page.page_count > 1 {
             return Err("regex matches more queues than can be recovered at once".into());
@@ -303,20 +303,20 @@ pub(super) fn queues(
     } else {
         vec![serde_json::from_slice(body).map_err(|_| no_json())?]
     };
-    told.into_iter().map(|told| queue(&told, only_ready, strict)).collect()
+    reported.into_iter().map(|reported| queue(&reported, only_ready, strict)).collect()
 }
 
-fn queue(told: &QueueJson, only_ready: bool, strict: bool) -> Result<Queue, ParseError> {
-    let messages = match if only_ready { told.messages_ready } else { told.messages } {
+fn queue(reported: &QueueJson, only_ready: bool, strict: bool) -> Result<Queue, ParseError> {
+    let messages = match if only_ready { reported.messages_ready } else { reported.messages } {
         Some(messages) => messages,
         // The field is missing for some seconds after the queue was created. KEDA treats it as 0.
         None if strict => 0.0,
         None => {
-            let name = excerpt(&told.name);
+            let name = excerpt(&reported.name);
             return Err(format!("the server does not know yet how long queue {name} is").into());
         }
     };
-    let stats = told.message_stats.as_ref();
+    let stats = reported.message_stats.as_ref();
     Ok(Queue {
         messages,
         published: stats.map_or(0.0, |stats| stats.publish_details.rate),

@@ -71,7 +71,7 @@ async fn reads_the_points_of_the_duration() {
 fn streams_without_an_end_or_a_number_are_errors() {
     assert_eq!(query::points(200, STREAM.as_bytes()), Ok(vec![(1, 4.5), (2, 1.0)]));
     let end = STREAM.find("event: control-message\ndata: {\"event\": \"END").unwrap();
-    for (status, body, told) in [
+    for (status, body, reported) in [
         (200, &STREAM[..end], "the stream ended before the program did"),
         (200, "", "the stream ended before the program did"),
         (200, "<html>", "the stream ended before the program did"),
@@ -99,7 +99,7 @@ fn streams_without_an_end_or_a_number_are_errors() {
         ),
     ] {
         let error = query::points(status, body.as_bytes()).unwrap_err().message;
-        assert!(error.contains(told), "{error}");
+        assert!(error.contains(reported), "{error}");
     }
 }
 

@@ -36,7 +36,7 @@ pub struct Recording {
     /// Every change, in order of time.
     pub changes: Vec<ReplicaChange>,
     /// Problems in the order of their start.
-    pub troubles: Vec<RecordedProblem>,
+    pub problems: Vec<RecordedProblem>,
     /// Number of changes and problems that are not listed.
     pub unlisted: u64,
 }
@@ -165,7 +165,7 @@ impl Recording {
             workloads: scenario.workloads.iter().map(workload).collect(),
             autoscalers: scenario.autoscalers.iter().map(|a| autoscaler(&a.spec)).collect(),
             changes: Vec::new(),
-            troubles: Vec::new(),
+            problems: Vec::new(),
             unlisted: 0,
         }
     }
@@ -201,22 +201,22 @@ impl Recording {
     }
 
     /// Adds warnings. One that is repeated in the next decision extends its problem.
-    fn note_troubles(&mut self, due: &DueDecision, decision: &Decision) {
-        let Self { autoscalers, troubles, unlisted, .. } = self;
+    fn note_problems(&mut self, due: &DueDecision, decision: &Decision) {
+        let Self { autoscalers, problems, unlisted, .. } = self;
         let Some(track) = autoscalers.get_mut(due.autoscaler) else { return };
         let warnings = decision.events.iter().filter(|event| event.kind == EventKind::Warning);
         let mut open = Vec::new();
         for event in warnings {
             let known = track.open.iter().copied().find(|index| {
-                troubles.get(*index).is_some_and(|t| t.reason == event.reason && t.message == event.message)
+                problems.get(*index).is_some_and(|t| t.reason == event.reason && t.message == event.message)
             });
-            if let Some(trouble) = known.and_then(|index| troubles.get_mut(index)) {
-                trouble.until = due.at;
-                trouble.count += 1;
+            if let Some(problem) = known.and_then(|index| problems.get_mut(index)) {
+                problem.until = due.at;
+                problem.count += 1;
                 open.extend(known);
-            } else if troubles.len() < MAX_LISTED_ENTRIES {
-                open.push(troubles.len());
-                troubles.push(RecordedProblem {
+            } else if problems.len() < MAX_LISTED_ENTRIES {
+                open.push(problems.len());
+                problems.push(RecordedProblem {
                     autoscaler: due.autoscaler,
                     since: due.at,
                     until: due.at,
@@ -238,7 +238,7 @@ impl Observer for Recording {
         if !decision.events.is_empty()
             || self.autoscalers.get(due.autoscaler).is_some_and(|t| !t.open.is_empty())
         {
-            self.note_troubles(due, decision);
+            self.note_problems(due, decision);
         }
         if let Some(track) = self.autoscalers.get_mut(due.autoscaler) {
             let recommended =

@@ -211,11 +211,11 @@ fn autoscaler(run: &FinishedRun<'_>, index: usize, plan: &AutoscalerPlan) -> Opt
         more_changes: seen.more_changes.clone(),
         limits: seen.lanes.iter().flat_map(|lane| lane.spans.iter().cloned()).collect(),
         limit_sums: seen.lanes.iter().filter_map(Lane::sum).collect(),
-        troubles: recording
-            .troubles
+        problems: recording
+            .problems
             .iter()
             .filter(|t| t.autoscaler == index)
-            .map(|t| trouble(run, t))
+            .map(|t| problem(run, t))
             .collect(),
     })
 }
@@ -232,14 +232,14 @@ fn change(change: &recording::ReplicaChange, why: &str) -> PageChange {
     }
 }
 
-fn trouble(run: &FinishedRun<'_>, trouble: &recording::RecordedProblem) -> PageProblem {
+fn problem(run: &FinishedRun<'_>, problem: &recording::RecordedProblem) -> PageProblem {
     let seconds = |at: Timestamp| at.duration_since(run.scenario.start).as_secs_f64();
     PageProblem {
-        from: seconds(trouble.since),
-        to: seconds(trouble.until),
-        times: trouble.count,
-        reason: trouble.reason.clone(),
-        message: trouble.message.clone(),
+        from: seconds(problem.since),
+        to: seconds(problem.until),
+        times: problem.count,
+        reason: problem.reason.clone(),
+        message: problem.message.clone(),
     }
 }
 

@@ -34,7 +34,7 @@ pub(super) fn write(out: &mut String, page: &ReportPage) {
     }
     *out += "</section>\n";
     limits(out, page);
-    troubles(out, page);
+    problems(out, page);
 }
 
 fn autoscalers(page: &ReportPage) -> impl Iterator<Item = ([usize; 3], &PageAutoscaler)> {
@@ -147,25 +147,25 @@ fn limits(out: &mut String, page: &ReportPage) {
 }
 
 /// The table of problems, with the texts of the events.
-fn troubles(out: &mut String, page: &ReportPage) {
+fn problems(out: &mut String, page: &ReportPage) {
     let mut rows = String::new();
     for (place, autoscaler) in autoscalers(page) {
-        for trouble in &autoscaler.troubles {
+        for problem in &autoscaler.problems {
             rows += &format!(
                 "<tr><td data-label=\"autoscaler\">{}</td><td data-label=\"when\">{} – {}</td>\
                  <td class=\"n\" data-label=\"times\">{}</td><th scope=\"row\" data-label=\"event\">{}</th>\
                  <td class=\"why\" data-label=\"says\">{}</td></tr>\n",
                 HtmlText(&autoscaler_label(page, place, autoscaler)),
-                words::moment(page, trouble.from),
-                words::moment(page, trouble.to),
-                words::number(trouble.times as f64),
-                HtmlText(&trouble.reason),
-                HtmlText(&trouble.message),
+                words::moment(page, problem.from),
+                words::moment(page, problem.to),
+                words::number(problem.times as f64),
+                HtmlText(&problem.reason),
+                HtmlText(&problem.message),
             );
         }
     }
     if !rows.is_empty() {
-        *out += "<section id=\"troubles\">\n<h2>What went wrong</h2>\n";
+        *out += "<section id=\"problems\">\n<h2>What went wrong</h2>\n";
         *out += &frame(rows.lines().count(), "What went wrong");
         *out += "<table class=\"cards\">\n<thead><tr><th scope=\"col\">autoscaler</th><th scope=\"col\">when</th>\
                  <th scope=\"col\" class=\"n\">times</th><th scope=\"col\">event</th><th scope=\"col\">says</th></tr></thead>\n";

@@ -140,7 +140,7 @@ pub struct PageAutoscaler {
     /// How often and how long each limit applied.
     pub limit_sums: Vec<LimitSum>,
     /// Problems.
-    pub troubles: Vec<PageProblem>,
+    pub problems: Vec<PageProblem>,
 }
 
 /// A metric over time.

@@ -35,12 +35,12 @@ fn autoscaler(name: &str, why: &str) -> PageAutoscaler {
         more_changes: Vec::new(),
         limits: vec![span.clone()],
         limit_sums: vec![LimitSum { times: 1, seconds: 15.0, longest: span }],
-        troubles: vec![PageProblem {
+        problems: vec![PageProblem {
             from: 15.0,
             to: 15.0,
             times: 1,
             reason: "FailedGetResourceMetric".to_owned(),
-            message: format!("{why} (trouble)"),
+            message: format!("{why} (problem)"),
         }],
     }
 }
@@ -151,7 +151,7 @@ fn every_change_and_its_reason_is_in_the_table() {
             assert!(html.contains(&format!("<td class=\"why\">shop why {run} {why}</td>")));
         }
         assert!(html.contains(&format!("shop why {run} (span)")));
-        assert!(html.contains(&format!("shop why {run} (trouble)")));
+        assert!(html.contains(&format!("shop why {run} (problem)")));
     }
     assert!(html.contains("09:00:15") && html.contains("1 → 4") && html.contains("rate limit (wanted 7)"));
 }

@@ -31,12 +31,12 @@ impl Load {
             .map(|number| Arc::new(BTreeMap::from([("app".to_owned(), workloads::name(number))])))
             .collect();
         set(workloads, &script, &labels, VALUES.start);
-        let told = Arc::clone(&changing);
+        let reported = Arc::clone(&changing);
         let task = tokio::spawn(async move {
             let mut steps = tokio::time::interval(STEP);
             for value in VALUES.cycle() {
                 steps.tick().await;
-                if told.load(Ordering::Relaxed) {
+                if reported.load(Ordering::Relaxed) {
                     set(workloads, &script, &labels, value);
                 }
             }

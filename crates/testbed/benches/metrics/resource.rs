@@ -72,7 +72,7 @@ pub(crate) async fn hold() {
     let mut subject = Measured::Plimsoll.of_kubelets(&env).await;
     until_complete(&mut subject, FLEET.size()).await;
     println!("process {}: a line makes it list all pods", subject.program.pid().unwrap());
-    let (tell, mut told) = tokio::sync::mpsc::channel(1);
+    let (tell, mut reported) = tokio::sync::mpsc::channel(1);
     tokio::task::spawn_blocking(move || {
         for line in std::io::stdin().lines().map_while(Result::ok) {
             if tell.blocking_send(line).is_err() {
@@ -80,7 +80,7 @@ pub(crate) async fn hold() {
             }
         }
     });
-    while told.recv().await.is_some() {
+    while reported.recv().await.is_some() {
         println!("{:?}", list(&subject, JSON).await);
     }
 }

@@ -36,11 +36,11 @@ impl Questions {
                         name(number)
                     );
                     let request = Request::get(path).body(Vec::new()).unwrap();
-                    let told = client.request_text(request).await;
+                    let reported = client.request_text(request).await;
                     let is_good =
-                        told.as_ref().is_ok_and(|text| text.contains(r#""metricName":"s0-prometheus""#));
+                        reported.as_ref().is_ok_and(|text| text.contains(r#""metricName":"s0-prometheus""#));
                     if is_good { &answered } else { &failed }.fetch_add(1, Ordering::Relaxed);
-                    if let (Err(error), 0) = (told, failed.load(Ordering::Relaxed) % 1000) {
+                    if let (Err(error), 0) = (reported, failed.load(Ordering::Relaxed) % 1000) {
                         eprintln!("a question failed: {error}");
                     }
                 });

@@ -119,14 +119,14 @@ fn metadata(name: &str, namespace: Option<&str>, labels: &Value) -> Value {
         }}, "f:dnsPolicy": {}, "f:enableServiceLinks": {}, "f:restartPolicy": {}, "f:schedulerName": {},
             "f:securityContext": {}, "f:terminationGracePeriodSeconds": {}}
     });
-    let told = json!({"f:status": {
+    let reported = json!({"f:status": {
         "f:conditions": {".": {}, "k:{\"type\":\"Ready\"}": {".": {}, "f:lastTransitionTime": {}, "f:status": {}, "f:type": {}}},
         "f:containerStatuses": {}, "f:hostIP": {}, "f:phase": {}, "f:podIP": {}, "f:startTime": {}
     }});
     let mut meta = json!({
         "name": name, "uid": uid(namespace.unwrap_or_default(), name), "creationTimestamp": SINCE, "labels": labels,
         "managedFields": [
-            entry("kube-controller-manager", None, made), entry("kubelet", Some("status"), told)
+            entry("kube-controller-manager", None, made), entry("kubelet", Some("status"), reported)
         ]
     });
     if let (Some(namespace), Some(meta)) = (namespace, meta.as_object_mut()) {

@@ -205,13 +205,13 @@ fn autoscaler_windows_survive_a_controller_restart() -> Result<(), Failure> {
         until_condition(&env, "held", "AbleToScale", "True ScaleDownStabilized").await;
         env.until_metric_reads("held", 3).await;
         first.kill().await;
-        let witness = env.witness("held").await;
+        let observer = env.observer("held").await;
         let second = RunningController::start(
             proxied.client.clone(),
             HpaSettings { remember: true, ..env.settings() },
         );
-        witness.caught_up(&env, 3).await;
-        let held = witness.last().at - begun;
+        observer.caught_up(&env, 3).await;
+        let held = observer.last().at - begun;
         println!("{}: a window of {window:?} of an Autoscaler held for at most {held:?}", env.cluster);
         assert!(held >= window, "on {}: {held:?}", env.cluster);
         let kept: Vec<_> =

@@ -140,7 +140,7 @@ fn invalid_objects_get_conditions_and_do_not_affect_others() -> Result<(), Failu
         let ours = env.controller(env.settings());
         env.until_condition("good", "ScalingActive", "True ValidMetricFound").await;
         for (number, (what, _)) in cases.iter().enumerate() {
-            told(&env, &name(number), what, number >= typed).await;
+            reported(&env, &name(number), what, number >= typed).await;
         }
         // Other objects are created and deleted beside these.
         for wanted in [7, 3] {
@@ -160,7 +160,7 @@ fn invalid_objects_get_conditions_and_do_not_affect_others() -> Result<(), Failu
 }
 
 /// Waits for a condition or an event about the object.
-async fn told(env: &ControllerEnv, name: &str, what: &str, unreadable: bool) {
+async fn reported(env: &ControllerEnv, name: &str, what: &str, unreadable: bool) {
     env.until(what, async || {
         let events = env.events(name).await;
         if unreadable {

@@ -49,7 +49,7 @@ async fn jump(env: &ControllerEnv, seconds: i64) {
         clock,
     );
     env.until_replicas("web", 6).await;
-    let witness = env.witness("web").await;
+    let observer = env.observer("web").await;
     // A reconcile that still proposes six: the window begins there or later, however late reconciles are.
     let begun = Instant::now();
     env.script.set_external(&env.namespace, "web", Series::milli(59_000));
@@ -74,12 +74,12 @@ async fn jump(env: &ControllerEnv, seconds: i64) {
         if reads_at_end.is_none() && Instant::now() >= certain_end {
             reads_at_end = Some(env.metric_reads("web"));
         }
-        if witness.last().replicas == 3 { Ok(()) } else { Err(witness.counts()) }
+        if observer.last().replicas == 3 { Ok(()) } else { Err(observer.counts()) }
     })
     .await;
     let reads = env.metric_reads("web");
     let late = reads - reads_at_end.unwrap_or(reads);
-    let held = witness.last().at - begun;
+    let held = observer.last().at - begun;
     let shown = format!(
         "{}: set by {seconds} s, a window of {WINDOW:?} held for at most {held:?}, and {late} reconciles longer",
         env.cluster
@@ -88,7 +88,7 @@ async fn jump(env: &ControllerEnv, seconds: i64) {
     assert!(held + Duration::from_secs(1) >= WINDOW, "{shown}");
     // Counted in reconciles, which a busy machine delays but does not skip: one that was under way, and the one that scales.
     assert!(late <= MAX_LATE_RECONCILES, "{shown}");
-    assert_eq!(witness.counts(), [6, 3]);
+    assert_eq!(observer.counts(), [6, 3]);
     assert!(ours.is_alive());
     ours.stop().await;
 }

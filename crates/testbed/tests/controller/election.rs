@@ -39,7 +39,7 @@ fn killed_leader_is_followed_with_its_persisted_state() -> Result<(), Failure> {
         env.hpa_with("held", spec).await;
         let mut crew = ControllerReplicas::start(&env, 3).await;
         crew.leader(&env).await;
-        let (toggled, held) = (env.witness("toggled").await, env.witness("held").await);
+        let (toggled, held) = (env.observer("toggled").await, env.observer("held").await);
         let mut expected = vec![4];
         let mut window: Option<JoinHandle<Held>> = None;
         let mut windows = Vec::new();

@@ -51,12 +51,12 @@ async fn live(env: &ControllerEnv, row: &Row) -> Vec<Duration> {
     let ours = RunningController::start(proxied.client.clone(), env.settings());
     env.until_replicas("web", 6).await;
     healthy(env, row.name).await;
-    let witness = env.witness("web").await;
+    let observer = env.observer("web").await;
     let mut times = Vec::new();
     let rounds = if soak() { 5 } else { 1 };
     for round in 0..rounds {
-        witness.caught_up(env, 6).await;
-        let before = witness.seen().len();
+        observer.caught_up(env, 6).await;
+        let before = observer.seen().len();
         let broken = begin(&proxied, row).await;
         if row.blind {
             // What was asked for before may still be on its way, and must not come back with what is right afterwards.
@@ -88,7 +88,7 @@ async fn live(env: &ControllerEnv, row: &Row) -> Vec<Duration> {
             let what = format!("to meet {}", row.name);
             env.until(&what, async || if unmet() == 0 { Ok(()) } else { Err(unmet()) }).await;
         }
-        let during = witness.seen().split_off(before);
+        let during = observer.seen().split_off(before);
         if row.blind {
             assert!(during.is_empty(), "on {}: {} without data: {during:?}", env.cluster, row.name);
         }
@@ -101,8 +101,8 @@ async fn live(env: &ControllerEnv, row: &Row) -> Vec<Duration> {
         let most = reconciles_within(2 * PERIOD + row.slow);
         assert!(took <= most, "on {}: {} took {took} reconciles to be right", env.cluster, row.name);
         times.push(over.elapsed());
-        witness.caught_up(env, 3).await;
-        let counts: Vec<i64> = witness.seen().split_off(before).iter().map(|sight| sight.replicas).collect();
+        observer.caught_up(env, 3).await;
+        let counts: Vec<i64> = observer.seen().split_off(before).iter().map(|sight| sight.replicas).collect();
         assert_eq!(counts, [3], "on {}: written in {}, round {round}", env.cluster, row.name);
         env.usage("web", 4, HIGH, 1);
         env.until_replicas("web", 6).await;
@@ -110,7 +110,7 @@ async fn live(env: &ControllerEnv, row: &Row) -> Vec<Duration> {
     }
     assert!(ours.is_alive(), "{} ended the controller", row.name);
     let limits = i64::from(MIN)..=i64::from(MAX);
-    assert!(witness.counts().iter().all(|count| limits.contains(count)), "{:?}", witness.counts());
+    assert!(observer.counts().iter().all(|count| limits.contains(count)), "{:?}", observer.counts());
     ours.stop().await;
     times
 }

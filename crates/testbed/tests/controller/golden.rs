@@ -390,9 +390,9 @@ fn autoscalers_with_overlapping_selectors_stop_with_a_condition() -> Result<(), 
             env.until_condition(name, "ScalingActive", "False AmbiguousSelector").await;
         }
         env.usage("web", 3, 900, 1);
-        let witness = env.witness("web").await;
+        let observer = env.observer("web").await;
         env.until_decisions(&ours, &["web", "web-too"], 4).await;
-        assert_eq!(witness.counts(), [3]);
+        assert_eq!(observer.counts(), [3]);
         env.delete(&format!("{hpas}/web-too")).await;
         env.until_replicas("web", 6).await;
         ours.stop().await;

@@ -17,7 +17,7 @@ fn cpu_scales_a_deployment_up_and_down() -> Result<(), Failure> {
         env.hpa("web", 1, 10, metric).await;
         let ours = env.controller(env.settings());
         env.until_replicas("web", 6).await;
-        env.until_told("web", 6).await;
+        env.until_reported("web", 6).await;
         env.set_ready_replicas("web", 6).await;
         for number in 3..6 {
             env.pod("web", number).await;
@@ -116,8 +116,8 @@ fn memory_and_container_cpu_scale_deployments_up() -> Result<(), Failure> {
         let ours = env.controller(env.settings());
         env.until_replicas("cache", 6).await;
         env.until_replicas("mesh", 6).await;
-        env.until_told("mesh", 6).await;
-        env.until_told("cache", 6).await;
+        env.until_reported("mesh", 6).await;
+        env.until_reported("cache", 6).await;
         ours.stop().await;
         let hpa = env.hpa_object("cache").await;
         assert_eq!(hpa["status"]["currentMetrics"][0]["resource"]["current"]["averageValue"], "200Mi");

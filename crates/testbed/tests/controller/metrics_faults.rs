@@ -62,11 +62,11 @@ fn missing_metrics_prevent_scale_down_and_set_conditions() -> Result<(), Failure
         env.hpa("by-queue", 2, 8, json!([queue("by-queue")])).await;
         let ours = env.controller(env.settings());
         settled(&env, 6).await;
-        let witnesses = join_all(WORKLOADS.map(|(name, _)| env.witness(name))).await;
-        let seen = || witnesses.iter().map(|witness| witness.seen().len()).collect::<Vec<_>>();
+        let observers = join_all(WORKLOADS.map(|(name, _)| env.observer(name))).await;
+        let seen = || observers.iter().map(|observer| observer.seen().len()).collect::<Vec<_>>();
         for (name, outage, slow) in outages {
-            for witness in &witnesses {
-                witness.caught_up(&env, 6).await;
+            for observer in &observers {
+                observer.caught_up(&env, 6).await;
             }
             let before = seen();
             let removed = begin(&env, outage.as_ref()).await;
@@ -91,7 +91,7 @@ fn missing_metrics_prevent_scale_down_and_set_conditions() -> Result<(), Failure
             settled(&env, 6).await;
         }
         assert!(
-            witnesses
+            observers
                 .iter()
                 .flat_map(ReplicaWatch::counts)
                 .all(|count| count == 6 || count == 3 || count == 4)
@@ -237,7 +237,7 @@ async fn believe(env: &ControllerEnv, lie: &AbsurdMetrics) {
     env.hpa("web", 2, 8, json!([cpu(50)])).await;
     let ours = env.controller(env.settings());
     env.until_replicas("web", 6).await;
-    let witness = env.witness("web").await;
+    let observer = env.observer("web").await;
     env.script.clear_pods(&env.namespace);
     for number in 0..4 {
         if let Some(usage) = (lie.says)(number) {
@@ -248,13 +248,13 @@ async fn believe(env: &ControllerEnv, lie: &AbsurdMetrics) {
         Led::Count(count) => {
             let reached = env.until_replicas("web", count);
             let reached = tokio::time::timeout(Duration::from_secs(20), reached).await;
-            assert!(reached.is_ok(), "on {}: {} led to {:?}", env.cluster, lie.name, witness.counts());
+            assert!(reached.is_ok(), "on {}: {} led to {:?}", env.cluster, lie.name, observer.counts());
         }
         Led::Nothing => env.until_condition("web", "AbleToScale", "True ReadyForNewScale").await,
         Led::NoData => env.until_condition("web", "ScalingActive", "False FailedGetResourceMetric").await,
     }
     env.until_decisions(&ours, &["web"], 2).await;
-    let counts = witness.counts();
+    let counts = observer.counts();
     let expected = if let Led::Count(count) = lie.leads_to { vec![6, count] } else { vec![6] };
     assert_eq!(counts, expected, "on {}: {}", env.cluster, lie.name);
     env.usage("web", 4, LOW, 1);

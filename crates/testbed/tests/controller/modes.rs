@@ -89,9 +89,9 @@ fn shadow_mode_agrees_and_reports_a_wrong_setting() -> Result<(), Failure> {
         assert_eq!((found.theirs, found.ours, found.over), (count.to_string(), "5".to_owned(), false));
         env.until("an event", async || {
             let events = env.events("web").await;
-            let told =
+            let reported =
                 events.iter().any(|event| event.starts_with("Normal/ShadowDifference: desiredReplicas: "));
-            if told { Ok(()) } else { Err(events) }
+            if reported { Ok(()) } else { Err(events) }
         })
         .await;
         shadow.handle.update(settings);

@@ -37,7 +37,7 @@ fn restarted_controller_keeps_windows_and_scale_events() -> Result<(), Failure> 
         env.until_replicas("held", 6).await;
         env.until_condition("paced", "AbleToScale", "True ReadyForNewScale").await;
         env.until_condition("steady", "AbleToScale", "True ReadyForNewScale").await;
-        let (held, paced) = (env.witness("held").await, env.witness("paced").await);
+        let (held, paced) = (env.observer("held").await, env.observer("paced").await);
         let window_begun = env.before_a_reconcile("held").await;
         env.ask_for("held", 3);
         let fell = Instant::now();

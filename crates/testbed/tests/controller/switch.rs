@@ -29,7 +29,7 @@ const LEASE_DURATION: Duration = Duration::from_secs(15);
 async fn follow(env: &ControllerEnv, web: &ReplicaWatch, replicas: i64) {
     env.ask_for("web", replicas);
     web.caught_up(env, replicas).await;
-    env.until_told("web", replicas).await;
+    env.until_reported("web", replicas).await;
 }
 
 /// Prints how long an autoscaler was without a sync at each handover, and asserts that it was not forgotten: the next controller syncs it
@@ -64,10 +64,10 @@ fn shadow_report_active_and_back_scale_nothing_wrongly() -> Result<(), Failure> 
             env.hpa(name, 2, 8, json!([queue(name)])).await;
         }
         let spec = env.hpa_object("web").await["spec"].clone();
-        let (web, idle) = (env.witness("web").await, env.witness("idle").await);
+        let (web, idle) = (env.observer("web").await, env.observer("idle").await);
         let theirs = acting(&env).await;
-        env.until_told("web", 4).await;
-        env.until_told("idle", 3).await;
+        env.until_reported("web", 4).await;
+        env.until_reported("idle", 3).await;
 
         let settings = HpaSettings { period: PEER_PERIOD, ..env.settings() };
         let in_shadow = HpaSettings { mode: DecisionMode::Shadow, ..settings.clone() };

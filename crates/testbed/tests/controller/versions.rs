@@ -204,7 +204,7 @@ fn rolling_update_and_rollback_scale_as_one_version_does() -> Result<(), Failure
                 json!({"minReplicas": 2, "maxReplicas": 60, "metrics": [queue(name)], "behavior": behavior});
             env.hpa_with(name, spec).await;
         }
-        let (web, held) = (env.witness("web").await, env.witness("held").await);
+        let (web, held) = (env.observer("web").await, env.observer("held").await);
         let token = account(&env).await;
         let leader = Replica::start_version(&env, &token, &old, SYNC).await;
         until_leads(&env, &leader).await;

@@ -35,9 +35,9 @@ fn every_field_is_accepted_and_returned() -> Result<(), Failure> {
         assert_eq!(made["spec"], json!(full.spec));
         for status in [full.status.clone(), full::blind()] {
             let uri = format!("{}/full/status?fieldValidation=Strict", ALL.replace("{ns}", &env.namespace));
-            let mut told = send(&env.client, Method::GET, &uri, None).await.1;
-            told["status"] = json!(status);
-            let (code, said) = send(&env.client, Method::PUT, &uri, Some(&told)).await;
+            let mut reported = send(&env.client, Method::GET, &uri, None).await.1;
+            reported["status"] = json!(status);
+            let (code, said) = send(&env.client, Method::PUT, &uri, Some(&reported)).await;
             assert_eq!(code, 200, "{said}");
             assert_eq!(said["status"], json!(status));
         }

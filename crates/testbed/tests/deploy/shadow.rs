@@ -51,9 +51,9 @@ fn shadow_mode_works_with_its_role_and_cannot_write() -> Result<(), Failure> {
         let ours = RunningController::start(account.client.clone(), settings);
         env.until("a difference", async || {
             let events = env.events("web").await;
-            let told =
+            let reported =
                 events.iter().any(|event| event.contains("ShadowDifference") && event.contains("say 4"));
-            if told { Ok(()) } else { Err((events, ours.handle.records().latest(None).len())) }
+            if reported { Ok(()) } else { Err((events, ours.handle.records().latest(None).len())) }
         })
         .await;
         let decided = ours.handle.records().of(&env.namespace, "hpa.web");

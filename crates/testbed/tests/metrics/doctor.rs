@@ -27,17 +27,24 @@ fn doctor_names_node_cause_and_remedy() -> Result<(), Failure> {
         let address = env.kubelets.add_node(&node, Measures::Always).unwrap();
         env.kubelets.behave(&node, Behaviour::Status(403));
         make_node(&ns.client, &objects::node(&node, address, env.kubelets.port(), 1)).await;
-        let mut told = String::new();
+        let mut reported = String::new();
         until("a word about the node", async || {
             let output = tokio::task::block_in_place(|| doctor(&ns, &[]));
-            told = String::from_utf8_lossy(&output.stdout).into_owned();
-            let about = told.lines().any(|line| line.contains(&node) && line.contains("403"));
-            if about && output.status.code() == Some(1) { Ok(()) } else { Err((output.status, told.clone())) }
+            reported = String::from_utf8_lossy(&output.stdout).into_owned();
+            let about = reported.lines().any(|line| line.contains(&node) && line.contains("403"));
+            if about && output.status.code() == Some(1) {
+                Ok(())
+            } else {
+                Err((output.status, reported.clone()))
+            }
         })
         .await;
-        assert!(told.contains("nodes/metrics"), "the remedy is missing: {told}");
+        assert!(reported.contains("nodes/metrics"), "the remedy is missing: {reported}");
         for group in ["metrics.k8s.io", "custom.metrics.k8s.io", "external.metrics.k8s.io"] {
-            assert!(told.lines().any(|line| line.starts_with(group) && line.contains("plimsoll")), "{told}");
+            assert!(
+                reported.lines().any(|line| line.starts_with(group) && line.contains("plimsoll")),
+                "{reported}"
+            );
         }
         let output = tokio::task::block_in_place(|| doctor(&ns, &["-o", "json"]));
         let findings: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -129,8 +129,8 @@ impl Pod {
     /// The flags and variables that its log names as without effect.
     fn without_effect(&self) -> Vec<String> {
         let log = self.process.log();
-        let told = log.lines().filter(|line| line.contains("has no effect here"));
-        told.map(str::to_owned).collect()
+        let reported = log.lines().filter(|line| line.contains("has no effect here"));
+        reported.map(str::to_owned).collect()
     }
 }
 
@@ -263,8 +263,8 @@ fn command_of_keda_deployment_starts_the_operator() -> Result<(), Failure> {
             if *bundle == secret["data"]["ca.crt"] { Ok(()) } else { Err(found) }
         })
         .await;
-        let told = pod.without_effect();
-        assert!(told.len() == 1 && names(&told[0], "--zap-time-encoding"), "{told:#?}");
+        let reported = pod.without_effect();
+        assert!(reported.len() == 1 && names(&reported[0], "--zap-time-encoding"), "{reported:#?}");
         check_log(&ns.namespace, &pod.process.log());
         pod.end().await;
         Ok(())
@@ -304,11 +304,11 @@ fn flags_variables_and_roles_of_keda_are_accepted() -> Result<(), Failure> {
         ns.is_kept_as_by_keda().await;
 
         // Everything without effect is named, and nothing else.
-        let told = pod.without_effect();
+        let reported = pod.without_effect();
         let idle = IDLE.into_iter().chain(UNHEARD.map(|(name, _)| name));
         let missing: Vec<&str> =
-            idle.clone().filter(|idle| !told.iter().any(|line| names(line, idle))).collect();
-        assert!(missing.is_empty() && told.len() == idle.count(), "{missing:?} is not in\n{told:#?}");
+            idle.clone().filter(|idle| !reported.iter().any(|line| names(line, idle))).collect();
+        assert!(missing.is_empty() && reported.len() == idle.count(), "{missing:?} is not in\n{reported:#?}");
         check_log(&ns.namespace, &pod.process.log());
         pod.end().await;
         for kind in ["clusterroles", "clusterrolebindings"] {

@@ -73,9 +73,9 @@ fn deleted_secret_is_named_and_does_not_deactivate() -> Result<(), Failure> {
         assert_eq!(ns.replicas("guarded").await, 2);
         ns.say("guarded", Says::Guarded(0, second));
         ns.until_replicas("guarded", 0).await;
-        let told =
+        let reported =
             operator.log() + &ns.object("guarded").await.to_string() + &ns.events("guarded").await.join(" ");
-        assert!(!TOKENS.iter().any(|token| told.contains(token)), "a secret was told");
+        assert!(!TOKENS.iter().any(|token| reported.contains(token)), "a secret was told");
         operator.check();
     })
 }
@@ -198,14 +198,14 @@ fn killed_operator_continues_after_restart() -> Result<(), Failure> {
         kubectl.say("scale deployment served --replicas=5");
         ns.rounds("direct", 4).await;
         let before = mark(&ns).await;
-        let told = ns.events("served").await.len();
+        let reported = ns.events("served").await.len();
 
         operator.kill();
         operator.resume().await;
         ns.rounds("served", 6).await;
         ns.rounds("direct", 6).await;
         assert_eq!(mark(&ns).await, before);
-        assert_eq!(ns.events("served").await.len(), told, "{:#?}", ns.events("served").await);
+        assert_eq!(ns.events("served").await.len(), reported, "{:#?}", ns.events("served").await);
 
         // The source fails when the operator is back.
         operator.kill();

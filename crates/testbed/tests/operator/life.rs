@@ -29,8 +29,12 @@ fn hpa_mode_scales_from_zero_and_back_and_restores_the_target() -> Result<(), Fa
         let deactivated =
             [2, 1].map(|from| format!("Normal KEDAScaleTargetDeactivated: Deactivated {}", note(from, 0)));
         ns.until("event of the deactivation", async || {
-            let told = ns.events(NAME).await;
-            if told.iter().any(|told| deactivated.contains(told)) { Ok(()) } else { Err(told) }
+            let reported = ns.events(NAME).await;
+            if reported.iter().any(|reported| deactivated.contains(reported)) {
+                Ok(())
+            } else {
+                Err(reported)
+            }
         })
         .await;
         is_shown(&ns, ["True", "False", "False", "False"]).await;
@@ -38,8 +42,9 @@ fn hpa_mode_scales_from_zero_and_back_and_restores_the_target() -> Result<(), Fa
         ns.say(NAME, Says::Value(5));
         ns.until_replicas(NAME, 1).await;
         ns.until_condition(NAME, "Active", "True ScalerActive").await;
-        let told = format!("Normal KEDAScaleTargetActivated: Scaled {}, triggered by s0-{NAME}", note(0, 1));
-        ns.until_event(NAME, &told).await;
+        let reported =
+            format!("Normal KEDAScaleTargetActivated: Scaled {}, triggered by s0-{NAME}", note(0, 1));
+        ns.until_event(NAME, &reported).await;
         ns.until_object(NAME, "lastActiveTime", |found| {
             let status = &found["status"];
             status["lastActiveTime"].is_string()
@@ -51,12 +56,12 @@ fn hpa_mode_scales_from_zero_and_back_and_restores_the_target() -> Result<(), Fa
         ns.say(NAME, Says::Value(45));
         ns.until_replicas(NAME, 5).await;
         ns.until_condition(NAME, "HPAActive", "True HPAActive").await;
-        let told = format!(
+        let reported = format!(
             "Normal SuccessfulRescale: New size: 5; reason: external metric s0-{NAME}\
              (&LabelSelector{{MatchLabels:map[string]string{{scaledobject.keda.sh/name: {NAME},}},\
              MatchExpressions:[]LabelSelectorRequirement{{}},}}) above target"
         );
-        ns.until_event(&format!("keda-hpa-{NAME}"), &told).await;
+        ns.until_event(&format!("keda-hpa-{NAME}"), &reported).await;
         ns.say(NAME, Says::Value(1000));
         ns.until_replicas(NAME, 10).await;
         ns.say(NAME, Says::Value(5));
@@ -126,12 +131,12 @@ async fn is_made(ns: &TestNamespace) {
     );
     assert_eq!(TestNamespace::condition(&object, "Fallback"), "False NoFallbackFound");
     assert_eq!(TestNamespace::condition(&object, "Paused"), "False ");
-    for told in [
+    for reported in [
         "Normal ScaledObjectReady: ScaledObject is ready for scaling",
         "Normal KEDAScalersStarted: Started scalers watch",
         "Normal KEDAScalersStarted: Scaler external is built",
     ] {
-        ns.until_event(NAME, told).await;
+        ns.until_event(NAME, reported).await;
     }
 }
 

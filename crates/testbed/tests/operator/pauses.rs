@@ -35,11 +35,11 @@ fn pause_deletes_the_hpa_and_sets_the_count_until_it_ends() -> Result<(), Failur
         assert_eq!(TestNamespace::condition(&object, "Ready"), "True ScaledObjectReady");
         assert_eq!(TestNamespace::message(&object, "Ready"), "ScaledObject is paused");
         assert_eq!(ns.replicas(NAME).await, 1, "it stays where it is");
-        for told in [
+        for reported in [
             "Normal ScaledObjectPaused: ScaledObject is paused",
             "Normal KEDAScalersStopped: Stopped scalers watch",
         ] {
-            ns.until_event(NAME, told).await;
+            ns.until_event(NAME, reported).await;
         }
         assert_eq!(kubectl.words(&format!("get so {NAME}"))[1][8], "True", "PAUSED");
 
@@ -74,8 +74,8 @@ fn pause_deletes_the_hpa_and_sets_the_count_until_it_ends() -> Result<(), Failur
         let object = ns.object(NAME).await;
         assert_eq!(TestNamespace::message(&object, "Paused"), "pause annotation removed for ScaledObject");
         assert_eq!(object["status"].get("pausedReplicaCount"), None);
-        let told = "Normal ScaledObjectUnpaused: pause annotation removed for ScaledObject";
-        ns.until_event(NAME, told).await;
+        let reported = "Normal ScaledObjectUnpaused: pause annotation removed for ScaledObject";
+        ns.until_event(NAME, reported).await;
 
         // An invalid count is reported, and corrected by the next edit.
         annotate(&kubectl, "paused-replicas=abc");

@@ -199,7 +199,7 @@ fn two_replicas_share_a_certificate_and_one_takes_over() -> Result<(), Failure> 
             );
             assert!(page.as_str().unwrap().contains(&counted), "{page}");
         }
-        told(&ns).await;
+        reported(&ns).await;
 
         // The leader renews a certificate that is due, and both replicas serve with the new one without a restart.
         let names: Vec<String> = ["localhost".to_owned(), format!("{ACCOUNT}.{SYSTEM}.svc")].to_vec();
@@ -222,7 +222,7 @@ fn two_replicas_share_a_certificate_and_one_takes_over() -> Result<(), Failure> 
         .await;
         assert_eq!(ns.part("ca.crt").await, due.authorities, "the authority was still good");
         ns.until_both(ports, "0").await;
-        told(&ns).await;
+        reported(&ns).await;
 
         let leader = usize::from(!ns.leads(ports[0]).await);
         assert!(ns.leads(ports[leader]).await && !ns.leads(ports[1 - leader]).await);
@@ -238,7 +238,7 @@ fn two_replicas_share_a_certificate_and_one_takes_over() -> Result<(), Failure> 
 }
 
 /// Waits until the webhook's configuration has the authorities in the Secret.
-async fn told(ns: &TestNamespace) {
+async fn reported(ns: &TestNamespace) {
     ns.until("the webhook's configuration knows whom to trust", async || {
         let configuration = ns.get(&format!("{CONFIGURATIONS}/{}", ns.namespace)).await.1;
         let bundle = configuration["webhooks"][0]["clientConfig"]["caBundle"].clone();

@@ -35,15 +35,15 @@ fn fallback_applies_until_a_failed_source_recovers() -> Result<(), Failure> {
         })
         .await;
         assert_eq!(kubectl.words(&format!("get so {NAME}"))[1][7], "True", "FALLBACK");
-        let told = "Normal ScaledObjectFallbackActivated: ScaledObject fallback is active";
-        ns.until_event(NAME, told).await;
+        let reported = "Normal ScaledObjectFallbackActivated: ScaledObject fallback is active";
+        ns.until_event(NAME, reported).await;
         // The error is recorded as an event too.
         ns.until("a failure", async || {
-            let told = ns.events(NAME).await;
-            let named = |told: &String| {
-                told.starts_with("Warning KEDAScalerFailed") && told.contains("the queue is closed")
+            let reported = ns.events(NAME).await;
+            let named = |reported: &String| {
+                reported.starts_with("Warning KEDAScalerFailed") && reported.contains("the queue is closed")
             };
-            if told.iter().any(named) { Ok(()) } else { Err(told) }
+            if reported.iter().any(named) { Ok(()) } else { Err(reported) }
         })
         .await;
 
@@ -55,8 +55,8 @@ fn fallback_applies_until_a_failed_source_recovers() -> Result<(), Failure> {
             *health == json!({"numberOfFailures": 0, "status": "Happy"})
         })
         .await;
-        let told = "Normal ScaledObjectFallbackDeactivated: ScaledObject fallback is no longer active";
-        ns.until_event(NAME, told).await;
+        let reported = "Normal ScaledObjectFallbackDeactivated: ScaledObject fallback is no longer active";
+        ns.until_event(NAME, reported).await;
         operator.check();
     })
 }

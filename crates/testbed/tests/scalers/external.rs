@@ -17,10 +17,10 @@ async fn go_scaler_is_queried() {
     assert_eq!(spec(&plain).await, ("s0-test".to_owned(), "100".to_owned()));
     assert_eq!(read(&plain).await, Ok(("100".into(), true)));
     for address in [format!("dns:///{address}"), format!("passthrough:///{address}")] {
-        let told = [("scalerAddress", &*address), ("value", "0.25"), ("target", "2.5"), ("active", "no")];
-        let told = scaler("external", &told, &[]);
-        assert_eq!(spec(&told).await, ("s0-test".to_owned(), "2.500".to_owned()));
-        assert_eq!(read(&told).await, Ok(("250m".into(), false)));
+        let reported = [("scalerAddress", &*address), ("value", "0.25"), ("target", "2.5"), ("active", "no")];
+        let reported = scaler("external", &reported, &[]);
+        assert_eq!(spec(&reported).await, ("s0-test".to_owned(), "2.500".to_owned()));
+        assert_eq!(read(&reported).await, Ok(("250m".into(), false)));
     }
     let wrong = scaler("external", &[("scalerAddress", &address), ("value", "many")], &[]);
     assert_says(&read(&wrong).await.unwrap_err(), &["value is no number: many", "InvalidArgument", &address]);
@@ -53,22 +53,22 @@ async fn go_scaler_pushes_activity_and_streams_reconnect() {
     let mut server = GoScaler::start(None).await.unwrap();
     let address = server.address();
     let scaler = scaler("external-push", &[("scalerAddress", &address)], &[]);
-    let (tell, mut told) = mpsc::channel(4);
+    let (tell, mut reported) = mpsc::channel(4);
     let listening = tokio::spawn(Arc::clone(&scaler).push(tell).unwrap());
-    let told_within = async |told: &mut mpsc::Receiver<bool>, server: &GoScaler| {
+    let reported_within = async |reported: &mut mpsc::Receiver<bool>, server: &GoScaler| {
         let begun = Instant::now();
         while server.tell("ns/so").await.unwrap_or_default() == 0 {
             assert!(begun.elapsed() < PATIENCE);
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        assert_eq!(tokio::time::timeout(Duration::from_secs(5), told.recv()).await, Ok(Some(true)));
+        assert_eq!(tokio::time::timeout(Duration::from_secs(5), reported.recv()).await, Ok(Some(true)));
     };
-    told_within(&mut told, &server).await;
+    reported_within(&mut reported, &server).await;
     // In order, and with the server.
     assert_eq!(server.end_streams("ns/so").await.unwrap(), 1);
-    told_within(&mut told, &server).await;
+    reported_within(&mut reported, &server).await;
     server.stop();
     server.resume().await.unwrap();
-    told_within(&mut told, &server).await;
+    reported_within(&mut reported, &server).await;
     listening.abort();
 }

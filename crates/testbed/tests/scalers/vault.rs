@@ -149,7 +149,7 @@ async fn token_reads_both_stores_with_and_without_tls() {
         &["certificate"],
     );
 
-    // Each trouble has a name.
+    // Each error has a name.
     let plain = vault.address();
     let one = |path: &str, type_: &str| json!([secret("a", path, type_)]);
     for (token, secrets, words) in [

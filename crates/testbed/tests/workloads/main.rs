@@ -198,8 +198,8 @@ impl Side {
             let is_there =
                 |event: &&Value| event["involvedObject"]["uid"].as_str().is_some_and(|uid| names.knows(uid));
             for event in events.iter().filter(is_there) {
-                let told = ["type", "reason", "message", "count"].map(|field| event[field].clone());
-                lines.push(names.text(&format!("Event {} {told:?}", event["involvedObject"]["name"])));
+                let reported = ["type", "reason", "message", "count"].map(|field| event[field].clone());
+                lines.push(names.text(&format!("Event {} {reported:?}", event["involvedObject"]["name"])));
             }
         }
         lines.sort();

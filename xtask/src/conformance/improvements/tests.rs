@@ -60,8 +60,8 @@ fn documentation_lists_all_improvements() {
             Shown::In(_) => format!("| `{file}` {count}: "),
             Shown::Wherever(_) | Shown::WhereRecorded(_) => format!("| `{file}` by rule: "),
         };
-        let told = rows.iter().any(|row| row.contains(&shown) && row.contains(improvement.reason));
-        assert!(told, "no row with {shown:?} and {:?}", improvement.reason);
+        let reported = rows.iter().any(|row| row.contains(&shown) && row.contains(improvement.reason));
+        assert!(reported, "no row with {shown:?} and {:?}", improvement.reason);
     }
 }
 

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::cluster::{RoundsScale, Target, call, current};
-use super::{Difference, compare, list, object, told};
+use super::{Difference, compare, list, object, reported};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -70,7 +70,7 @@ pub(super) fn check(given: &ExecutorInputRecord, out: &Value, compat: Compat) ->
             ])),
         ),
         ("scaleCalls", list(calls)),
-        ("events", list(outcome.events.iter().map(told).collect())),
+        ("events", list(outcome.events.iter().map(reported).collect())),
         ("patched", Some(json!(patch.is_some()))),
         // Not all patches were recorded.
         ("statusPatch", patch.filter(|_| out.get("statusPatch").is_some())),

@@ -87,7 +87,7 @@ pub(super) fn list(values: Vec<Value>) -> Option<Value> {
     (!values.is_empty()).then_some(Value::Array(values))
 }
 
-pub(super) fn told(event: &Event) -> Value {
+pub(super) fn reported(event: &Event) -> Value {
     let kind = match event.kind {
         EventKind::Normal => "Normal",
         EventKind::Warning => "Warning",

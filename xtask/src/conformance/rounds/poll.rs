@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 
 use super::cluster::{RoundsPod, RoundsScale, Target, current, facts, reading, target};
 use super::executor::carry_out;
-use super::{Difference, canonical, compare, list, object, served, told};
+use super::{Difference, canonical, compare, list, object, reported, served};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -83,10 +83,10 @@ pub(super) fn check(given: &PollInput, out: &Value, compat: Compat) -> anyhow::R
 impl PollInput {
     fn poll(&self, mut records: Records, formula: Formula<'_>, compat: Compat) -> anyhow::Result<Value> {
         let stored = &self.scaled_object;
-        let told_by_all = self.told(&BTreeMap::new(), |_| true)?;
+        let reported_by_all = self.reported(&BTreeMap::new(), |_| true)?;
         let facts = facts(stored, &self.target, &self.scale, &self.pods);
         let round = PollRound { now: self.now, object: stored, formula };
-        let state = activity_state(&round, &told_by_all, &facts, compat);
+        let state = activity_state(&round, &reported_by_all, &facts, compat);
         let mut status = stored.status.clone();
         let is_dropped = !state.rebuild.is_empty();
         let mut calls = Vec::new();
@@ -99,7 +99,7 @@ impl PollInput {
                 decide(&ExecutorInput::of_round(self.now, stored, &state).with(current, None), compat);
             let scaled = carry_out(stored, &decision, &self.scale, &mut calls);
             let outcome = decision.finish(scaled.as_ref());
-            events = state.events.iter().chain(&outcome.events).map(told).collect();
+            events = state.events.iter().chain(&outcome.events).map(reported).collect();
             merge(&mut status, &state.changes.then(outcome.changes));
             if stored.spec.triggers.iter().any(|trigger| trigger.use_cached_metrics) {
                 records = state.records;
@@ -118,10 +118,10 @@ impl PollInput {
     fn query(&self, records: &Records, formula: Formula<'_>, compat: Compat) -> anyhow::Result<Value> {
         let stored = &self.scaled_object;
         let metric = self.metric_name.as_str();
-        let told_by_all = self.told(records, |name| is_needed(stored, metric, name))?;
+        let reported_by_all = self.reported(records, |name| is_needed(stored, metric, name))?;
         let facts = facts(stored, &self.target, &self.scale, &self.pods);
         let question = MetricQuery { now: self.now, object: stored, metric, formula };
-        let answer = respond(&question, &told_by_all, &facts, compat);
+        let answer = respond(&question, &reported_by_all, &facts, compat);
         let mut status = stored.status.clone();
         merge(&mut status, &answer.changes);
         let is_dropped = !answer.rebuild.is_empty();
@@ -132,14 +132,14 @@ impl PollInput {
                 answer.values.as_ref().ok().map(|values| Value::Array(values.iter().map(served).collect())),
             ),
             ("error", answer.values.as_ref().err().map(|error| json!(error.to_string()))),
-            ("events", list(answer.events.iter().map(told).collect())),
+            ("events", list(answer.events.iter().map(reported).collect())),
             ("status", Some(shown(&status))),
             ("cachedRecords", kept(records, is_dropped)),
         ]))
     }
 
     /// What all scalers say of the metrics that are wanted, or what is remembered of that.
-    fn told(
+    fn reported(
         &self,
         records: &Records,
         is_needed: impl Fn(&str) -> bool,

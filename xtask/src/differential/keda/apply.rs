@@ -67,8 +67,9 @@ pub(crate) async fn apply(
         // Actions may come too late for what is already gone; what one refuses alone is a difference.
         let expected = codes.iter().flatten().all(|error| error.contains("not found"));
         if !alike || !expected {
-            let told = Subject::ALL.iter().zip(codes).filter_map(|(subject, error)| Some((subject, error?)));
-            refused.extend(told.map(|(subject, error)| format!("{subject:?}: {action}: {error}")));
+            let reported =
+                Subject::ALL.iter().zip(codes).filter_map(|(subject, error)| Some((subject, error?)));
+            refused.extend(reported.map(|(subject, error)| format!("{subject:?}: {action}: {error}")));
         }
     }
     refused
@@ -207,11 +208,14 @@ async fn lists(client: &Client, subject: Subject) -> anyhow::Result<Lists> {
 }
 
 /// Polls all subjects, for all lanes.
-pub(crate) async fn watch(client: Client, told: watch::Sender<Option<Arc<Snapshot>>>) -> anyhow::Result<()> {
+pub(crate) async fn watch(
+    client: Client,
+    reported: watch::Sender<Option<Arc<Snapshot>>>,
+) -> anyhow::Result<()> {
     loop {
         let at = Instant::now();
         let lists = try_join_all(Subject::ALL.map(|subject| lists(&client, subject))).await?;
-        if told.send(Some(Arc::new(Snapshot { at, lists }))).is_err() {
+        if reported.send(Some(Arc::new(Snapshot { at, lists }))).is_err() {
             return Ok(());
         }
         tokio::time::sleep(LIST_INTERVAL.saturating_sub(at.elapsed())).await;

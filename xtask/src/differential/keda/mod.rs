@@ -78,9 +78,9 @@ fn play(args: &DifferentialArgs, steps: usize) -> anyhow::Result<KedaOutcome> {
     let outcome = Mutex::new(KedaOutcome::default());
     runtime.block_on(async {
         let mut env = KedaEnv::start(plane, &args.keda, args.sabotage, args.rush).await?;
-        let (told, seen) = watch::channel(None);
+        let (reported, seen) = watch::channel(None);
         let game = KedaRun::new(&env, play, seen, &outcome);
-        let looking = apply::watch(env.client.clone(), told);
+        let looking = apply::watch(env.client.clone(), reported);
         let played = tokio::select! {
             played = game.run() => played,
             looked = looking => looked,

@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 pub(crate) struct SourceResponse {
     pub(crate) value: i64,
     pub(crate) active: bool,
-    pub(crate) trouble: SourceFault,
+    pub(crate) fault: SourceFault,
 }
 
 /// The fault of a source.
@@ -71,15 +71,15 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 impl SourceResponse {
     pub(crate) fn new(value: i64, active: bool) -> Self {
-        Self { value, active, trouble: SourceFault::None }
+        Self { value, active, fault: SourceFault::None }
     }
 }
 
 impl std::fmt::Display for SourceResponse {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { value, active, trouble } = self;
+        let Self { value, active, fault } = self;
         write!(f, "{value}, {}", if *active { "active" } else { "not active" })?;
-        if *trouble == SourceFault::None { Ok(()) } else { write!(f, ", fails: {trouble:?}") }
+        if *fault == SourceFault::None { Ok(()) } else { write!(f, ", fails: {fault:?}") }
     }
 }
 
@@ -178,7 +178,7 @@ impl Scripted {
 
 impl ExternalScaler for Scripted {
     async fn metric_specs(&self, object: &ScaledObjectRef) -> Result<Vec<MetricSpec>, Status> {
-        match self.state(object)?.trouble {
+        match self.state(object)?.fault {
             SourceFault::Specs => Err(Status::internal("no specs today")),
             SourceFault::Empty => Ok(Vec::new()),
             _ => Ok(vec![MetricSpec::new(object.text("metric")?, object.number_or("target", 5.0)?)]),
@@ -190,7 +190,7 @@ impl ExternalScaler for Scripted {
         *self.0.book().asked.entry((object.namespace.clone(), key.to_owned())).or_default() += 1;
         let state = self.state(object)?;
         tokio::time::sleep(self.1).await;
-        match state.trouble {
+        match state.fault {
             SourceFault::Metrics => Err(Status::internal("no values today")),
             _ => Ok(vec![MetricValue::new(metric, state.value as f64)]),
         }
@@ -198,7 +198,7 @@ impl ExternalScaler for Scripted {
 
     async fn is_active(&self, object: &ScaledObjectRef) -> Result<bool, Status> {
         let state = self.state(object)?;
-        match state.trouble {
+        match state.fault {
             SourceFault::Active => Err(Status::unavailable("nobody knows")),
             _ => Ok(state.active),
         }
@@ -210,10 +210,10 @@ impl ExternalScaler for Scripted {
             let mut book = self.0.book();
             book.pushes.entry(key.to_owned()).or_insert_with(|| broadcast::channel(4).0).subscribe()
         };
-        let told = futures::stream::unfold(receiver, |mut receiver| async move {
+        let reported = futures::stream::unfold(receiver, |mut receiver| async move {
             receiver.recv().await.ok().map(|()| (Ok(true), receiver))
         });
-        Ok(told.boxed())
+        Ok(reported.boxed())
     }
 }
 
@@ -242,7 +242,7 @@ async fn answer(mut stream: TcpStream, script: &Script) -> std::io::Result<()> {
     script.hear(namespace, key);
     *script.book().asked.entry((namespace.to_owned(), key.to_owned())).or_default() += 1;
     let (code, body) = match script.state(key) {
-        Ok(state) if state.trouble == SourceFault::None => {
+        Ok(state) if state.fault == SourceFault::None => {
             let value = if state.active { state.value.max(1) } else { 0 };
             ("200 OK", format!("{{\"value\": {value}}}"))
         }

@@ -70,8 +70,9 @@ impl Spoiled {
         for (place, way) in (1..seen.views.len()).flat_map(|place| WAYS.iter().map(move |way| (place, way))) {
             let mut views = seen.views.clone();
             // A deliberate difference cannot be spoiled.
-            let many =
-                |kind: &str| seen.views.get(place).is_some_and(|view| view.told.get(kind) >= Some(&BURST));
+            let many = |kind: &str| {
+                seen.views.get(place).is_some_and(|view| view.reported.get(kind) >= Some(&BURST))
+            };
             let held_back = |name: &str| name.starts_with("event ") && (many("Normal") || many("Warning"));
             let whole = |name: &str| {
                 (way.is_it)(name) && !differs.contains(&name) && !known.has(name) && !held_back(name)

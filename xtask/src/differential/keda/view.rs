@@ -33,7 +33,7 @@ pub(crate) struct KedaView {
     /// Events that were recorded more than once; KEDA keeps only the first text.
     pub(crate) repeated: BTreeSet<String>,
     /// The largest number of events about one object, by event type.
-    pub(crate) told: BTreeMap<String, u64>,
+    pub(crate) reported: BTreeMap<String, u64>,
 }
 
 /// Values that are not compared, with the reason.
@@ -96,17 +96,17 @@ impl KedaView {
             *jobs.entry(masked(&seen_job(job, generation), namespace)).or_default() += 1;
         }
         fields.extend(jobs.into_iter().map(|(job, count)| (format!("jobs {job}"), count.to_string())));
-        let mut told: BTreeMap<(String, String), u64> = BTreeMap::new();
+        let mut reported: BTreeMap<(String, String), u64> = BTreeMap::new();
         for event in lists.events.iter().filter(|event| belongs(&text(event, "/involvedObject/name"), name)) {
             let (line, count) = (masked(&seen_event(event), namespace), count(event));
             if count > 1 {
                 view.repeated.insert(line.clone());
             }
-            *told.entry((text(event, "/type"), text(event, "/involvedObject/uid"))).or_default() += count;
+            *reported.entry((text(event, "/type"), text(event, "/involvedObject/uid"))).or_default() += count;
             view.fields.insert(line, "told".to_owned());
         }
-        for ((kind, _), count) in told {
-            let most = view.told.entry(kind).or_default();
+        for ((kind, _), count) in reported {
+            let most = view.reported.entry(kind).or_default();
             *most = count.max(*most);
         }
         view
@@ -334,8 +334,8 @@ mod tests {
             Subject::Strict,
         );
         assert_eq!(KedaView::differences(&theirs, &ours), []);
-        let told = "event Normal A: from 0 to 1, triggered by s0-a;s1-b (about";
-        assert!(theirs.fields.keys().any(|name| name.starts_with(told)), "{theirs:?}");
+        let reported = "event Normal A: from 0 to 1, triggered by s0-a;s1-b (about";
+        assert!(theirs.fields.keys().any(|name| name.starts_with(reported)), "{theirs:?}");
         let ours = KedaView::new(
             &lists(Subject::Strict, 0, "2026-01-01T00:00:09Z", "Y"),
             &scenario,

@@ -58,15 +58,15 @@ impl Term {
 /// A server behind a limiter: the first answer is 429 with `Retry-After`, or none; every answer takes `slow`.
 fn server(retry_after: Option<&'static str>, slow: Duration) -> (Client, Arc<Mutex<Vec<String>>>) {
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let told = Arc::clone(&seen);
+    let reported = Arc::clone(&seen);
     let service = service_fn(move |request: Request<Body>| {
-        let told = Arc::clone(&told);
+        let reported = Arc::clone(&reported);
         async move {
             sleep(slow).await;
             let first = {
-                let mut told = told.lock().unwrap();
-                told.push(format!("{} {}", request.method(), request.uri().path()));
-                told.len() == 1
+                let mut reported = reported.lock().unwrap();
+                reported.push(format!("{} {}", request.method(), request.uri().path()));
+                reported.len() == 1
             };
             let answer = match retry_after.filter(|_| first) {
                 Some(seconds) => Response::builder().status(429).header("Retry-After", seconds),

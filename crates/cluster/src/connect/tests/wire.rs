@@ -77,9 +77,10 @@ async fn many_watches_share_one_connection() {
             Request::post("/api/v1/namespaces/default/pods").header("Content-Type", "application/json");
         connection.client.request::<Pod>(request.body(pod.to_vec()).unwrap()).await.unwrap();
     };
-    let (told, ()) = futures::join!(next, create);
+    let (reported, ()) = futures::join!(next, create);
     assert!(
-        told.iter()
+        reported
+            .iter()
             .all(|change| matches!(change, Some(WatchEvent::Applied(pod)) if pod.metadata.name == "a"))
     );
     let answers = join_all((0..200).map(|_| get(&connection, "/api/v1/pods"))).await;

@@ -20,19 +20,23 @@ impl Case {
         Self { start: Instant::now(), correlator: Correlator::new() }
     }
 
-    fn tell(&mut self, second: u64, told: RecordedEvent) -> Option<OutgoingEvent> {
+    fn tell(&mut self, second: u64, reported: RecordedEvent) -> Option<OutgoingEvent> {
         let at = Timestamp::from_second(1_800_000_000 + second as i64).unwrap();
-        self.correlator.observe(RecordedEvent { at, now: self.start + Duration::from_secs(second), ..told })
+        self.correlator.observe(RecordedEvent {
+            at,
+            now: self.start + Duration::from_secs(second),
+            ..reported
+        })
     }
 
     /// `(count, message)` of what is sent.
     fn warn(&mut self, second: u64, message: &str) -> Option<(u32, String)> {
-        let notice = self.tell(second, told("web", warning(message)))?;
+        let notice = self.tell(second, reported("web", warning(message)))?;
         Some((notice.count, notice.message))
     }
 }
 
-fn told(name: &str, event: Event) -> RecordedEvent {
+fn reported(name: &str, event: Event) -> RecordedEvent {
     let component = "horizontal-pod-autoscaler";
     RecordedEvent {
         about: about(name),
@@ -49,9 +53,9 @@ fn told(name: &str, event: Event) -> RecordedEvent {
 #[test]
 fn repeated_events_keep_the_first_name_and_time() {
     let mut case = Case::new();
-    let first = case.tell(0, told("web", warning("a"))).unwrap();
+    let first = case.tell(0, reported("web", warning("a"))).unwrap();
     assert_eq!((first.count, first.first, first.last), (1, first.last, first.first));
-    let mut again = told("web", warning("a"));
+    let mut again = reported("web", warning("a"));
     // Another version of the object makes no other event.
     again.about.resource_version = "999".to_owned();
     let second = case.tell(30, again).unwrap();
@@ -62,7 +66,7 @@ fn repeated_events_keep_the_first_name_and_time() {
 #[test]
 fn events_that_differ_are_separate() {
     let mut case = Case::new();
-    let base = told("web", warning("a"));
+    let base = reported("web", warning("a"));
     let mut others = vec![base.clone(); 8];
     others[0].about.name = "other".to_owned();
     others[1].about.namespace = "other".to_owned();
@@ -101,7 +105,7 @@ fn the_tenth_message_is_combined() {
     assert_eq!(case.warn(0, "g13"), Some((2, "g13".to_owned())));
     // Another reason is another matter.
     let other = Event { reason: "Other".into(), ..warning("g14") };
-    assert_eq!(case.tell(0, told("web", other)).unwrap().message, "g14");
+    assert_eq!(case.tell(0, reported("web", other)).unwrap().message, "g14");
 }
 
 #[test]
@@ -131,14 +135,15 @@ fn rate_limited_events_are_counted() {
     assert_eq!(case.warn(304, "m"), None);
     // The other type, other objects and other sources have allowances of their own.
     let normal = Event { kind: EventKind::Normal, ..warning("m") };
-    assert!(case.tell(304, told("web", normal)).is_some());
-    assert!(case.tell(304, told("other", warning("m"))).is_some());
+    assert!(case.tell(304, reported("web", normal)).is_some());
+    assert!(case.tell(304, reported("other", warning("m"))).is_some());
     assert!(
-        case.tell(304, RecordedEvent { component: "plimsoll-shadow", ..told("web", warning("m")) }).is_some()
+        case.tell(304, RecordedEvent { component: "plimsoll-shadow", ..reported("web", warning("m")) })
+            .is_some()
     );
     // But another reason or message has not.
     let other = Event { reason: "Other".into(), ..warning("x") };
-    assert!(case.tell(304, told("web", other)).is_none());
+    assert!(case.tell(304, reported("web", other)).is_none());
 }
 
 #[test]
@@ -153,11 +158,11 @@ fn a_token_bucket_never_exceeds_its_burst() {
 fn caches_are_bounded() {
     let mut case = Case::new();
     for n in 0..10_000 {
-        assert_eq!(case.tell(0, told(&format!("web-{n}"), warning("m"))).unwrap().count, 1);
+        assert_eq!(case.tell(0, reported(&format!("web-{n}"), warning("m"))).unwrap().count, 1);
     }
     assert_eq!(case.correlator.remembered(), [4096; 3]);
-    assert_eq!(case.tell(0, told("web-9999", warning("m"))).unwrap().count, 2);
-    assert_eq!(case.tell(0, told("web-0", warning("m"))).unwrap().count, 1);
+    assert_eq!(case.tell(0, reported("web-9999", warning("m"))).unwrap().count, 2);
+    assert_eq!(case.tell(0, reported("web-0", warning("m"))).unwrap().count, 1);
 }
 
 #[test]
@@ -165,9 +170,9 @@ fn names_stay_unique_when_the_clock_stops_or_goes_back() {
     let mut case = Case::new();
     let mut names = std::collections::HashSet::new();
     for (n, second) in [5, 5, 5, 0, 5, 0].into_iter().enumerate() {
-        assert!(names.insert(case.tell(second, told("web", warning(&n.to_string()))).unwrap().name));
+        assert!(names.insert(case.tell(second, reported("web", warning(&n.to_string()))).unwrap().name));
     }
-    let odd = RecordedEvent { at: Timestamp::MIN, ..told("web", warning("x")) };
+    let odd = RecordedEvent { at: Timestamp::MIN, ..reported("web", warning("x")) };
     assert!(case.correlator.observe(odd).is_some());
 }
 
@@ -175,7 +180,7 @@ fn names_stay_unique_when_the_clock_stops_or_goes_back() {
 fn events_with_action_are_rate_limited_only_when_repeated() {
     let mut case = Case::new();
     let acted =
-        |message: &str| RecordedEvent { action: Some("Acted".into()), ..told("web", warning(message)) };
+        |message: &str| RecordedEvent { action: Some("Acted".into()), ..reported("web", warning(message)) };
     for number in 0..40 {
         let about = super::about(&format!("web-{number}"));
         assert!(case.tell(0, RecordedEvent { about, ..acted("m") }).is_some());
@@ -188,14 +193,14 @@ fn events_with_action_are_rate_limited_only_when_repeated() {
 fn a_recorder_with_a_pause_counts_repeated_events_without_sending() {
     let mut case = Case::new();
     let calm =
-        |message: &str| RecordedEvent { pause: Duration::from_secs(20), ..told("web", warning(message)) };
+        |message: &str| RecordedEvent { pause: Duration::from_secs(20), ..reported("web", warning(message)) };
     assert_eq!(case.tell(0, calm("a")).unwrap().count, 1);
     assert_eq!((case.tell(5, calm("a")), case.tell(19, calm("a"))), (None, None));
     assert_eq!(case.tell(19, calm("b")).unwrap().count, 1, "something else is told at once");
     assert_eq!(case.tell(20, calm("a")).unwrap().count, 4);
     assert_eq!(case.tell(39, calm("a")), None, "it is the last one sent that counts");
-    assert_eq!(case.tell(40, told("web", warning("a"))).unwrap().count, 6);
+    assert_eq!(case.tell(40, reported("web", warning("a"))).unwrap().count, 6);
     // What was not sent was not taken from what may be sent: 4 of 25 so far.
-    let sent = (0..1000).filter(|_| case.tell(40, told("web", warning("a"))).is_some()).count();
+    let sent = (0..1000).filter(|_| case.tell(40, reported("web", warning("a"))).is_some()).count();
     assert_eq!(sent, 21);
 }

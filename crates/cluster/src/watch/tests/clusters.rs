@@ -6,7 +6,7 @@ use http::Request;
 use localkube::{Cluster, Options};
 use serde_json::{Value, json};
 
-use super::server::told;
+use super::server::reported;
 use crate::watch::{WatchEvent, WatchSource, watch};
 
 fn post(path: &str, object: &Value) -> Request<Vec<u8>> {
@@ -30,15 +30,15 @@ async fn pods_are_applied_and_deleted() {
     futures::pin_mut!(changes);
     let mut seen = Vec::new();
     while seen.last().is_none_or(|last| last != "listed") {
-        seen.push(told(&changes.next().await.unwrap()));
+        seen.push(reported(&changes.next().await.unwrap()));
     }
     assert_eq!(seen, ["listing", "+a Pending", "listed"]);
     assert!(health.synced());
     client.request::<Value>(post(pods, &pod("b"))).await.unwrap();
-    assert_eq!(told(&changes.next().await.unwrap()), "+b Pending");
+    assert_eq!(reported(&changes.next().await.unwrap()), "+b Pending");
     let delete = Request::delete(format!("{pods}/a")).body(Vec::new()).unwrap();
     client.request::<Value>(delete).await.unwrap();
-    while told(&changes.next().await.unwrap()) != "-default/a" {}
+    while reported(&changes.next().await.unwrap()) != "-default/a" {}
 }
 
 #[tokio::test]

@@ -36,8 +36,8 @@ async fn a_list_is_followed_by_a_watch() {
     let lines =
         [event("ADDED", &pod("b", 11)), event("MODIFIED", &pod("a", 12)), event("DELETED", &pod("b", 13))];
     let server = Server::new([list(10, &[pod("a", 5)]), watched(&lines, End::Clean)]);
-    let (health, told) = server.changes(6).await;
-    assert_eq!(told, ["listing", "+a", "listed", "+b", "+a", "-ns/b"]);
+    let (health, reported) = server.changes(6).await;
+    assert_eq!(reported, ["listing", "+a", "listed", "+b", "+a", "-ns/b"]);
     assert_eq!(server.asked(), [FIRST.to_owned(), watch_from(10)]);
     assert!(health.synced());
     assert_eq!(health.disconnected_since(), None);
@@ -65,8 +65,8 @@ async fn a_watch_that_ends_is_resumed_at_once_from_the_last_version() {
         watched(&[event("ADDED", &pod("a", 11)), bookmark(40)], End::Clean),
         watched(&[event("ADDED", &pod("b", 41))], End::Silent),
     ]);
-    let (health, told) = server.changes(4).await;
-    assert_eq!(told, ["listing", "listed", "+a", "+b"]);
+    let (health, reported) = server.changes(4).await;
+    assert_eq!(reported, ["listing", "listed", "+a", "+b"]);
     assert_eq!(server.asked(), [FIRST.to_owned(), watch_from(10), watch_from(40)]);
     assert_eq!(server.pauses(), [0, 0]);
     assert_eq!(health.restarts(), 0);
@@ -80,8 +80,8 @@ async fn an_incomplete_line_is_not_decoded() {
         for end in [End::Clean, End::Cut] {
             let again = watched(&[event("ADDED", &pod("b", 12))], End::Silent);
             let server = Server::new([list(10, &[]), watched(&lines, end), again]);
-            let (_, told) = server.changes(4).await;
-            assert_eq!(told, ["listing", "listed", "+a", "+b"], "cut at {cut}");
+            let (_, reported) = server.changes(4).await;
+            assert_eq!(reported, ["listing", "listed", "+a", "+b"], "cut at {cut}");
             assert_eq!(server.asked()[2], watch_from(11));
         }
     }
@@ -96,8 +96,8 @@ async fn a_broken_connection_is_resumed_from_the_last_version() {
         Answer::Status(500, None, String::new()),
         watched(&[event("ADDED", &pod("b", 12))], End::Silent),
     ]);
-    let (health, told) = server.changes(4).await;
-    assert_eq!(told, ["listing", "listed", "+a", "+b"]);
+    let (health, reported) = server.changes(4).await;
+    assert_eq!(reported, ["listing", "listed", "+a", "+b"]);
     assert_eq!(server.asked()[2..], [watch_from(11), watch_from(11), watch_from(11)]);
     assert_eq!((health.lists(), health.restarts()), (1, 3));
     assert_eq!(health.last_error().unwrap(), "the server answered 500");
@@ -115,8 +115,8 @@ async fn an_expired_version_is_relisted_not_older_than_known() {
             list(60, &[pod("b", 55)]),
             watched(&[event("ADDED", &pod("c", 61))], End::Silent),
         ]);
-        let (health, told) = server.changes(7).await;
-        assert_eq!(told, ["listing", "+a", "listed", "listing", "+b", "listed", "+c"]);
+        let (health, reported) = server.changes(7).await;
+        assert_eq!(reported, ["listing", "+a", "listed", "listing", "+b", "listed", "+c"]);
         assert_eq!(server.asked(), [FIRST.to_owned(), watch_from(10), not_older_than(10), watch_from(60)]);
         assert!(health.synced());
         assert_eq!(health.lists(), 2);
@@ -129,8 +129,8 @@ async fn a_stale_server_gets_a_quorum_list() {
         let gone = event("ERROR", &status(410, "too old"));
         let server =
             Server::new([list(10, &[]), watched(&[gone], End::Clean), behind, list(70, &[pod("a", 65)])]);
-        let (_, told) = server.changes(5).await;
-        assert_eq!(told, ["listing", "listed", "listing", "+a", "listed"]);
+        let (_, reported) = server.changes(5).await;
+        assert_eq!(reported, ["listing", "listed", "listing", "+a", "listed"]);
         let expected = [FIRST.to_owned(), watch_from(10), not_older_than(10), String::new()];
         assert_eq!(server.asked(), expected);
     }
@@ -145,8 +145,8 @@ async fn a_quorum_list_is_accepted_even_if_it_is_older() {
         list(51, &[pod("a", 40)]),
         watched(&[event("ADDED", &pod("b", 52))], End::Silent),
     ]);
-    let (health, told) = server.changes(6).await;
-    assert_eq!(told, ["listing", "listed", "listing", "+a", "listed", "+b"]);
+    let (health, reported) = server.changes(6).await;
+    assert_eq!(reported, ["listing", "listed", "listing", "+a", "listed", "+b"]);
     assert_eq!(server.asked(), [FIRST.to_owned(), watch_from(100), String::new(), watch_from(51)]);
     assert_eq!(health.last_error().unwrap(), "the server is at version 50, behind 100");
 }
@@ -160,16 +160,16 @@ async fn older_changes_are_dropped() {
         event("ADDED", &pod("b", 21)),
     ];
     let server = Server::new([list(10, &[]), watched(&lines, End::Clean)]);
-    let (_, told) = server.changes_for(1).await;
-    assert_eq!(told, ["listing", "listed", "+a", "+b"]);
+    let (_, reported) = server.changes_for(1).await;
+    assert_eq!(reported, ["listing", "listed", "+a", "+b"]);
     assert_eq!(server.asked()[2], watch_from(21));
 }
 
 #[tokio::test(start_paused = true)]
 async fn bookmarks_keep_a_watch_alive_and_advance_its_version() {
     let server = Server::new([list(10, &[]), watched(&[bookmark(20), bookmark(30)], End::Silent)]);
-    let (health, told) = server.changes_for(151).await;
-    assert_eq!(told, ["listing", "listed"]);
+    let (health, reported) = server.changes_for(151).await;
+    assert_eq!(reported, ["listing", "listed"]);
     assert_eq!(server.asked(), [FIRST.to_owned(), watch_from(10), watch_from(30)]);
     assert_eq!(health.lists(), 1);
 }
@@ -189,8 +189,8 @@ async fn a_silent_watch_times_out() {
 #[tokio::test(start_paused = true)]
 async fn a_silent_list_times_out() {
     let server = Server::new([Answer::Body(r#"{"metadata":{"#.to_owned(), End::Silent), list(10, &[])]);
-    let (health, told) = server.changes(2).await;
-    assert_eq!(told, ["listing", "listed"]);
+    let (health, reported) = server.changes(2).await;
+    assert_eq!(reported, ["listing", "listed"]);
     assert!(server.pauses()[0] >= 90_000 && server.pauses()[0] < 90_200);
     assert_eq!(health.last_error().unwrap(), "nothing was heard for 90 s");
 }
@@ -199,8 +199,8 @@ async fn a_silent_list_times_out() {
 async fn repeated_failures_back_off() {
     let server = Server::default().then_always(|| Answer::Status(500, None, status(500, "etcd is away")));
     let start = Instant::now();
-    let (health, told) = server.changes_for(100).await;
-    assert!(told.is_empty());
+    let (health, reported) = server.changes_for(100).await;
+    assert!(reported.is_empty());
     let pauses = server.pauses();
     for (pause, longest) in pauses.iter().zip([100, 200, 400, 800, 1600, 3200, 6400]) {
         assert!((longest / 2).max(100) <= *pause && *pause <= longest + 1, "{pauses:?}");
@@ -231,8 +231,8 @@ async fn retry_after_is_followed() {
         Answer::Status(429, Some(3), String::new()),
         watched(&[event("ADDED", &pod("a", 11))], End::Silent),
     ]);
-    let (_, told) = server.changes(3).await;
-    assert_eq!(told, ["listing", "listed", "+a"]);
+    let (_, reported) = server.changes(3).await;
+    assert_eq!(reported, ["listing", "listed", "+a"]);
     let pauses = server.pauses();
     assert!((7000..7200).contains(&pauses[0]) && (3000..3200).contains(&pauses[2]), "{pauses:?}");
 }
@@ -271,9 +271,9 @@ async fn an_undecodable_object_does_not_affect_others() {
         event("ADDED", &pod("d", 14)),
     ];
     let server = Server::new([list(10, &[pod("a", 1), bad(2), pod("b", 3)]), watched(&lines, End::Silent)]);
-    let (health, told) = server.changes(9).await;
+    let (health, reported) = server.changes(9).await;
     let expected = ["listing", "+a", "?ns/bad", "+b", "listed", "?ns/bad", "+c", "?ns/torn", "+d"];
-    assert_eq!(told, expected);
+    assert_eq!(reported, expected);
     assert_eq!((health.unreadable(), health.restarts()), (3, 0));
 }
 
@@ -288,8 +288,8 @@ async fn an_undecodable_line_is_followed_by_a_list() {
         "{\"type\":\"DELETED\",\"object\":{}}\n",
     ] {
         let server = Server::new([list(10, &[]), watched(&[line.to_owned()], End::Silent), list(11, &[])]);
-        let (_, told) = server.changes(4).await;
-        assert_eq!(told, ["listing", "listed", "listing", "listed"], "{line}");
+        let (_, reported) = server.changes(4).await;
+        assert_eq!(reported, ["listing", "listed", "listing", "listed"], "{line}");
         assert_eq!(server.asked()[2], not_older_than(10));
     }
 }
@@ -307,10 +307,10 @@ async fn an_incomplete_list_is_repeated_not_older_than_known() {
     for cut in 0..whole.len() {
         let server =
             Server::new([Answer::Body(whole[..cut].to_owned(), End::Clean), list(12, &[pod("a", 11)])]);
-        let (health, told) = server.changes_for(1).await;
-        assert_eq!(told[told.len() - 3..], ["listing", "+a", "listed"], "cut at {cut}: {told:?}");
-        assert_eq!(told.iter().filter(|told| *told == "listed").count(), 1);
-        let begun = told.iter().filter(|told| *told == "listing").count() == 2;
+        let (health, reported) = server.changes_for(1).await;
+        assert_eq!(reported[reported.len() - 3..], ["listing", "+a", "listed"], "cut at {cut}: {reported:?}");
+        assert_eq!(reported.iter().filter(|reported| *reported == "listed").count(), 1);
+        let begun = reported.iter().filter(|reported| *reported == "listing").count() == 2;
         assert_eq!(server.asked()[1], if begun { not_older_than(10) } else { FIRST.to_owned() });
         assert_eq!(health.restarts(), 1);
     }

@@ -106,8 +106,8 @@ impl Server {
     /// Reads the first changes.
     pub(super) async fn changes(&self, count: usize) -> (WatchHealth, Vec<String>) {
         let (health, changes) = watch::<Pod>(self.client(), WatchSource::pods());
-        let told = changes.take(count).map(|change| told(&change)).collect().await;
-        (health, told)
+        let reported = changes.take(count).map(|change| reported(&change)).collect().await;
+        (health, reported)
     }
 
     /// Reads the first changes, while texts of objects are applied without decoding them.
@@ -125,8 +125,8 @@ impl Server {
     pub(super) async fn changes_for(&self, seconds: u64) -> (WatchHealth, Vec<String>) {
         let (health, changes) = watch::<Pod>(self.client(), WatchSource::pods());
         let end = tokio::time::sleep(std::time::Duration::from_secs(seconds));
-        let told = changes.take_until(end).map(|change| told(&change)).collect().await;
-        (health, told)
+        let reported = changes.take_until(end).map(|change| reported(&change)).collect().await;
+        (health, reported)
     }
 }
 
@@ -139,7 +139,7 @@ fn without_timeout(query: &str) -> String {
     parts.collect::<Vec<_>>().join("&")
 }
 
-pub(super) fn told(change: &WatchEvent<Pod>) -> String {
+pub(super) fn reported(change: &WatchEvent<Pod>) -> String {
     match change {
         WatchEvent::Listing => "listing".to_owned(),
         WatchEvent::Listed => "listed".to_owned(),

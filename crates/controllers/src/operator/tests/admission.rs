@@ -47,7 +47,7 @@ async fn events_of_reviews_are_about_objects_that_the_watch_shows() {
     // The server may refuse to list such a namespace; then there is nothing to tell.
     review("default/configmaps?dryRun=All&x=", "so", &uid, "fourth").await;
     assert_eq!(review("shop", "so", &uid, "fifth").await, 1);
-    let told = async || {
+    let reported = async || {
         let events = env.get("/api/v1/events").await.unwrap();
         let all = events["items"].as_array().unwrap().iter();
         let is_advice = |event: &&Value| {
@@ -56,10 +56,10 @@ async fn events_of_reviews_are_about_objects_that_the_watch_shows() {
         };
         all.filter(is_advice).cloned().collect::<Vec<Value>>()
     };
-    env.until("an event", async || !told().await.is_empty()).await;
+    env.until("an event", async || !reported().await.is_empty()).await;
     // Longer than a review waits for its object.
     tokio::time::sleep(Duration::from_mins(1)).await;
-    let events = told().await;
+    let events = reported().await;
     assert_eq!(events.len(), 1, "{events:#?}");
     assert!(events[0]["message"].as_str().unwrap().contains("fifth"), "{events:#?}");
     assert_eq!(events[0]["involvedObject"]["uid"], json!(uid));

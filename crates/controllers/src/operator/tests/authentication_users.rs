@@ -192,6 +192,6 @@ async fn condition_of_a_cloud_event_source_names_the_failure() {
     // The new authentication is the event that is delivered.
     env.create(OWN.trim_end_matches("/own"), authentication("TriggerAuthentication", "own")).await;
     let words = "the authentication needs the parameter accessKey";
-    env.until("the failure is told", async || active().await.2.contains(words)).await;
+    env.until("the failure is reported", async || active().await.2.contains(words)).await;
     env.stop().await;
 }

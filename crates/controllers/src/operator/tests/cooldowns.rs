@@ -89,7 +89,7 @@ async fn activation_can_be_forced() {
     env.until("it is woken", async || env.replicas("worker").await == 1).await;
     let message = "Scaling is performed because activation is being forced by annotation";
     env.until("it says why", async || env.condition("worker", "Active").await.2 == message).await;
-    env.until("it is told", async || {
+    env.until("it is reported", async || {
         let events = env.events("worker").await;
         events.iter().any(|(_, note)| note.ends_with("caused by forced activation annotation"))
     })

@@ -26,7 +26,8 @@ async fn fallback_applies_while_a_source_fails() {
     assert_eq!(env.replicas("worker").await, 4);
     let served = env.handle.metric("shop", "worker", "s0-orders").await.unwrap();
     assert_eq!(served[0].value.to_string(), "50");
-    env.until("it is told", async || env.has_event("worker", "ScaledObjectFallbackActivated").await).await;
+    env.until("it is reported", async || env.has_event("worker", "ScaledObjectFallbackActivated").await)
+        .await;
     env.sources.set("orders", SourceResponse::Value(40));
     env.until("it is over", async || env.condition("worker", "Fallback").await.0 == "False").await;
     assert_eq!(env.status("worker").await["health"]["s0-orders"]["numberOfFailures"], 0);
@@ -66,7 +67,7 @@ async fn broken_trigger_does_not_disable_the_others() {
         (&*state, &*reason) == ("Unknown", "PartialTriggerError") && message.contains("unheard-of")
     })
     .await;
-    env.until("it is told", async || env.has_event("worker", "KEDAScalerFailed").await).await;
+    env.until("it is reported", async || env.has_event("worker", "KEDAScalerFailed").await).await;
     env.stop().await;
 }
 
@@ -172,7 +173,7 @@ async fn missing_target_is_reported_and_noticed_when_created() {
     env.scaled_object("worker", json!({"triggers": [trigger("orders")]})).await;
     let ready = async || env.condition("worker", "Ready").await;
     env.until("it is said", async || ready().await.2.contains("\"worker\" not found")).await;
-    env.until("it is told", async || env.has_event("worker", "ScaledObjectCheckFailed").await).await;
+    env.until("it is reported", async || env.has_event("worker", "ScaledObjectCheckFailed").await).await;
     sleep(Duration::from_mins(20)).await;
     env.deployment("worker", 0).await;
     let began = tokio::time::Instant::now();
@@ -195,7 +196,7 @@ async fn undecodable_object_is_reported_and_others_go_on() {
     assert!(env.running.cluster().store_raw("keda.sh", "scaledobjects", &key, odd));
     env.scaled_object("worker", json!({"pollingInterval": 5, "triggers": [trigger("orders")]})).await;
     env.until("it is woken", async || env.replicas("worker").await == 1).await;
-    env.until("it is told", async || env.has_event("odd", "ScaledObjectCheckFailed").await).await;
+    env.until("it is reported", async || env.has_event("odd", "ScaledObjectCheckFailed").await).await;
     env.stop().await;
 }
 
@@ -225,18 +226,18 @@ async fn written_in_a_minute(compat: Compat) -> (usize, u64) {
     env.scaled_object("worker", json!({"pollingInterval": 5, "triggers": [trigger("orders")]})).await;
     env.until("it is active", async || env.condition("worker", "Active").await.0 == "True").await;
     env.sources.set("orders", SourceResponse::Fails("connection refused"));
-    let told = async || {
+    let reported = async || {
         let all = env.get("/api/v1/namespaces/shop/events").await.unwrap();
         let failed = |event: &&Value| event["reason"] == "KEDAScalerFailed";
         let event = all["items"].as_array().unwrap().iter().find(failed).cloned();
         event.map(|event| event["series"]["count"].as_u64().unwrap_or(1))
     };
-    env.until("it is told", async || told().await.is_some()).await;
+    env.until("it is reported", async || reported().await.is_some()).await;
     let began = Instant::now();
-    let mut seen = vec![told().await];
+    let mut seen = vec![reported().await];
     while began.elapsed() < Duration::from_secs(58) {
         sleep(Duration::from_millis(50)).await;
-        seen.push(told().await);
+        seen.push(reported().await);
     }
     seen.dedup();
     env.stop().await;
@@ -245,9 +246,9 @@ async fn written_in_a_minute(compat: Compat) -> (usize, u64) {
 
 #[tokio::test(start_paused = true)]
 async fn equal_events_are_written_every_twenty_seconds_and_at_every_poll_in_strict_mode() {
-    let (written, told) = written_in_a_minute(Compat::Strict).await;
-    assert!(written >= 11 && told >= 12, "{written} {told}");
-    let (written, told) = written_in_a_minute(Compat::Better).await;
+    let (written, reported) = written_in_a_minute(Compat::Strict).await;
+    assert!(written >= 11 && reported >= 12, "{written} {reported}");
+    let (written, reported) = written_in_a_minute(Compat::Better).await;
     assert_eq!(written, 3, "when it begins, 20 and 40 s later");
-    assert!(told >= 8, "all are counted: {told}");
+    assert!(reported >= 8, "all are counted: {reported}");
 }

@@ -44,7 +44,7 @@ async fn formula_decides_activity_and_the_metric_of_the_hpa() {
 
     env.sources.set("b", SourceResponse::Value(7));
     env.until("it is woken", async || env.replicas("worker").await == 1).await;
-    env.until("that is told", async || {
+    env.until("that is reported", async || {
         let events = env.events("worker").await;
         events.iter().any(|(_, note)| note.ends_with("from 0 to 1, triggered by composite-metric"))
     })

@@ -82,7 +82,7 @@ async fn polls_are_recorded() {
     assert!(words.contains(" ms\n") && words.contains("\n           read "), "{words}");
     env.sources.set("orders", SourceResponse::Fails("connection refused"));
     let failed = "3 → 3: scripted cannot be read: no jobs are created";
-    env.until("an error is told", async || said().last().is_some_and(|line| line == failed)).await;
+    env.until("an error is reported", async || said().last().is_some_and(|line| line == failed)).await;
     env.delete(SCALED_JOB).await;
     env.until("it is forgotten", async || said().is_empty()).await;
     env.stop().await;
@@ -101,7 +101,7 @@ async fn queue_length_limits_created_jobs() {
     assert_eq!(made[0]["metadata"]["labels"]["scaledjob.keda.sh/name"], "sj");
     assert_eq!(made[0]["metadata"]["ownerReferences"][0]["kind"], "ScaledJob");
     assert_eq!(made[0]["spec"]["template"]["spec"]["restartPolicy"], "OnFailure");
-    env.until("it is told", async || env.has_event("sj", "KEDAJobsCreated").await).await;
+    env.until("it is reported", async || env.has_event("sj", "KEDAJobsCreated").await).await;
     env.sources.set("orders", SourceResponse::Value(1000));
     env.until("no more than allowed", async || jobs(&env).await.len() == 5).await;
 
@@ -203,7 +203,7 @@ async fn failing_source_creates_no_jobs_and_is_reported() {
     env.sources.set("orders", SourceResponse::Fails("connection refused"));
     scaled_job(&env).await;
     env.until("it says so", async || state(&env, "Ready").await.1 == "TriggerError").await;
-    env.until("it is told", async || env.has_event("sj", "KEDAScalerFailed").await).await;
+    env.until("it is reported", async || env.has_event("sj", "KEDAScalerFailed").await).await;
     sleep(Duration::from_mins(1)).await;
     assert!(jobs(&env).await.is_empty());
     let both = json!({"spec": {"triggers": [trigger("orders"), trigger("mails")]}});

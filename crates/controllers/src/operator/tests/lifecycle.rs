@@ -59,7 +59,7 @@ async fn target_is_activated_by_load_and_deactivated_after_the_cooldown() {
     env.until("it is woken", async || env.replicas("worker").await == 1).await;
     assert!(asked.elapsed() <= Duration::from_secs(6), "{:?}", asked.elapsed());
     env.until("it says so", async || env.condition("worker", "Active").await.0 == "True").await;
-    env.until("it is told", async || env.has_event("worker", "KEDAScaleTargetActivated").await).await;
+    env.until("it is reported", async || env.has_event("worker", "KEDAScaleTargetActivated").await).await;
     assert_eq!(env.status("worker").await["triggersActivity"]["s0-orders"]["isActive"], true);
 
     // The HPA controller scales further, which the operator does not change.
@@ -72,7 +72,7 @@ async fn target_is_activated_by_load_and_deactivated_after_the_cooldown() {
     let idle = Instant::now();
     env.until("it sleeps", async || env.replicas("worker").await == 0).await;
     assert!((50..70).contains(&idle.elapsed().as_secs()), "{:?}", idle.elapsed());
-    env.until("it is told", async || env.has_event("worker", "KEDAScaleTargetDeactivated").await).await;
+    env.until("it is reported", async || env.has_event("worker", "KEDAScaleTargetDeactivated").await).await;
     env.stop().await;
 }
 

@@ -17,11 +17,11 @@ impl RawMetricsSubscriber for Heard {
         true
     }
 
-    fn publish(&self, told: &RawMetric<'_>) {
-        let RawMetric { namespace, object, trigger, values, active, .. } = told;
+    fn publish(&self, reported: &RawMetric<'_>) {
+        let RawMetric { namespace, object, trigger, values, active, .. } = reported;
         let values: Vec<f64> = values.iter().map(|value| value.value.as_f64()).collect();
         let text = format!("{namespace}/{object} {trigger}: {values:?} {active}");
-        self.0.lock().unwrap().push((told.by, text));
+        self.0.lock().unwrap().push((reported.by, text));
     }
 }
 

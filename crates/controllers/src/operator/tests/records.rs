@@ -48,14 +48,14 @@ async fn activation_is_recorded_when_an_hpa_scales() {
     env.until("who scales is seen", async || said(&env)[3..] == [format!("7 → 7: {through}")]).await;
 
     env.sources.set("orders", SourceResponse::Fails("connection refused"));
-    env.until("an error is told", async || said(&env).len() == 5).await;
+    env.until("an error is reported", async || said(&env).len() == 5).await;
     assert_eq!(said(&env)[4], "7 → 7: held: a trigger cannot be read, and an error never scales down");
     let words = env.handle.records().of("shop", "so.worker").pop().unwrap().explain("so").to_string();
     assert!(words.contains("queue (scripted) cannot be read: connection refused\n"), "{words}");
 
     env.sources.set("orders", SourceResponse::Value(0));
     env.until("it sleeps", async || env.replicas("worker").await == 0).await;
-    env.until("that is told", async || said(&env).iter().any(|line| line.starts_with("7 → 0"))).await;
+    env.until("that is reported", async || said(&env).iter().any(|line| line.starts_with("7 → 0"))).await;
     let lines = said(&env);
     assert!(lines.iter().any(|line| line.starts_with("7 → 7: nothing active; cooldown until ")), "{lines:?}");
     assert!(lines.iter().any(|line| line.starts_with("7 → 0: nothing active since ")), "{lines:?}");
@@ -75,11 +75,11 @@ async fn one_record_holds_the_whole_decision_in_direct_mode() {
     env.until("it sleeps, and says why", async || !said(&env).is_empty()).await;
     env.sources.set("orders", SourceResponse::Value(45));
     env.until("it works", async || env.replicas("worker").await == 5).await;
-    env.until("that is told", async || said(&env).len() >= 2).await;
+    env.until("that is reported", async || said(&env).len() >= 2).await;
     assert_eq!(said(&env)[1], "0 → 4: scripted is 45; scripted wants 5; scale-up limit is 4 this time");
     env.sources.set("orders", SourceResponse::Fails("connection refused"));
     let failed = async || said(&env).last().is_some_and(|line| line.contains("cannot be read"));
-    env.until("an error is told", failed).await;
+    env.until("an error is reported", failed).await;
     let record = env.handle.records().of("shop", "so.worker").pop().unwrap();
     assert_eq!(record.round.as_ref().and_then(|round| round.hpa.clone()), None);
     let words = record.explain("so").to_string();
@@ -98,8 +98,8 @@ async fn missing_target_is_recorded_with_its_cause() {
     let is_first = |id: &str| first_cause().is_some_and(|cause| cause.id == id);
     env.until("the cause is recorded", async || is_first("target-not-found")).await;
     assert_eq!(first_cause().unwrap().sentence, "Deployment shop/worker does not exist");
-    let told = async || env.has_event_with_cause("ScaledObjectCheckFailed", "target-not-found").await;
-    env.until("its event names the cause", told).await;
+    let reported = async || env.has_event_with_cause("ScaledObjectCheckFailed", "target-not-found").await;
+    env.until("its event names the cause", reported).await;
     env.deployment("worker", 0).await;
     env.until("triggers are polled", async || is_first("nothing-active")).await;
     env.stop().await;
@@ -113,7 +113,7 @@ async fn event_of_a_refused_scale_write_names_the_cause() {
     env.sources.set("orders", SourceResponse::Value(5));
     env.scaled_object("worker", json!({"pollingInterval": 5, "triggers": [trigger("orders")]})).await;
     let reason = "KEDAScaleTargetActivationFailed";
-    let told = async || env.has_event_with_cause(reason, "scale-not-written").await;
-    env.until("the event names the cause", told).await;
+    let reported = async || env.has_event_with_cause(reason, "scale-not-written").await;
+    env.until("the event names the cause", reported).await;
     env.stop().await;
 }

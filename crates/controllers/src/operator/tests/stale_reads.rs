@@ -68,8 +68,9 @@ async fn activation_decides_again_when_the_count_has_changed() {
     assert_eq!(env.replicas("worker").await, 1);
     env.sources.set("orders", SourceResponse::Value(25));
     env.until("it is woken, though the watch is late", async || env.replicas("worker").await == 3).await;
-    let told = async || env.events("worker").await.into_iter().any(|(_, note)| note.contains("from 1 to 3"));
-    env.until("it is told", told).await;
+    let reported =
+        async || env.events("worker").await.into_iter().any(|(_, note)| note.contains("from 1 to 3"));
+    env.until("it is reported", reported).await;
     env.client_faults.release_watches();
     env.stop().await;
 }

@@ -89,9 +89,9 @@ async fn missing_or_unscalable_target_is_reported() {
         .await;
         assert!(env.condition(name, "Ready").await.2.contains(cause), "{name}");
         assert_eq!(env.condition(name, "Active").await.1, "UnknownState");
-        let told = async || env.events(name).await.into_iter().any(|(_, text)| text == note);
+        let reported = async || env.events(name).await.into_iter().any(|(_, text)| text == note);
         if !note.is_empty() {
-            env.until(note, told).await;
+            env.until(note, reported).await;
         }
         assert!(env.hpa(&format!("keda-hpa-{name}")).await.is_none());
     }
@@ -125,8 +125,8 @@ async fn missing_target_is_found_without_permission_to_get_it() {
     env.client_faults.refuse(Method::GET, "/widgets/", 403, 1);
     env.scaled_object("so", spec("example.com/v1", "Widget")).await;
     let notes = async || env.events("so").await.into_iter().map(|(_, note)| note).collect::<Vec<_>>();
-    let told = "Target resource doesn't exist".to_owned();
-    env.until("it is told", async || notes().await.contains(&told)).await;
+    let reported = "Target resource doesn't exist".to_owned();
+    env.until("it is reported", async || notes().await.contains(&reported)).await;
     env.stop().await;
 }
 

@@ -142,7 +142,7 @@ fn triggers_that_were_not_polled_are_not_an_empty_queue() {
     let reconcile = Some(ReconcileFailure::InvalidSpec("no jobTargetRef".into()));
     let unpolled = TriggerPoll { jobs: Some(JobCounts::default()), reconcile, ..TriggerPoll::default() };
     let (text, sentence) = why(&unpolled, ScaleOutcome::Failed);
-    let told = "reconcile  failed: the spec is invalid: no jobTargetRef\nqueue      unknown: the triggers were not polled";
-    assert!(text.contains(told), "{text}");
+    let reported = "reconcile  failed: the spec is invalid: no jobTargetRef\nqueue      unknown: the triggers were not polled";
+    assert!(text.contains(reported), "{text}");
     assert_eq!(sentence, "the triggers were not polled: no jobs are created");
 }

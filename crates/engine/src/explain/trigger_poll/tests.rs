@@ -279,8 +279,8 @@ fn read_of_a_value_is_reported() {
     );
     polled.triggers[0].metrics[0].read = Some(SampleRead { at: at("09:14:50"), took, shared: true });
     let text = why(&spec, &decision, &polled);
-    let told = "read 09:14:50, 12 s old, in 4 ms, with the response to an earlier query\n";
-    assert!(text.contains(told), "{text}");
+    let reported = "read 09:14:50, 12 s old, in 4 ms, with the response to an earlier query\n";
+    assert!(text.contains(reported), "{text}");
 }
 
 #[test]

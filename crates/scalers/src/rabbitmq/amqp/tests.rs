@@ -120,9 +120,9 @@ async fn long_names_and_other_servers_are_errors() {
         })
         .await;
         let error = pool.ask(&"q".to_owned()).await.unwrap_err();
-        let told =
+        let reported =
             error.message.contains("does not speak AMQP") || error.message.contains("closed the connection");
-        assert!(told, "{error}");
+        assert!(reported, "{error}");
     }
 }
 

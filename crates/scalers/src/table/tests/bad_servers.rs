@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
-use super::samples::{Protocol, is_told, samples};
+use super::samples::{Protocol, contains_secret, samples};
 use crate::table;
 use crate::test_support::{FakeCluster, backends, backends_through_proxy};
 
@@ -194,7 +194,7 @@ async fn judge(mode: Mode, which: usize) -> Option<String> {
         Ok(Err(error)) if error.message.len() > 2_000 => {
             Some(format!("{what}: an error of {} bytes", error.message.len()))
         }
-        Ok(Err(error)) if is_told(&error.message) => Some(format!("{what}: a password in {error}")),
+        Ok(Err(error)) if contains_secret(&error.message) => Some(format!("{what}: a password in {error}")),
         Ok(Err(error)) if error.message.trim().is_empty() => Some(format!("{what}: an empty error")),
         Ok(Err(_)) if begun.elapsed() > READ_LIMIT => Some(format!("{what}: took {:?}", begun.elapsed())),
         Ok(Err(_)) if taken > MAX_TAKEN_BYTES => Some(format!("{what}: took {taken} bytes")),
@@ -214,9 +214,9 @@ async fn judge_all(modes: &[Mode], fits: impl Fn(Protocol) -> bool) {
                 }
             }
         }
-        while let Some(told) = asked.join_next().await {
+        while let Some(reported) = asked.join_next().await {
             // Fails the test if the task panicked.
-            wrong.extend(told.unwrap());
+            wrong.extend(reported.unwrap());
         }
     }
     wrong.sort();

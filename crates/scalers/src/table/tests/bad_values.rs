@@ -115,8 +115,10 @@ fn wrong(judge: impl Fn(&Trigger, &Parameter) -> Vec<String>) -> Vec<String> {
     let mut wrong = Vec::new();
     for (_, trigger) in samples(1) {
         for parameter in parameters(&trigger) {
-            let told = judge(&trigger, parameter);
-            wrong.extend(told.iter().map(|text| format!("{} {}: {text}", trigger.type_, parameter.name())));
+            let reported = judge(&trigger, parameter);
+            wrong.extend(
+                reported.iter().map(|text| format!("{} {}: {text}", trigger.type_, parameter.name())),
+            );
         }
     }
     wrong
@@ -174,23 +176,23 @@ fn impossible(parameter: &Parameter) -> Vec<&'static str> {
 fn invalid_values_are_refused_by_name() {
     let none: [String; 0] = [];
     let found = wrong(|trigger, parameter| {
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for value in impossible(parameter) {
             for source in parameter.sources {
                 let given = with(trigger, parameter, *source, value);
                 match build(&given, &backends()) {
-                    Ok(_) => told.push(format!("{value:?} was taken")),
+                    Ok(_) => reported.push(format!("{value:?} was taken")),
                     Err(error) if parameter.removed.is_some() => {
                         assert!(error.message.contains("info"), "{error}");
                     }
                     Err(error) if !names(&error, &given.type_, parameter) => {
-                        told.push(format!("{value:?}: {error}"));
+                        reported.push(format!("{value:?}: {error}"));
                     }
                     Err(_) => {}
                 }
             }
         }
-        told
+        reported
     });
     assert_eq!(found, none);
 }
@@ -245,19 +247,19 @@ fn unusual_values_are_accepted_or_refused_by_name_in_short_errors() {
     let none: [String; 0] = [];
     let odd = odd();
     let found = wrong(|trigger, parameter| {
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         let shown = |value: &str| value.chars().take(40).collect::<String>();
         for value in &odd {
             let Some(source) = parameter.sources.first() else { continue };
             let Err(error) = build(&with(trigger, parameter, *source, value), &backends()) else { continue };
             if error.message.len() > MAX_ERROR_BYTES {
-                told.push(format!("{:?}: the error has {} bytes", shown(value), error.message.len()));
+                reported.push(format!("{:?}: the error has {} bytes", shown(value), error.message.len()));
             }
             if parameter.removed.is_none() && !names(&error, &trigger.type_, parameter) {
-                told.push(format!("{:?}: {}", shown(value), shown(&error.message)));
+                reported.push(format!("{:?}: {}", shown(value), shown(&error.message)));
             }
         }
-        told
+        reported
     });
     assert_eq!(found, none);
 }
@@ -326,11 +328,11 @@ fn unknown_parameters_suggest_the_nearest() {
                     }
                     let mut given = trigger.clone();
                     given.metadata = BTreeMap::from([(wrong.clone(), "x".to_owned())]);
-                    let told = unknown(known, &given);
-                    let nearest = told.first().and_then(|one| one.nearest.clone()).unwrap_or_default();
+                    let reported = unknown(known, &given);
+                    let nearest = reported.first().and_then(|one| one.nearest.clone()).unwrap_or_default();
                     let near = nearest == **key || all.contains(&nearest.trim_end_matches("FromEnv"));
-                    assert!(near, "{} {wrong}: {told:?}", trigger.type_);
-                    assert!(told.first().is_some_and(|one| one.to_string().contains("did you mean")));
+                    assert!(near, "{} {wrong}: {reported:?}", trigger.type_);
+                    assert!(reported.first().is_some_and(|one| one.to_string().contains("did you mean")));
                 }
             }
         }

@@ -10,7 +10,7 @@ pub(super) use crate::table::sample::{Protocol, SECRET};
 use crate::test_support::{texts, trigger};
 
 /// Whether a text contains the secret, also as base64, alone or after a user.
-pub(super) fn is_told(text: &str) -> bool {
+pub(super) fn contains_secret(text: &str) -> bool {
     [SECRET, "aHVudGVyMg", "dTpodW50ZXIy"].iter().any(|form| text.contains(form))
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::bad_values::{parameters, with};
-use super::samples::{Protocol, SECRET, is_told, samples};
+use super::samples::{Protocol, SECRET, contains_secret, samples};
 use crate::parameters::{ParameterValue as _, QueryValues, Secret};
 use crate::table::SCALER_TYPES;
 use crate::{Trigger, test_support};
@@ -37,7 +37,7 @@ fn parameters_named_like_credentials_are_secrets() {
 }
 
 /// The error of building a trigger's scaler, or else of reading it from a server that does not exist.
-async fn told(trigger: &Trigger) -> String {
+async fn reported(trigger: &Trigger) -> String {
     let scaler = match test_support::build(trigger) {
         Ok(scaler) => scaler,
         Err(error) => return format!("{error:?}"),
@@ -70,11 +70,11 @@ async fn errors_never_contain_secrets() {
                 let said = if protocol == Protocol::Fixed {
                     test_support::build(&given).err().map(|error| error.message).unwrap_or_default()
                 } else {
-                    told(&given).await
+                    reported(&given).await
                 };
                 tried += 1;
                 for text in [said, format!("{given:?}")] {
-                    if is_told(&text) {
+                    if contains_secret(&text) {
                         wrong.push(format!("{} {} in {source:?}: {text}", trigger.type_, parameter.name()));
                     }
                 }

@@ -231,8 +231,8 @@ async fn oversized_body_is_not_read_to_its_end() {
     let until_closed = b"HTTP/1.1 200 OK\r\n\r\n".to_vec();
     let failed = failure(move |_| Act::Endless(until_closed.clone(), vec![b'x'; 8192])).await;
     assert_eq!(failed.cause, ScrapeErrorCause::TooLarge { limit });
-    let told = b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n".to_vec();
-    let failed = failure(move |_| Act::Say(told.clone())).await;
+    let reported = b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n".to_vec();
+    let failed = failure(move |_| Act::Say(reported.clone())).await;
     assert_eq!(failed.cause, ScrapeErrorCause::TooLarge { limit });
     let heads = b"HTTP/1.1 200 OK\r\n".to_vec();
     let failed = failure(move |_| Act::Endless(heads.clone(), b"x-more: and more\r\n".repeat(100))).await;

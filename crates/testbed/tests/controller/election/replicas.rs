@@ -100,8 +100,8 @@ impl ControllerReplicas {
     /// Stops a process gracefully and waits for its end.
     pub(super) async fn terminate(&mut self, number: usize) {
         let mut child = self.members[number].child.take().unwrap();
-        let told = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
-        assert!(told.success());
+        let signalled = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+        assert!(signalled.success());
         // Waiting would close it, and with it the process.
         let _held = child.stdin.take();
         let ended = tokio::task::spawn_blocking(move || child.wait().unwrap()).await.unwrap();

@@ -222,7 +222,7 @@ impl ControllerEnv {
     }
 
     /// Waits until the status of an HPA has this `desiredReplicas`. The condition that it has just scaled lasts one period only.
-    pub(crate) async fn until_told(&self, name: &str, wanted: i64) {
+    pub(crate) async fn until_reported(&self, name: &str, wanted: i64) {
         self.until(&format!("{wanted} in the status of {name}"), async || {
             let status = self.hpa_object(name).await["status"].take();
             if status["desiredReplicas"] == wanted { Ok(()) } else { Err(status) }

@@ -33,17 +33,17 @@ impl ControllerEnv {
         before
     }
 
-    /// Measures a window that began after `begun` and before now, until `witness` sees `count`.
+    /// Measures a window that began after `begun` and before now, until `observer` sees `count`.
     pub(crate) fn measure_window(
         &self,
         workload: &str,
         begun: Instant,
         length: Duration,
-        witness: &ReplicaWatch,
+        observer: &ReplicaWatch,
         count: i64,
     ) -> JoinHandle<Held> {
         let certain_end = Instant::now() + length + ROUNDING;
-        let (env, workload, sights) = (self.metric_counter(), workload.to_owned(), witness.sights());
+        let (env, workload, sights) = (self.metric_counter(), workload.to_owned(), observer.sights());
         tokio::spawn(async move {
             let changed = || sights.last().filter(|sight| sight.replicas == count);
             let reads = || env.reads(&workload);

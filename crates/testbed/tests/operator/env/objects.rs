@@ -155,8 +155,8 @@ impl TestNamespace {
     /// Waits until this event about an object is recorded.
     pub(crate) async fn until_event(&self, name: &str, wanted: &str) {
         self.until(&format!("event {wanted:?} of {name}"), async || {
-            let told = self.events(name).await;
-            if told.iter().any(|told| told == wanted) { Ok(()) } else { Err(told) }
+            let reported = self.events(name).await;
+            if reported.iter().any(|reported| reported == wanted) { Ok(()) } else { Err(reported) }
         })
         .await;
     }

@@ -130,8 +130,8 @@ async fn answer(connection: TcpStream, script: Script) -> Option<()> {
     let shown = |token: &str| head.contains(&format!("authorization: bearer {token}"));
     let value = |value| ("200 OK", format!("{{\"value\": {value}}}"));
     let (code, body) = match script.ask(namespace, source) {
-        Says::Value(told) => value(told),
-        Says::Guarded(told, token) if shown(token) => value(told),
+        Says::Value(reported) => value(reported),
+        Says::Guarded(reported, token) if shown(token) => value(reported),
         Says::Guarded(..) => ("401 Unauthorized", String::new()),
         Says::Fails(why) => ("503 Service Unavailable", why.to_owned()),
         Says::Hangs => std::future::pending().await,

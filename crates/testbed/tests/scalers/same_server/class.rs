@@ -1,4 +1,4 @@
-//! What kind of error a text is: KEDA and we word the same trouble differently.
+//! What kind of error a text is: KEDA and we word the same error differently.
 
 /// The classes, each with words of which one is in the text. The first class that fits counts.
 const CLASSES: [(&str, &[&str]); 4] = [

@@ -37,7 +37,7 @@ pub(super) const LIST: &[Deliberate] = &[
         often: false,
         why: "an object with many events at once: ours records 25 events of each type, then one every 5 minutes",
         is_it: |case| {
-            let held_back = |event: SeenEvent<'_>| case.ours.told.get(event.kind) >= Some(&BURST);
+            let held_back = |event: SeenEvent<'_>| case.ours.reported.get(event.kind) >= Some(&BURST);
             case.theirs_alone().is_some_and(held_back)
         },
     },

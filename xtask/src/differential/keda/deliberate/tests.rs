@@ -219,9 +219,9 @@ fn rate_limited_event_is_one_of_many() {
     let event = "event Normal KEDAScaleTargetActivated: x (about ScaledObject s1, action a)";
     let theirs = view(&[(event, "told")]);
     let mut ours = view(&[]);
-    ours.told = [("Warning".to_owned(), 25), ("Normal".to_owned(), 24)].into();
+    ours.reported = [("Warning".to_owned(), 25), ("Normal".to_owned(), 24)].into();
     assert_eq!(found(&theirs, &ours, &KedaFacts::default())[0], [event]);
-    ours.told.insert("Normal".to_owned(), 25);
+    ours.reported.insert("Normal".to_owned(), 25);
     assert!(found(&theirs, &ours, &KedaFacts::default())[0].is_empty());
 }
 

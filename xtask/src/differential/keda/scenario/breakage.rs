@@ -63,7 +63,7 @@ impl KedaScenario {
 
     /// Sources that fail.
     fn play_failure(&mut self, card: Card) -> Option<KedaStep> {
-        let trouble = match card {
+        let fault = match card {
             Card::MetricsFail
             | Card::FallbackAndFailure(_)
             | Card::FallbackToZero
@@ -110,7 +110,7 @@ impl KedaScenario {
             vec![self.any_key()?]
         };
         for key in &keys {
-            let state = SourceResponse { trouble, ..self.state(key) };
+            let state = SourceResponse { fault, ..self.state(key) };
             actions.push(self.say(key, state));
         }
         self.broken = Some(KedaBreakage::Sources(keys));
@@ -119,7 +119,7 @@ impl KedaScenario {
         } else {
             String::new()
         };
-        Some(KedaStep::new(format!("a source fails: {trouble:?}{fallback}")).with(actions))
+        Some(KedaStep::new(format!("a source fails: {fault:?}{fallback}")).with(actions))
     }
 
     /// Deletes a referenced object.
@@ -246,7 +246,7 @@ impl KedaScenario {
         match broken {
             KedaBreakage::Sources(keys) => {
                 let mended = |key: &String| {
-                    let state = SourceResponse { trouble: SourceFault::None, ..self.state(key) };
+                    let state = SourceResponse { fault: SourceFault::None, ..self.state(key) };
                     self.say(key, state)
                 };
                 KedaStep::new("the source answers again").with(keys.iter().map(mended).collect::<Vec<_>>())

@@ -243,7 +243,7 @@ impl KedaScenario {
         let silent = |trigger: &Trigger| match &trigger.source {
             Source::External { refused: true, .. } => true,
             Source::External { key, .. } => {
-                matches!(self.state(key).trouble, SourceFault::Specs | SourceFault::Empty)
+                matches!(self.state(key).fault, SourceFault::Specs | SourceFault::Empty)
             }
             _ => false,
         };
@@ -387,7 +387,7 @@ impl KedaScenario {
         self.states.get(key).cloned().unwrap_or(SourceResponse {
             value: 1,
             active: true,
-            trouble: SourceFault::None,
+            fault: SourceFault::None,
         })
     }
 }

@@ -148,7 +148,7 @@ async fn token_is_renewed_and_each_path_is_read_once() {
 
 #[tokio::test]
 async fn missing_vault_secret_is_named_without_the_token() {
-    let (address, _told) = vault(&[
+    let (address, _reported) = vault(&[
         LOOKUP,
         ("/v1/kv/a", 200, r#"{"data": {"k": "v"}}"#),
         ("/v1/kv/b", 403, r#"{"errors": ["1 error occurred: permission denied"]}"#),
