@@ -13,6 +13,7 @@ pub(super) trait TreeNode: Sized {
     fn item(self, at: usize) -> Option<Self>;
     /// All items of a list.
     fn items(self) -> Vec<Self>;
+    fn into_value(self) -> Value;
 }
 
 impl TreeNode for Value {
@@ -44,6 +45,10 @@ impl TreeNode for Value {
             _ => Vec::new(),
         }
     }
+
+    fn into_value(self) -> Value {
+        self
+    }
 }
 
 impl TreeNode for &Value {
@@ -66,16 +71,19 @@ impl TreeNode for &Value {
     fn items(self) -> Vec<Self> {
         self.as_array().map(|items| items.iter().collect()).unwrap_or_default()
     }
+
+    fn into_value(self) -> Value {
+        self.clone()
+    }
 }
 
-/// The value at the end of a path; `end` takes a part of the tree as a value.
-pub(super) fn follow<N: TreeNode, E: From<TooMuchWork>>(
+/// The value at the end of a path. Its parts are different parts of the tree, so that it is not larger than the tree.
+pub(super) fn follow<N: TreeNode>(
     node: N,
     steps: &[Step],
     work: &WorkBudget,
-    end: &impl Fn(N) -> Result<Value, E>,
-) -> Result<Option<Value>, E> {
-    let Some((step, rest)) = steps.split_first() else { return end(node).map(Some) };
+) -> Result<Option<Value>, TooMuchWork> {
+    let Some((step, rest)) = steps.split_first() else { return Ok(Some(node.into_value())) };
     work.spend(1)?;
     let next = match (step, node.value()) {
         (Step::Name(name), Value::Object(_)) => node.member(name),
@@ -91,13 +99,13 @@ pub(super) fn follow<N: TreeNode, E: From<TooMuchWork>>(
             found.and_then(|at| node.nth_member(at))
         }
         (Step::Each, Value::Array(items)) if rest.is_empty() => return Ok(Some(items.len().into())),
-        (Step::Each, Value::Array(_)) => return each(node.items(), rest, work, end),
+        (Step::Each, Value::Array(_)) => return each(node.items(), rest, work),
         (Step::Query(query), Value::Array(_)) => {
             let mut matching = Vec::new();
             for item in node.items() {
                 if query.matches(item.value(), work)? {
                     if !query.all {
-                        return follow(item, rest, work, end);
+                        return follow(item, rest, work);
                     }
                     matching.push(item);
                 }
@@ -105,24 +113,19 @@ pub(super) fn follow<N: TreeNode, E: From<TooMuchWork>>(
             return match rest {
                 _ if !query.all => Ok(None),
                 [Step::Each] => Ok(Some(matching.len().into())),
-                rest => each(matching, rest, work, end),
+                rest => each(matching, rest, work),
             };
         }
         _ => None,
     };
-    next.map_or(Ok(None), |next| follow(next, rest, work, end))
+    next.map_or(Ok(None), |next| follow(next, rest, work))
 }
 
 /// The ends of a path through each item that has them.
-fn each<N: TreeNode, E: From<TooMuchWork>>(
-    items: Vec<N>,
-    rest: &[Step],
-    work: &WorkBudget,
-    end: &impl Fn(N) -> Result<Value, E>,
-) -> Result<Option<Value>, E> {
+fn each<N: TreeNode>(items: Vec<N>, rest: &[Step], work: &WorkBudget) -> Result<Option<Value>, TooMuchWork> {
     let mut found = Vec::new();
     for item in items {
-        found.extend(follow(item, rest, work, end)?);
+        found.extend(follow(item, rest, work)?);
     }
     Ok(Some(Value::Array(found)))
 }

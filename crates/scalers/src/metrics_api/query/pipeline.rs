@@ -231,7 +231,9 @@ fn apply_to(
     let (found, rest) = match stages {
         [Stage::Same, rest @ ..] => return apply_to(value, rest, work, memory),
         [Stage::Steps(steps), rest @ ..] => {
-            (follow(value, steps, work, &|part| Ok::<_, StageError>(copied(part, memory)?))?, rest)
+            let found = follow(value, steps, work)?;
+            found.iter().try_for_each(|found| charge(found, memory))?;
+            (found, rest)
         }
         [Stage::List(paths), rest @ ..] => (Some(list(value, paths, work, memory)?), rest),
         [Stage::Object(paths), rest @ ..] => (Some(object(value, paths, work, memory)?), rest),
@@ -279,7 +281,7 @@ impl Stage {
         memory: &TreeBudget,
     ) -> Result<Option<Value>, StageError> {
         Ok(Some(match (self, value) {
-            (Self::Steps(steps), value) => return follow(value, steps, work, &Ok),
+            (Self::Steps(steps), value) => return Ok(follow(value, steps, work)?),
             (Self::Reverse, Value::Array(items)) => Value::Array(items.into_iter().rev().collect()),
             (Self::Reverse, Value::Object(members)) => Value::Object(members.into_iter().rev().collect()),
             (Self::Flatten { deep }, Value::Array(items)) => {

@@ -222,8 +222,7 @@ impl Along<'_> {
             let Some(item) = item? else { break };
             if query.matches(&item, self.work).map_err(A::Error::custom)? {
                 if !query.all {
-                    let found = follow(item, rest, self.work, &Ok::<_, TooMuchWork>);
-                    let found = found.map_err(A::Error::custom)?;
+                    let found = follow(item, rest, self.work).map_err(A::Error::custom)?;
                     return Ok(found.as_ref().map(leaf));
                 }
                 matching += 1;

@@ -126,6 +126,17 @@ fn several_paths_copy_only_what_they_find() {
 }
 
 #[test]
+fn counts_that_several_paths_find_are_bounded() {
+    let tree = json!({"list": vec![json!({"x": []}); 1_000]});
+    let memory = TreeBudget::default();
+    // One MiB is left.
+    memory.item(31 << 20).unwrap();
+    let path = format!("[{}]", vec!["list.#.x.#"; 60].join(","));
+    let applied = apply(tree, &stages(&path).unwrap(), &WorkBudget::new(1 << 20), &memory);
+    assert!(matches!(applied, Err(StageError::TooLarge(_))), "{applied:?}");
+}
+
+#[test]
 fn work_of_several_paths_is_bounded_together() {
     let tree = json!({"list": vec![json!({"n": {"m": 1}}); 1_000]});
     let path = format!("[{}]", vec!["list.#.n.m"; 60].join(","));
