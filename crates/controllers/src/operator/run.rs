@@ -209,7 +209,11 @@ impl Operator {
         let PushNotification { id, trigger, report } = push;
         match report {
             PushReport::Active(pending) => tasks.start_activation(id, trigger, pending),
-            PushReport::AskNow(_) => self.wake(scheduler, &id, trigger),
+            PushReport::AskNow(pending) => {
+                // First, because an event that comes after the time of this wake-up is another one.
+                drop(pending);
+                self.wake(scheduler, &id, trigger);
+            }
             // The reconcile asks the scaler for its metrics and writes the HPA.
             PushReport::SpecsChanged(_) if self.context.known_entry(&id).is_some() => {
                 self.reconcile_at(scheduler, &id, Instant::now());

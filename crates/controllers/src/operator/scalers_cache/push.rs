@@ -41,7 +41,7 @@ pub(crate) enum PushReport {
     /// There is load. To be dropped when the report is acted on: a later report is a new one.
     Active(PendingPush),
     /// The trigger is to be asked. To be dropped like the former.
-    AskNow(#[expect(dead_code, reason = "it is only dropped")] PendingPush),
+    AskNow(PendingPush),
     /// The metrics of the trigger have changed. To be dropped like the former.
     SpecsChanged(#[expect(dead_code, reason = "it is only dropped")] PendingPush),
     /// The stream panicked; it is opened again after a delay.
