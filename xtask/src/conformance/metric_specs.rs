@@ -20,6 +20,7 @@ use serde_json::Value;
 
 use self::http_server::HttpServer;
 use self::server::ExternalServer;
+use super::improvements::only_hidden_body;
 use super::{Difference, Outcome, read};
 
 /// Inputs that depend on how the host resolves names, as the README of the vectors of 2.21 says.
@@ -95,6 +96,10 @@ fn check(
     let built = table::build(&trigger, &backends)
         .and_then(|scaler: Arc<dyn Scaler>| runtime.block_on(scaler.specs()));
     let mut found = differences(out, built.map_err(|error| servers.http.named(&String::from(error))))?;
+    if compat.is_strict() {
+        // Responses of addresses that tenants choose are not quoted in strict mode either.
+        found.retain(|difference| !only_hidden_body(difference));
+    }
     let saw = out.get("serverSaw").cloned().unwrap_or_default();
     let got = if input.get("httpServer").is_some() { servers.http.saw() } else { servers.external.saw() };
     if saw != got {

@@ -8,7 +8,6 @@ mod tests;
 use tokio::sync::OnceCell;
 
 use crate::prelude::*;
-use api::provider::Compat;
 use query::DevOpsResponse;
 
 /// What stands in front of errors that are found after the parameters were read.
@@ -110,7 +109,6 @@ struct Pipelines {
     /// Whether jobs that an agent has received count.
     in_flight: bool,
     source: HttpSource<Parameters>,
-    compat: Compat,
     pool: OnceCell<i64>,
 }
 
@@ -123,13 +121,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     // KEDA 2.20 counts only jobs that no agent has received.
     let in_flight = parameters.scale_on_in_flight && trigger.behavior().pipelines_count_in_flight;
     let source = HttpSource::new(parameters, trigger, backends);
-    Ok(Arc::new(Pipelines {
-        trigger: trigger.clone(),
-        in_flight,
-        source,
-        compat: backends.compat,
-        pool: OnceCell::new(),
-    }))
+    Ok(Arc::new(Pipelines { trigger: trigger.clone(), in_flight, source, pool: OnceCell::new() }))
 }
 
 impl Pipelines {
@@ -155,7 +147,7 @@ impl Pipelines {
             let path =
                 if by_name { query::pool_by_name(pool_name) } else { query::pool_by_id(*pool_id as i64) };
             let (status, body, url) = self.get(&path).await?;
-            let response = DevOpsResponse { url: &url, status, body: &body, compat: self.compat };
+            let response = DevOpsResponse { url: &url, status, body: &body };
             if by_name {
                 query::id_of_pool(pool_name, response)
             } else {
@@ -183,7 +175,7 @@ impl Scaler for Pipelines {
             let count = query::waiting(
                 parameters,
                 self.in_flight,
-                DevOpsResponse { url: &url, status, body: &body, compat: self.compat },
+                DevOpsResponse { url: &url, status, body: &body },
             )?;
             Ok(Reading::one(metric, whole(count), count > parameters.activation))
         })

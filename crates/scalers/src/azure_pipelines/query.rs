@@ -3,10 +3,9 @@
 use serde::Deserialize;
 
 use super::Parameters;
-use crate::ScalerError;
-use crate::responses::{excerpt, hidden};
+use crate::responses::hidden;
 use crate::web::escaped;
-use api::provider::Compat;
+use crate::{ScalerError, tree};
 
 /// Default number of jobs that are read.
 const DEFAULT_JOBS: i64 = 250;
@@ -67,31 +66,28 @@ pub(super) fn jobs(pool: i64, parameters: &Parameters) -> String {
     format!("{path}?$top={}", parameters.jobs_to_fetch.unwrap_or(DEFAULT_JOBS))
 }
 
-/// A response, and whether errors quote it as KEDA's do.
+/// A response.
 #[derive(Clone, Copy)]
 pub(super) struct DevOpsResponse<'a> {
     pub(super) url: &'a str,
     pub(super) status: u16,
     pub(super) body: &'a [u8],
-    pub(super) compat: Compat,
 }
 
 /// The body of a successful response.
 fn succeeded(response: DevOpsResponse<'_>) -> Result<&[u8], ScalerError> {
-    let DevOpsResponse { url, status, body, compat } = response;
+    let DevOpsResponse { url, status, body } = response;
     if status == 200 {
         return Ok(body);
     }
-    let body = match compat {
-        Compat::Strict => excerpt(&String::from_utf8_lossy(body)),
-        Compat::Better => hidden(body),
-    };
+    let body = hidden(body);
     Err(scaler_error!(
         "the Azure DevOps REST API returned error. urlString: {url} status: {status} response: {body}"
     ))
 }
 
 fn decoded<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, ScalerError> {
+    tree::check_values(body).map_err(|error| scaler_error!("{error}"))?;
     serde_json::from_slice(body)
         .map_err(|_| scaler_error!("the response of Azure DevOps cannot be read: {}", hidden(body)))
 }

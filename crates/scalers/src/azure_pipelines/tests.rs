@@ -15,8 +15,7 @@ fn count(changed: &[(&str, &str)], in_flight: bool) -> i64 {
     let mut given = trigger("azure-pipelines", &[("organizationURL", "http://h/org"), ("poolName", "p")]);
     given.metadata.extend(texts(changed));
     let parameters = Parameters::read(&given).unwrap();
-    let response =
-        DevOpsResponse { url: "http://h", status: 200, body: JOBS.as_bytes(), compat: Compat::Better };
+    let response = DevOpsResponse { url: "http://h", status: 200, body: JOBS.as_bytes() };
     query::waiting(&parameters, in_flight, response).unwrap()
 }
 
@@ -24,6 +23,17 @@ fn count(changed: &[(&str, &str)], in_flight: bool) -> i64 {
 fn unfinished_jobs_count() {
     assert_eq!((count(&[], false), count(&[], true)), (3, 4));
     assert_eq!(count(&[("parent", "template")], true), 1);
+}
+
+#[test]
+fn errors_do_not_quote_the_response() {
+    let refused = DevOpsResponse { url: "http://h/org", status: 404, body: b"internal page" };
+    let error = query::check_pool(7, refused).unwrap_err().message;
+    assert!(
+        error.starts_with("agent pool with id `7` not found: the Azure DevOps REST API returned"),
+        "{error}"
+    );
+    assert!(!error.contains("internal"), "{error}");
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::ScalerError;
 use crate::responses::{excerpt, hidden, json as read, kind};
+use crate::{ScalerError, tree};
 
 /// Capabilities of a trigger's nodes. A request matches if its capabilities are equal.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -122,7 +122,10 @@ fn text<'a>(of: &'a Map<String, Value>, key: &str) -> &'a str {
 /// Decodes capabilities, which are JSON in a string.
 fn inner(value: &Value) -> Option<Map<String, Value>> {
     match value {
-        Value::String(text) => serde_json::from_str(text).ok(),
+        Value::String(text) => match tree::from_slice(text.as_bytes()) {
+            Ok(Value::Object(map)) => Some(map),
+            _ => None,
+        },
         Value::Object(map) => Some(map.clone()),
         _ => None,
     }

@@ -24,7 +24,7 @@ pub(super) fn only_times(difference: &Difference) -> bool {
 }
 
 /// Whether errors differ in nothing but the response, whose length is given instead.
-pub(super) fn only_hidden_body(difference: &Difference) -> bool {
+pub(crate) fn only_hidden_body(difference: &Difference) -> bool {
     let ours = difference.got.split_once(" response: (").filter(|(_, rest)| rest.contains("not shown)"));
     let theirs = difference.expected.split_once(" response: ");
     ours.zip(theirs).is_some_and(|((ours, _), (theirs, _))| ours == theirs)
