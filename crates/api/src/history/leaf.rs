@@ -69,7 +69,8 @@ impl Leaf {
 
     /// The leaf of a quantity in a JSON string such as `305m`, and its suffix.
     pub(super) fn of_quantity(text: &str) -> Option<(Self, &str)> {
-        let end = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
+        let [b'-' | b'0'..=b'9', ..] = text.as_bytes() else { return None };
+        let end = text.bytes().position(|byte| byte.is_ascii_alphabetic()).unwrap_or(text.len());
         let (number, suffix) = text.split_at_checked(end)?;
         let short = suffix.len() <= 2 && suffix.bytes().all(|byte| byte.is_ascii_alphabetic());
         if short { Some((Self::Int(integer(number)?), suffix)) } else { None }

@@ -49,7 +49,15 @@ impl<'a> Splitter<'a> {
     /// Splits a pass: the JSON text of its spec, which is a leaf as a whole, and an object with the rest.
     pub(super) fn split(mut self, spec: &str, pass: &impl Serialize) -> Result<(), Error> {
         self.write(b"{\"spec\":");
-        self.text(spec);
+        // The text of a spec is JSON itself, so that nothing is escaped.
+        let before = match self.last.and_then(|last| last.leaves.first()) {
+            Some(Leaf::Text(index)) => self.tables.texts.get(*index as usize).map(|known| (*index, known)),
+            _ => None,
+        };
+        match before {
+            Some((index, known)) if **known == *spec => self.push(Leaf::Text(index)),
+            _ => self.text(spec),
+        }
         self.write(b",");
         pass.serialize(&mut self)
     }
@@ -65,21 +73,30 @@ impl<'a> Splitter<'a> {
 
     /// Adds a text as a leaf.
     fn text(&mut self, text: &str) {
-        let place = self.buffers.leaves.len();
-        let before = match self.last.and_then(|last| last.leaves.get(place)) {
-            Some(Leaf::Text(index)) => {
-                self.tables.texts.get(*index as usize).filter(|known| ***known == *text).map(|_| *index)
-            }
-            _ => None,
-        };
-        let index = before.unwrap_or_else(|| self.tables.text(self.shared, text));
+        let index = self.tables.text(self.shared, text);
         self.push(Leaf::Text(index));
     }
 
     /// Adds a string. Words such as `AbleToScale` are part of the shape: there are few, and autoscalers share them.
     fn string(&mut self, value: &str) {
-        let text = escaped(value);
         self.write(b"\"");
+        if let Some(index) = self.text_before(value) {
+            self.push(Leaf::Text(index));
+        } else {
+            self.new_string(value);
+        }
+        self.write(b"\"");
+    }
+
+    /// The text in this place of the pass before, if it is the same. Escapes are not compared.
+    fn text_before(&self, value: &str) -> Option<u32> {
+        let Leaf::Text(index) = *self.last?.leaves.get(self.buffers.leaves.len())? else { return None };
+        let known = self.tables.texts.get(index as usize)?;
+        (!self.is_key && **known == *value && !value.as_bytes().contains(&b'\\')).then_some(index)
+    }
+
+    fn new_string(&mut self, value: &str) {
+        let text = escaped(value);
         if self.is_key || text.bytes().all(|byte| byte.is_ascii_alphabetic()) {
             self.write(text.as_bytes());
         } else if let Some(leaf) = Leaf::of_time(&text) {
@@ -90,7 +107,6 @@ impl<'a> Splitter<'a> {
         } else {
             self.text(&text);
         }
-        self.write(b"\"");
     }
 
     /// Adds an integer; one that does not fit is a part of the shape.

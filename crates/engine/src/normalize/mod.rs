@@ -73,7 +73,7 @@ pub struct EarlierRecommendation {
 }
 
 /// The window that changed a recommendation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum StabilizationHold {
     /// No window.
@@ -109,7 +109,7 @@ pub struct RateLimit {
 }
 
 /// The limit that applied to a count.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ScalingLimit {
     /// No limit.

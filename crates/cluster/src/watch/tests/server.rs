@@ -118,7 +118,7 @@ impl Server {
     ) -> Vec<String> {
         let source = WatchSource::pods().with_text_handler(handler);
         let (_, changes) = watch::<Pod>(self.client(), source);
-        changes.take(count).map(|change| told(&change)).collect().await
+        changes.take(count).map(|change| reported(&change)).collect().await
     }
 
     /// Reads changes for a while.

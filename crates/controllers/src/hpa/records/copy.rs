@@ -186,10 +186,8 @@ impl Records {
         let spec = Arc::new(record.spec.clone());
         let DecisionRecord { mode, period, decision, round, .. } = &record;
         let pass = NewPass { mode: *mode, period: *period, decision, round: round.as_ref() };
-        let mut table = self.keep(key, &spec, pass, None);
-        if table.followers.has(key)
-            && let Some(run) = table.kept.get(key).map(|history| history.run)
-        {
+        let (mut table, run) = self.keep(key, &spec, pass, None);
+        if table.followers.has(key) {
             let record = Arc::new(DecisionRecord { first: run.first, times: run.times, ..record });
             table.followers.publish(key, &record);
         }

@@ -81,9 +81,13 @@ impl AutoscalerHistory {
         let at = pass.pass.decision.at;
         let mut continues = self.fingerprint == pass.fingerprint && self.run.times > 0;
         if !Arc::ptr_eq(&self.spec, spec) {
-            let text = text(spec, shared);
-            continues &= text == self.spec_text;
-            (self.spec, self.spec_text) = (spec.clone(), text);
+            // Each event about an object makes a new spec, which mostly equals the one before.
+            if self.spec != *spec {
+                let text = text(spec, shared);
+                continues &= text == self.spec_text;
+                self.spec_text = text;
+            }
+            self.spec = spec.clone();
         }
         let recording = recording.and_then(|recording| recording.segment(at));
         // A file can be read without the files before it.

@@ -153,8 +153,7 @@ impl Records {
             return;
         }
         let pass = NewPass { mode, period, decision, round: round.as_ref() };
-        let mut table = self.keep(key, spec, pass, self.recording.as_ref());
-        let Some(run) = table.kept.get(key).map(|history| history.run) else { return };
+        let (mut table, run) = self.keep(key, spec, pass, self.recording.as_ref());
         let log = self.log.as_ref().filter(|log| run.times == 1 || log.wants_all());
         if log.is_none() && !table.followers.has(key) {
             return;
@@ -174,21 +173,21 @@ impl Records {
         }
     }
 
-    /// Keeps a pass in memory and adds it to the recording. The table is returned locked, so that its newest pass of the autoscaler
-    /// is this one.
+    /// Keeps a pass in memory and adds it to the recording. Returns its run, and the table locked, so that its newest pass of the
+    /// autoscaler is this one.
     fn keep(
         &self,
         key: &AutoscalerKey,
         spec: &Arc<Spec>,
         pass: NewPass<'_>,
         recording: Option<&Recording>,
-    ) -> MutexGuard<'_, RecordTable> {
+    ) -> (MutexGuard<'_, RecordTable>, RunLength) {
         let fingerprint = run::fingerprint(pass.mode, pass.decision, pass.round);
         let mut table = self.lock();
         let mut pending = recording.map(Recording::pending);
-        table.add(&self.limits, key, spec, (pass, fingerprint), pending.as_deref_mut());
+        let run = table.add(&self.limits, key, spec, (pass, fingerprint), pending.as_deref_mut());
         drop(pending);
-        table
+        (table, run)
     }
 
     /// The newest run of every autoscaler (in a namespace), by namespace, name and kind.

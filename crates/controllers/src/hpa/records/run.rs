@@ -1,12 +1,13 @@
 //! Runs of equal decisions. They are a form of display: every pass is kept.
 
 use std::fmt::{self, Write as _};
-use std::hash::{DefaultHasher, Hasher as _};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::mem::discriminant;
 
 use api::decisions::DecisionMode;
 use engine::normalize::{ScalingLimit, StabilizationHold};
 use engine::trigger_poll::{PolledTrigger, ReconcileFailure};
-use engine::{Decision, Replicas, TriggerPoll};
+use engine::{Course, Decision, Replicas, ScaleOutcome, TriggerPoll};
 use jiff::Timestamp;
 
 /// How long the current run is.
@@ -45,23 +46,18 @@ impl fmt::Write for HashedText {
 pub(super) fn fingerprint(mode: DecisionMode, decision: &Decision, round: Option<&TriggerPoll>) -> u64 {
     let Decision { course, outcome, desired, activation, reason, error, .. } = decision;
     let mut text = HashedText(DefaultHasher::new());
-    // Hashing does not fail.
-    let _ = write!(
-        text,
-        "{:?}",
-        (
-            mode,
-            course,
-            outcome,
-            decision.current(),
-            desired,
-            activation,
-            wanted(decision),
-            limited(decision),
-            reason,
-            error
-        )
-    );
+    (discriminant(&mode), discriminant(course), discriminant(outcome)).hash(&mut text.0);
+    (decision.current(), desired, wanted(decision), limited(decision), reason).hash(&mut text.0);
+    // Most decisions have none of these; hashing does not fail.
+    if let Course::NoScale(error) = course {
+        let _ = write!(text, "{error:?}");
+    }
+    if let ScaleOutcome::WriteFailed(error) = outcome {
+        error.hash(&mut text.0);
+    }
+    if activation.is_some() || error.is_some() {
+        let _ = write!(text, "{:?}", (activation, error));
+    }
     if let Some(round) = round {
         let _ = write_failures(&mut text, round);
     }

@@ -11,6 +11,7 @@ use jiff::SignedDuration;
 use super::follow::Followers;
 use super::kept::{AutoscalerHistory, NumberedPass};
 use super::recording::PendingPasses;
+use super::run::RunLength;
 use super::spans::CopiedSpans;
 
 /// After how many removed chunks texts are looked for that nothing refers to any more.
@@ -51,7 +52,7 @@ pub(super) struct RecordTable {
 }
 
 impl RecordTable {
-    /// Adds a pass, also to the recording.
+    /// Adds a pass, also to the recording. Returns the run to which it belongs.
     pub(super) fn add(
         &mut self,
         limits: &HistoryLimits,
@@ -59,16 +60,18 @@ impl RecordTable {
         spec: &Arc<Spec>,
         (pass, fingerprint): (NewPass<'_>, u64),
         recording: Option<&mut PendingPasses>,
-    ) {
+    ) -> RunLength {
         let at = pass.decision.at;
         self.number += 1;
         let Self { kept, shared, number, bytes, sealed, evicted, .. } = self;
-        if !kept.contains_key(key) {
-            let new = AutoscalerHistory::new(spec, shared);
-            *bytes += names(key) + new.weight();
-            kept.insert(key.clone(), new);
-        }
-        let Some(history) = kept.get_mut(key) else { return };
+        let history = match kept.get_mut(key) {
+            Some(history) => history,
+            None => {
+                let new = AutoscalerHistory::new(spec, shared);
+                *bytes += names(key) + new.weight();
+                kept.entry(key.clone()).or_insert(new)
+            }
+        };
         let before = history.weight();
         if let Ok(limit) = at.checked_sub(limits.age) {
             history.evict_before(limit, evicted);
@@ -82,7 +85,9 @@ impl RecordTable {
             sealed.push_back((key.clone(), history.newest_sealed()));
         }
         *bytes = (*bytes + history.weight()).saturating_sub(before);
+        let run = history.run;
         self.make_room(limits);
+        run
     }
 
     /// Removes the oldest full chunks until the rest fits.

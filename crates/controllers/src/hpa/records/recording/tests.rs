@@ -109,7 +109,7 @@ fn passes_between_recorded_ones_are_not_missed() {
     assert_eq!(own.between("shop", "hpa.web", Timestamp::MIN, Timestamp::MAX).unwrap().len(), 30);
     drop(own);
     let found = read_recording(&folder.0, |_, _| true).unwrap();
-    let expected: Vec<String> =
+    let expected: Vec<_> =
         decisions.iter().enumerate().filter(|(n, _)| (n / 5) % 2 == 0).map(|(_, made)| json(made)).collect();
     assert_eq!(found.iter().map(|(pass, _)| json(&pass.decision)).collect::<Vec<_>>(), expected);
 }
