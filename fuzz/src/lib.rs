@@ -22,13 +22,14 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 21] = [
+pub const TARGETS: [Target; 22] = [
     Target { name: "quantity", run: targets::quantity::run, examples: false },
     Target { name: "selector", run: targets::selector::run, examples: false },
     Target { name: "text", run: targets::text::run, examples: true },
     Target { name: "hpa", run: targets::hpa::run, examples: true },
     Target { name: "step", run: targets::step::run, examples: false },
     Target { name: "memory", run: targets::memory::run, examples: false },
+    Target { name: "passes", run: targets::passes::run, examples: false },
     Target { name: "scenario", run: targets::scenario::run, examples: true },
     Target { name: "kubelet", run: targets::kubelet::run, examples: false },
     Target { name: "adapter_config", run: targets::adapter_config::run, examples: false },

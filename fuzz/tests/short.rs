@@ -50,6 +50,11 @@ fn memory() {
 }
 
 #[test]
+fn passes() {
+    short("passes");
+}
+
+#[test]
 fn scenario() {
     short("scenario");
 }

@@ -10,6 +10,7 @@ pub mod gjson;
 pub mod hpa;
 pub mod kubelet;
 pub mod memory;
+pub mod passes;
 pub mod quantity;
 pub mod redis;
 pub mod requests;
