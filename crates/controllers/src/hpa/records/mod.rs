@@ -20,7 +20,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use api::decisions::{DecisionMeta, DecisionMode, DecisionRecord};
+use api::decisions::{DecisionMode, DecisionRecord};
 use api::history::{NewPass, NewestPass};
 use cluster::{AutoscalerKey, AutoscalerKind};
 use engine::{Decision, Spec, TriggerPoll};
@@ -31,7 +31,7 @@ use runtime::exported_metrics::MetricsWriter;
 pub use copy::{AutoscalerExists, FetchPasses, HistoryCopyError, HistoryFollower, LeaderHistory};
 pub use follow::TooSlow;
 pub use log::DecisionLog;
-pub use recording::{Recording, RecordingError, RecordingLimits, for_each_pass, read_recording};
+pub use recording::{Recording, RecordingError, RecordingLimits, for_each_pass};
 pub use table::HistoryLimits;
 pub use trace::DecisionTracer;
 pub(crate) use trace::PassTimes;
@@ -84,17 +84,21 @@ impl Records {
     /// how many there are.
     pub fn restore(&self, recording: &Path, now: Timestamp) -> Result<usize, RecordingError> {
         let oldest = now.checked_sub(self.limits.age).unwrap_or(Timestamp::MIN);
-        let passes = match read_recording(recording, |_, at| (oldest..=now).contains(&at)) {
-            Err(RecordingError::Empty { .. }) => return Ok(0),
-            passes => passes?,
+        let mut count = 0;
+        // One at a time: together, the decoded passes of an hour would take far more memory than the history may.
+        let keep = |pass: DecisionRecord, _: bool| {
+            let DecisionRecord { metadata, mode, period, spec, decision, round, .. } = pass;
+            let Some(key) = key_of(&metadata.namespace, &metadata.name) else { return };
+            let pass = NewPass { mode, period, decision: &decision, round: round.as_ref() };
+            drop(self.keep(&key, &Arc::new(spec), pass, None));
+            count += 1;
         };
-        let count = passes.len();
-        for (pass, _) in passes {
-            let DecisionMeta { name, namespace } = &pass.metadata;
-            let Some(key) = key_of(namespace, name) else { continue };
-            let DecisionRecord { mode, period, spec, decision, round, .. } = &pass;
-            let kept = NewPass { mode: *mode, period: *period, decision, round: round.as_ref() };
-            drop(self.keep(&key, &Arc::new(spec.clone()), kept, None));
+        let skipped = match for_each_pass(recording, |_, at| (oldest..=now).contains(&at), keep) {
+            Err(RecordingError::Empty { .. }) => return Ok(0),
+            skipped => skipped?,
+        };
+        for error in skipped {
+            tracing::warn!(%error, "a part of the recording is skipped");
         }
         Ok(count)
     }

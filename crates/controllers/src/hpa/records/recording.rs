@@ -19,7 +19,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 pub(super) use pending::{PendingPasses, RecordedPlace};
-pub use reader::{RecordingError, for_each_pass, read_recording};
+pub use reader::{RecordingError, for_each_pass};
 
 use pending::PendingBytes;
 

@@ -48,19 +48,8 @@ pub enum RecordingError {
     },
 }
 
-/// The passes of a recording that `wanted` selects, oldest first. `path` is a file or the folder.
-pub fn read_recording(
-    path: &Path,
-    wanted: impl Fn(&DecisionMeta, Timestamp) -> bool,
-) -> Result<Vec<(DecisionRecord, bool)>, RecordingError> {
-    let mut found = Vec::new();
-    for error in for_each_pass(path, wanted, |record, continues| found.push((record, continues)))? {
-        tracing::warn!(%error, "a part of the recording is skipped");
-    }
-    Ok(found)
-}
-
 /// Calls `each` with the passes of a recording that `wanted` selects, oldest first, and with whether each equals the one before.
+/// `path` is a file or the folder.
 /// Passes are decoded one at a time: all passes of a long recording do not fit into memory. Returns what was skipped because another
 /// version wrote it; a recording of which no file can be read is an error.
 pub fn for_each_pass(

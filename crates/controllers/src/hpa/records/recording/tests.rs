@@ -1,15 +1,15 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use api::decisions::DecisionMode;
 use api::decisions::passes::{PassDetail, PassQuery};
+use api::decisions::{DecisionMeta, DecisionMode, DecisionRecord};
 use cluster::AutoscalerKey;
 use engine::Decision;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Recording, RecordingLimits, read_recording, reader};
+use super::{Recording, RecordingError, RecordingLimits, reader};
 use crate::hpa::records::tests::{PERIOD, at, json, mk_spec, once};
 use crate::hpa::records::{HistoryLimits, PassAt, Records};
 
@@ -32,6 +32,16 @@ impl Drop for RecordingFolder {
 
 fn decisions(count: i64) -> Vec<Decision> {
     (0..count).map(|n| once(n * 15, &mk_spec("web"), Some(240 + n % 20))).collect()
+}
+
+/// The passes of a recording that `wanted` selects, oldest first, and whether each equals the one before.
+fn read_recording(
+    path: &Path,
+    wanted: impl Fn(&DecisionMeta, Timestamp) -> bool,
+) -> Result<Vec<(DecisionRecord, bool)>, RecordingError> {
+    let mut found = Vec::new();
+    reader::for_each_pass(path, wanted, |record, continues| found.push((record, continues)))?;
+    Ok(found)
 }
 
 /// Records decisions of one autoscaler, and waits until all is written.
@@ -133,7 +143,7 @@ fn recording_that_cannot_write_ends_and_nothing_else() {
     }
     records.add(&key, DecisionMode::Active, PERIOD, &spec, &decision);
     assert_eq!(records.latest(None)[0].times, added + 1);
-    assert!(Recording::start(std::path::Path::new("/proc/nowhere"), limits).is_err());
+    assert!(Recording::start(Path::new("/proc/nowhere"), limits).is_err());
 }
 
 #[test]
@@ -166,7 +176,7 @@ fn cut_file_has_what_was_written_before() {
 #[test]
 fn recording_of_version_0_1_0_is_read() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/stored/v0.1.0/controller.passes");
-    let found = read_recording(std::path::Path::new(file), |meta, _| meta.name == "hpa.php-apache").unwrap();
+    let found = read_recording(Path::new(file), |meta, _| meta.name == "hpa.php-apache").unwrap();
     let desired: Vec<i32> = found.iter().map(|(pass, _)| pass.decision.desired.get()).collect();
     assert_eq!(desired, [3, 5, 5, 6, 6, 8]);
 }
