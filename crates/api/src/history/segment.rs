@@ -155,7 +155,7 @@ impl<'a> SegmentReader<'a> {
     /// Reads the bytes of a file.
     pub fn new(bytes: &'a [u8]) -> Result<Self, SegmentError> {
         // A file that was cut within its first bytes has no pass.
-        let input = if MAGIC.starts_with(bytes) {
+        let input = if MAGIC.starts_with(bytes) || MAGIC_1.starts_with(bytes) {
             &[]
         } else {
             bytes.strip_prefix(MAGIC).or_else(|| bytes.strip_prefix(MAGIC_1)).ok_or(SegmentError)?

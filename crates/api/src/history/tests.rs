@@ -342,6 +342,18 @@ proptest! {
             }
         }
     }
+
+    #[test]
+    fn damaged_segment_never_panics(place in any::<prop::sample::Index>(), byte in any::<u8>()) {
+        let (mut bytes, _) = segment(&run(&realistic(30)));
+        let place = place.index(bytes.len());
+        bytes[place] = byte;
+        if let Ok(mut reader) = SegmentReader::new(&bytes) {
+            while reader.advance().is_some() {
+                drop(reader.record());
+            }
+        }
+    }
 }
 
 /// A segment of two autoscalers, and where each pass ends.
@@ -390,6 +402,7 @@ fn cut_segment_is_read_up_to_its_last_complete_pass() {
         assert!(reader.rest() < 4000);
     }
     assert!(SegmentReader::new(b"something else").is_err());
+    assert!(SegmentReader::new(b"plimsoll recording 1").is_ok(), "cut within the first line of version 1");
 }
 
 /// A pass in short.
