@@ -287,7 +287,8 @@ impl WatchedStore {
             if watched.is_silent_at(now) && watched.latest.take().is_some() {
                 shows_passes(&mut self.statuses, &key, false);
             }
-            if watched.latest.is_none()
+            // A pass that could not read the count leaves that of the status in the row.
+            if watched.latest.as_ref().is_none_or(|latest| latest.replicas.is_none())
                 && key.0 == AutoscalerKind::Hpa
                 && let Some(status) = self.statuses.get_mut(&key.1)
             {

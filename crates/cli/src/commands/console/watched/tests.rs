@@ -155,6 +155,21 @@ fn row_with_passes_shows_their_values_and_else_those_of_the_status() {
 }
 
 #[test]
+fn row_whose_pass_has_no_count_shows_that_of_the_latest_status() {
+    let mut store = listed(&["web"]);
+    store.decided(record_of("web", "2026-01-05T09:15:00Z", 1, &[610]));
+    assert!(store.apply_status(&event(8, 10, 60)).is_none());
+    decode(&mut store, 8, 10, 60);
+    assert!(store.add(NewPass { current: None, ..pass("2026-01-05T09:15:15Z", 4, 70) }));
+    assert_eq!(changed(&mut store)["replicas"], json!(3));
+    let later = String::from_utf8(event(9, 10, 80)).unwrap();
+    let later = later.replace(r#""currentReplicas":3"#, r#""currentReplicas":5"#);
+    assert!(store.apply_status(later.as_bytes()).is_some());
+    assert!(store.add(NewPass { current: None, ..pass("2026-01-05T09:15:30Z", 4, 70) }));
+    assert_eq!(changed(&mut store)["replicas"], json!(5));
+}
+
+#[test]
 fn older_state_does_not_replace_a_status_that_is_not_shown_yet() {
     let mut store = listed(&["web"]);
     assert!(store.apply_status(&event(8, 10, 60)).is_none());
