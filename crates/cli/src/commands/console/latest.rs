@@ -111,6 +111,7 @@ mod tests {
         let unread = LatestPass::new(NewPass::default(), &hpa.spec.metrics);
         assert_eq!((unread.metrics.as_str(), unread.pressure), ("cpu: <unknown>/50%", None));
     }
+
     #[test]
     fn pass_whose_record_cannot_be_decoded_is_read_without_it() {
         let mut record = serde_json::to_value(record_of("web", "2026-01-05T09:15:00Z", 1, &[610])).unwrap();
