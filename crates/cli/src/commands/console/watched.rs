@@ -102,7 +102,13 @@ impl WatchedStore {
         }
         let store = self.objects.entry(kind).or_default();
         match store.apply(scope, event) {
-            StoreChange::Unchanged | StoreChange::Unreadable(_, None, _) => {}
+            StoreChange::Unchanged => {}
+            StoreChange::Unreadable(name, None, _) => {
+                // No later deletion of an object that is not stored would remove its status.
+                if kind == AutoscalerKind::Hpa {
+                    self.statuses.remove(&name);
+                }
+            }
             StoreChange::Applied(name, before) => {
                 let key = (kind, name);
                 let Some(watched) = store.get_mut(&key.1) else { return };

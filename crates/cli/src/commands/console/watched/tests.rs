@@ -179,6 +179,17 @@ fn older_state_does_not_replace_a_status_that_is_not_shown_yet() {
 }
 
 #[test]
+fn status_of_an_unreadable_object_is_not_kept() {
+    let mut store = listed(&[]);
+    assert!(store.apply_status(&event(8, 10, 60)).is_none());
+    assert_eq!(store.statuses.len(), 1);
+    let unreadable =
+        WatchEvent::Unreadable { namespace: "shop".into(), name: "web".into(), error: "odd".into() };
+    store.apply(AutoscalerKind::Hpa, "", unreadable);
+    assert!(store.statuses.is_empty());
+}
+
+#[test]
 fn decisions_about_deleted_autoscalers_are_dropped() {
     let mut store = listed(&[]);
     store.decided(record_of("web", "2026-01-05T09:15:00Z", 1, &[610]));
