@@ -37,13 +37,26 @@ pub(super) struct NewPass<'a> {
     #[serde(borrow)]
     pub(super) metrics: Vec<NewPassMetric<'a>>,
     #[serde(deserialize_with = "known_record")]
-    pub(super) record: Option<Box<DecisionRecord>>,
+    pub(super) record: NewPassRecord,
 }
 
-/// The record of a pass; none if another version wrote it, so that it cannot be decoded.
-fn known_record<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<DecisionRecord>>, D::Error> {
+/// The whole record of a new pass.
+#[derive(Default)]
+pub(super) enum NewPassRecord {
+    #[default]
+    Absent,
+    Decoded(Box<DecisionRecord>),
+    /// Another version wrote it.
+    Undecodable,
+}
+
+fn known_record<'de, D: Deserializer<'de>>(deserializer: D) -> Result<NewPassRecord, D::Error> {
     let record = Option::<Value>::deserialize(deserializer)?;
-    Ok(record.and_then(|record| serde_json::from_value(record).ok()))
+    Ok(match record.map(serde_json::from_value) {
+        None => NewPassRecord::Absent,
+        Some(Ok(record)) => NewPassRecord::Decoded(record),
+        Some(Err(_)) => NewPassRecord::Undecodable,
+    })
 }
 
 /// What one metric said in a new pass.
@@ -121,7 +134,8 @@ mod tests {
         record["mode"] = "canary".into();
         let text = serde_json::json!({"items": [known, item(&record)]}).to_string();
         let passes: NewPasses<'_> = serde_json::from_str(&text).unwrap();
-        let has_record: Vec<bool> = passes.items.iter().map(|pass| pass.record.is_some()).collect();
-        assert_eq!(has_record, [true, false]);
+        let [known, unknown] = &passes.items[..] else { panic!("two passes") };
+        assert!(matches!(known.record, NewPassRecord::Decoded(_)));
+        assert!(matches!(unknown.record, NewPassRecord::Undecodable));
     }
 }
