@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 /// Families about the process as a whole, which every role exports.
-const PROCESS_FAMILIES: &str = "process_";
+const PROCESS_FAMILIES: [&str; 2] = ["process_", "plimsoll_build_info"];
 
 /// A family of the joined page.
 #[derive(Default)]
@@ -37,7 +37,7 @@ pub fn join_roles(pages: &[(&str, String)]) -> String {
                     family.comments.push_str(line);
                     family.comments.push('\n');
                 }
-            } else if !name.starts_with(PROCESS_FAMILIES) {
+            } else if !PROCESS_FAMILIES.iter().any(|prefix| name.starts_with(prefix)) {
                 push_with_role(&mut family.series, line, role);
             } else if is_first {
                 family.series.push_str(line);
@@ -80,14 +80,16 @@ mod tests {
 
     #[test]
     fn families_of_several_roles_are_announced_once() {
-        let one =
-            "# HELP a A.\n# TYPE a gauge\na 1\n# HELP process_x X.\n# TYPE process_x gauge\nprocess_x 5\n";
-        let other = "# HELP process_x X.\n# TYPE process_x gauge\nprocess_x 6\n# HELP a A.\n# TYPE a gauge\n\
+        let one = "# HELP a A.\n# TYPE a gauge\na 1\n# HELP plimsoll_build_info V.\n# TYPE plimsoll_build_info gauge\n\
+                   plimsoll_build_info{version=\"1\"} 1\n# HELP process_x X.\n# TYPE process_x gauge\nprocess_x 5\n";
+        let other = "# HELP plimsoll_build_info V.\n# TYPE plimsoll_build_info gauge\n\
+                     plimsoll_build_info{version=\"1\"} 1\n# HELP process_x X.\n# TYPE process_x gauge\nprocess_x 6\n# HELP a A.\n# TYPE a gauge\n\
                      a{x=\"{ }\"} 2\n# HELP b B.\n# TYPE b counter\nb 3\n";
         let joined = join_roles(&[("one", one.to_owned()), ("other", other.to_owned())]);
         assert_eq!(
             joined,
             "# HELP a A.\n# TYPE a gauge\na{role=\"one\"} 1\na{role=\"other\",x=\"{ }\"} 2\n\
+             # HELP plimsoll_build_info V.\n# TYPE plimsoll_build_info gauge\nplimsoll_build_info{version=\"1\"} 1\n\
              # HELP process_x X.\n# TYPE process_x gauge\nprocess_x 5\n\
              # HELP b B.\n# TYPE b counter\nb{role=\"other\"} 3\n"
         );
