@@ -65,18 +65,11 @@ const BEANSTALKD: Part = debian_tree(
     &[TreeProgram { name: "beanstalkd", path: "usr/bin/beanstalkd", before: "" }],
 );
 
-const CLICKHOUSE: Part = Part {
-    name: "clickhouse",
-    version: "debian",
-    source: Source::DebianTree {
-        packages: &["clickhouse-server"],
-        programs: &[TreeProgram {
-            name: "clickhouse-server",
-            path: "usr/sbin/clickhouse-server",
-            before: "",
-        }],
-    },
-};
+const CLICKHOUSE: Part = debian_tree(
+    "clickhouse",
+    &["clickhouse-server"],
+    &[TreeProgram { name: "clickhouse-server", path: "usr/sbin/clickhouse-server", before: "" }],
+);
 
 /// Graphite's web application, which reads files of its library for storage. The program is Python with both.
 const GRAPHITE: Part = debian_tree(
