@@ -107,7 +107,7 @@ export function list(url: URL, search: HTMLInputElement): Page {
     isTyped = true;
   };
   search.addEventListener("input", typed);
-  search.addEventListener("blur", writeAddress);
+  search.addEventListener("blur", left);
 
   function sortBy(sort: string): void {
     chosen = chosen === sort ? `-${sort}` : sort;
@@ -150,6 +150,11 @@ export function list(url: URL, search: HTMLInputElement): Page {
     filter(true);
     clearTimeout(addressTimer);
     addressTimer = setTimeout(writeAddress, ADDRESS_MS);
+  }
+
+  /** The search was left: what was typed is in the address from now on. */
+  function left(): void {
+    if (isTyped || addressTimer) writeAddress();
   }
 
   /** A choice other than a typed letter. */
@@ -299,7 +304,7 @@ export function list(url: URL, search: HTMLInputElement): Page {
       isTyped = false;
       clearTimeout(addressTimer);
       search.removeEventListener("input", typed);
-      search.removeEventListener("blur", writeAddress);
+      search.removeEventListener("blur", left);
       search.value = "";
       resized.disconnect();
       end();

@@ -57,8 +57,9 @@ class Store {
       const now = performance.now();
       const quietAt = Math.min(this.keyAt + QUIET_MS, end);
       if (now < quietAt) return void setTimeout(tell, quietAt - now);
-      this.read();
+      // Before events are read: one that cannot be read must not stop those after it.
       this.scheduled = false;
+      this.read();
       const delta = this.delta;
       this.delta = { reset: false, before: new Map() };
       for (const listener of [...this.listeners]) listener(delta);

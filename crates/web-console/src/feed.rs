@@ -2,6 +2,7 @@
 //! what changed after it, and a client of another process or from too long ago gets everything.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -18,6 +19,10 @@ const MAX_STEPS: usize = 240;
 const MAX_REMOVED: usize = 10_000;
 /// The interval of comments that keep an idle stream alive.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
+/// How much memory an event needs besides its rows, as a rule.
+const FRAME_BYTES: usize = 16 * 1024;
+/// How much a row with few steps needs for them.
+const MAX_SHORT_STEPS_BYTES: usize = 16;
 /// How soon a browser reconnects.
 const RECONNECT_MILLISECONDS: u32 = 1000;
 
@@ -46,7 +51,7 @@ struct FeedState {
     process: String,
     revision: u64,
     at: f64,
-    rows: BTreeMap<String, StoredRow>,
+    rows: HashMap<String, StoredRow>,
     removed: VecDeque<(u64, String)>,
     /// Removals up to this revision are forgotten.
     forgotten: u64,
@@ -73,7 +78,7 @@ impl Feed {
             process: process.to_owned(),
             revision: 0,
             at: 0.0,
-            rows: BTreeMap::new(),
+            rows: HashMap::new(),
             removed: VecDeque::new(),
             forgotten: 0,
             frame: BTreeMap::new(),
@@ -252,9 +257,16 @@ impl FeedState {
         }
         let since = seen.filter(|seen| *seen >= self.forgotten);
         let is_new = |revision: u64| since.is_none_or(|since| revision > since);
-        let mut data = format!("{{\"at\":{},\"rows\":", json!(self.at));
-        let rows = self.rows.values().filter(|row| is_new(row.revision));
-        write_list(&mut data, rows, |row, text| row.write(is_new(row.steps_revision), text));
+        let kind = if since.is_some() { "change" } else { "reset" };
+        let mut rows: Vec<(&String, &StoredRow)> =
+            self.rows.iter().filter(|(_, row)| is_new(row.revision)).collect();
+        rows.sort_unstable_by_key(|(id, _)| *id);
+        let length: usize = rows.iter().map(|(_, row)| row.text.len() + MAX_SHORT_STEPS_BYTES).sum();
+        let mut data = String::with_capacity(length + FRAME_BYTES);
+        // Writing to a string cannot fail.
+        let _ = write!(data, "id: {}.{}\nevent: {kind}\n", self.process, self.revision);
+        let _ = write!(data, "data: {{\"at\":{},\"rows\":", json!(self.at));
+        write_list(&mut data, rows.iter(), |(_, row), text| row.write(is_new(row.steps_revision), text));
         if since.is_some() {
             let removed =
                 self.removed.iter().filter(|(revision, id)| is_new(*revision) && !self.rows.contains_key(id));
@@ -262,12 +274,10 @@ impl FeedState {
             write_list(&mut data, removed, |(_, id), text| text.push_str(&json!(id).to_string()));
         }
         for (name, (_, value)) in self.frame.iter().filter(|(_, (revision, _))| is_new(*revision)) {
-            data.push_str(&format!(",\"{name}\":{value}"));
+            let _ = write!(data, ",\"{name}\":{value}");
         }
-        data.push('}');
-        let kind = if since.is_some() { "change" } else { "reset" };
-        let text = format!("id: {}.{}\nevent: {kind}\ndata: {data}\n\n", self.process, self.revision);
-        (Some(self.revision), Some(text))
+        data.push_str("}\n\n");
+        (Some(self.revision), Some(data))
     }
 }
 

@@ -8,8 +8,7 @@ use api::decisions::DecisionRecord;
 use api::decisions::passes::PassListMeta;
 use engine::explain;
 use jiff::Timestamp;
-use serde::{Deserialize, Deserializer};
-use serde_json::Value;
+use serde::Deserialize;
 
 /// An answer with new passes. It borrows from the text of the answer.
 #[derive(Default, Deserialize)]
@@ -36,27 +35,8 @@ pub(super) struct NewPass<'a> {
     pub(super) reason: Cow<'a, str>,
     #[serde(borrow)]
     pub(super) metrics: Vec<NewPassMetric<'a>>,
-    #[serde(deserialize_with = "known_record")]
-    pub(super) record: NewPassRecord,
-}
-
-/// The whole record of a new pass.
-#[derive(Default)]
-pub(super) enum NewPassRecord {
-    #[default]
-    Absent,
-    Decoded(Box<DecisionRecord>),
-    /// Another version wrote it.
-    Undecodable,
-}
-
-fn known_record<'de, D: Deserializer<'de>>(deserializer: D) -> Result<NewPassRecord, D::Error> {
-    let record = Option::<Value>::deserialize(deserializer)?;
-    Ok(match record.map(serde_json::from_value) {
-        None => NewPassRecord::Absent,
-        Some(Ok(record)) => NewPassRecord::Decoded(record),
-        Some(Err(_)) => NewPassRecord::Undecodable,
-    })
+    /// None unless the pass decided something else than the one before it.
+    pub(super) record: Option<Box<DecisionRecord>>,
 }
 
 /// What one metric said in a new pass.
@@ -123,19 +103,5 @@ mod tests {
         assert_eq!(latest.reason, item.reason);
         let unread = LatestPass::new(NewPass::default(), &hpa.spec.metrics);
         assert_eq!((unread.metrics.as_str(), unread.pressure), ("cpu: <unknown>/50%", None));
-    }
-
-    #[test]
-    fn pass_whose_record_cannot_be_decoded_is_read_without_it() {
-        let mut record = serde_json::to_value(record_of("web", "2026-01-05T09:15:00Z", 1, &[610])).unwrap();
-        let item =
-            |record: &Value| serde_json::json!({"namespace": "shop", "name": "hpa.web", "record": record});
-        let known = item(&record);
-        record["mode"] = "canary".into();
-        let text = serde_json::json!({"items": [known, item(&record)]}).to_string();
-        let passes: NewPasses<'_> = serde_json::from_str(&text).unwrap();
-        let [known, unknown] = &passes.items[..] else { panic!("two passes") };
-        assert!(matches!(known.record, NewPassRecord::Decoded(_)));
-        assert!(matches!(unknown.record, NewPassRecord::Undecodable));
     }
 }

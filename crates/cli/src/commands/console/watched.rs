@@ -9,7 +9,7 @@ use runtime::{ObjectKey, ObjectStore, StoreChange, Versioned, WatchEvent};
 use serde_json::Value;
 use web_console::FeedRow;
 
-use super::latest::{LatestPass, NewPass, NewPassRecord};
+use super::latest::{LatestPass, NewPass};
 use super::rows::{self, RowValues};
 use super::status::{LastStatus, StatusEvent};
 use crate::commands::get::Entry;
@@ -235,14 +235,10 @@ impl WatchedStore {
 
     /// Adds a pass. False if it does not follow from the decision that is known, so that one is missing.
     pub(super) fn add(&mut self, mut pass: NewPass<'_>) -> bool {
-        let is_undecodable = match std::mem::take(&mut pass.record) {
-            NewPassRecord::Decoded(record) => {
-                self.decided(*record);
-                return true;
-            }
-            NewPassRecord::Undecodable => true,
-            NewPassRecord::Absent => false,
-        };
+        if let Some(record) = pass.record.take() {
+            self.decided(*record);
+            return true;
+        }
         let Some(key) = key(&pass.namespace, &pass.name) else { return true };
         let Some(watched) = find(&mut self.objects, &key) else { return true };
         let Some(record) = &mut watched.entry.record else { return true };
@@ -250,8 +246,7 @@ impl WatchedStore {
         if pass.at <= record.last {
             return true;
         }
-        // A pass with a record of its own may have failed where the known decision did not.
-        if is_undecodable || pass.desired != record.decision.desired.get() {
+        if pass.desired != record.decision.desired.get() {
             return false;
         }
         record.last = pass.at;
