@@ -27,13 +27,13 @@ pub(super) fn rows(entries: &[Entry], overview: &Overview) -> Vec<FeedRow> {
     let by_id: HashMap<String, &Entry> = entries.iter().map(|entry| (id(entry), entry)).collect();
     let row = |line: &AutoscalerLine| {
         let entry = by_id.get(&format!("{}/{}", line.namespace, line.name))?;
-        Some(row(entry, &RowValues::of(line)))
+        Some(row(entry, &RowNames::of(entry), &RowValues::of(line)))
     };
     overview.autoscalers.iter().filter_map(row).collect()
 }
 
-/// How much memory the JSON of most rows needs, in bytes.
-const ROW_CAPACITY: usize = 384;
+/// How much memory the JSON of the values of most rows needs, in bytes.
+const VALUES_CAPACITY: usize = 224;
 
 /// What a row shows besides the spec of its autoscaler.
 pub(super) struct RowValues<'a> {
@@ -54,49 +54,82 @@ impl<'a> RowValues<'a> {
     }
 }
 
-/// A row as the frontend reads it.
+/// What a row shows as long as the object is the same.
 #[derive(Serialize)]
-struct ShownRow<'a> {
+struct ShownNames<'a> {
     id: &'a str,
     namespace: &'a str,
     kind: &'static str,
     name: &'a str,
     target: String,
+    min: i32,
+    max: i32,
+}
+
+/// What changes with decisions.
+#[derive(Serialize)]
+struct ShownValues<'a> {
     metrics: &'a str,
     state: Grade,
     pressure: Option<f64>,
     replicas: Option<i32>,
     desired: Option<i32>,
-    min: i32,
-    max: i32,
     decision: &'a str,
 }
 
+/// The part of a row that is written once for each state of the object.
+pub(super) struct RowNames {
+    id: String,
+    /// A JSON object without its last brace.
+    json: Vec<u8>,
+}
+
+impl RowNames {
+    pub(super) fn of(entry: &Entry) -> Self {
+        let hpa = &entry.object.hpa;
+        let target = &hpa.spec.scale_target_ref;
+        let id = id(entry);
+        let shown = ShownNames {
+            id: &id,
+            namespace: entry.object.namespace(),
+            kind: entry.object.kind.short(),
+            name: &hpa.metadata.name,
+            target: [target.kind.as_str(), "/", target.name.as_str()].concat(),
+            min: hpa.spec.min_replicas.unwrap_or(1),
+            max: hpa.spec.max_replicas,
+        };
+        // Writing numbers and strings to memory cannot fail.
+        let mut json = serde_json::to_vec(&shown).unwrap_or_default();
+        json.pop();
+        Self { id, json }
+    }
+}
+
 /// The row of one autoscaler.
-pub(super) fn row(entry: &Entry, values: &RowValues<'_>) -> FeedRow {
-    let hpa = &entry.object.hpa;
-    let target = &hpa.spec.scale_target_ref;
-    let id = id(entry);
-    let shown = ShownRow {
-        id: &id,
-        namespace: entry.object.namespace(),
-        kind: entry.object.kind.short(),
-        name: &hpa.metadata.name,
-        target: [target.kind.as_str(), "/", target.name.as_str()].concat(),
+pub(super) fn row(entry: &Entry, names: &RowNames, values: &RowValues<'_>) -> FeedRow {
+    let shown = ShownValues {
         metrics: values.metrics,
         state: values.state,
         // Two decimals are enough to sort by, and a row is not sent again for less.
         pressure: values.pressure.map(|ratio| (ratio * 100.0).round() / 100.0),
         replicas: values.replicas,
         desired: desired(entry),
-        min: hpa.spec.min_replicas.unwrap_or(1),
-        max: hpa.spec.max_replicas,
         decision: values.decision,
     };
-    let mut json = Vec::with_capacity(ROW_CAPACITY);
+    let mut json = Vec::with_capacity(names.json.len() + VALUES_CAPACITY);
+    json.extend_from_slice(&names.json);
+    let start = json.len();
     // Writing numbers and strings to memory cannot fail.
     let _ = serde_json::to_writer(&mut json, &shown);
-    FeedRow { id, json: String::from_utf8(json).unwrap_or_default(), replicas: values.replicas }
+    // One object of both.
+    if let Some(brace) = json.get_mut(start) {
+        *brace = b',';
+    }
+    FeedRow {
+        id: names.id.clone(),
+        json: String::from_utf8(json).unwrap_or_default(),
+        replicas: values.replicas,
+    }
 }
 
 fn desired(entry: &Entry) -> Option<i32> {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use web_console::FeedRow;
 
 use super::latest::{LatestPass, NewPass};
-use super::rows::{self, RowValues};
+use super::rows::{self, RowNames, RowValues};
 use super::status::{LastStatus, StatusEvent};
 use crate::commands::get::Entry;
 use crate::commands::top::{AutoscalerLine, AutoscalerProblem, Grade, by_cause, grade, problems_of};
@@ -62,6 +62,7 @@ pub(super) struct WatchedName(Box<str>);
 /// An autoscaler and the latest pass about it.
 struct WatchedEntry {
     entry: Entry,
+    names: RowNames,
     /// The latest pass, if it decided the same as the record, which is of the first such pass.
     latest: Option<LatestPass>,
     problems: Vec<AutoscalerProblem>,
@@ -336,8 +337,9 @@ impl WatchedStore {
 impl WatchedEntry {
     fn new(object: Object) -> Self {
         let entry = Entry { object, record: None };
+        let names = RowNames::of(&entry);
         let (latest, problems, grade) = (None, Vec::new(), Grade::default());
-        Self { entry, latest, problems, grade, is_judged: false, is_silent: false, is_changed: false }
+        Self { entry, names, latest, problems, grade, is_judged: false, is_silent: false, is_changed: false }
     }
 
     /// Notes that its row may differ.
@@ -349,7 +351,7 @@ impl WatchedEntry {
 
     /// Takes over what was decided about the state before.
     fn follow(&mut self, before: Self) {
-        let Self { entry, latest, problems, grade, is_judged, is_silent, is_changed } = before;
+        let Self { entry, latest, problems, grade, is_judged, is_silent, is_changed, .. } = before;
         self.entry.record = entry.record;
         // The next pass is about the metrics and targets that there are now.
         let has_same_metrics = self.entry.object.hpa.spec.metrics == entry.object.hpa.spec.metrics;
@@ -385,9 +387,12 @@ impl WatchedEntry {
                     replicas: latest.replicas.or_else(|| self.entry.replicas()),
                     decision: &decision,
                 };
-                rows::row(&self.entry, &values)
+                rows::row(&self.entry, &self.names, &values)
             }
-            None => rows::row(&self.entry, &RowValues::of(&AutoscalerLine::of(&self.entry, self.grade))),
+            None => {
+                let line = AutoscalerLine::of(&self.entry, self.grade);
+                rows::row(&self.entry, &self.names, &RowValues::of(&line))
+            }
         };
         (row, has_same_problems)
     }
