@@ -7,7 +7,8 @@
 //!          2  a shape; it gets the next number
 //!          3  a text; it gets the next number
 //!          4  a pass of version 1: the number of its autoscaler, and its difference to the pass of that autoscaler before it
-//!          5  a pass: the number of its autoscaler, what it adds to the tables of its chunk, and its bytes in the chunk
+//!          5  a pass: the number of its autoscaler, what it adds to the tables of its chunk, whether the pass before it was
+//!             recorded, and its bytes in the chunk
 //! ```
 //!
 //! A pass is encoded once, for the chunk in memory, and the same bytes are written: that is why an autoscaler begins a chunk in
@@ -108,14 +109,16 @@ impl SegmentWriter {
         self.autoscalers - 1
     }
 
-    /// Appends the newest pass of a chunk to `out`. Every pass of the chunk must be appended.
-    pub fn push(&mut self, out: &mut Vec<u8>, autoscaler: usize, chunk: &ChunkBuilder) {
+    /// Appends the newest pass of a chunk to `out`. Every pass of the chunk must be appended. `has_previous` says whether the recording
+    /// has the pass before it, which it may continue.
+    pub fn push(&mut self, out: &mut Vec<u8>, autoscaler: usize, chunk: &ChunkBuilder, has_previous: bool) {
         let AddedPass { is_first, shapes, texts, bytes } = chunk.added();
         let mut content = std::mem::take(&mut self.content);
         content.clear();
         put(&mut content, autoscaler as u128);
         let count = shapes.len() + texts.len();
-        put(&mut content, (count << 1 | usize::from(is_first)) as u128);
+        let head = count << 2 | usize::from(!has_previous) << 1 | usize::from(is_first);
+        put(&mut content, head as u128);
         for shape in shapes {
             let id = self.id(shape.text());
             let number = number_of(&mut self.shapes, id, || frame(out, SHAPE, shape.text()));
@@ -180,11 +183,11 @@ impl<'a> SegmentReader<'a> {
                 PASS_1 | PASS => {
                     let number = take_size(&mut content)?;
                     let passes = self.autoscalers.get_mut(number)?;
-                    if kind == PASS {
-                        passes.take_tables(&mut content, &self.tables)?;
-                    }
+                    let has_previous =
+                        kind == PASS_1 || passes.take_tables(&mut content, &self.tables)?.has_previous;
                     let AutoscalerPasses { named, chunk, last } = passes;
-                    let time = codec::decode(&mut content, last, chunk.as_ref().unwrap_or(&self.tables))?;
+                    let mut time = codec::decode(&mut content, last, chunk.as_ref().unwrap_or(&self.tables))?;
+                    time.continues &= has_previous;
                     let metadata = named.metadata.clone();
                     (self.input, self.current) = (rest, number);
                     return Some(RecordedPass { time, metadata });
@@ -216,15 +219,21 @@ impl<'a> SegmentReader<'a> {
     }
 }
 
+/// What precedes the bytes of a pass.
+struct PassHead {
+    /// Whether the recording has the pass before it.
+    has_previous: bool,
+}
+
 impl AutoscalerPasses {
     /// Reads what a pass adds to the tables of its chunk. None if the bytes are damaged.
-    fn take_tables(&mut self, content: &mut &[u8], file: &Tables) -> Option<()> {
+    fn take_tables(&mut self, content: &mut &[u8], file: &Tables) -> Option<PassHead> {
         let head = take_size(content)?;
         if head & 1 == 1 {
             (self.chunk, self.last) = (None, None);
         }
         let chunk = self.chunk.get_or_insert_default();
-        for _ in 0..head >> 1 {
+        for _ in 0..head >> 2 {
             let entry = take_size(content)?;
             if entry & 1 == 1 {
                 chunk.texts.push(file.texts.get(entry >> 1)?.clone());
@@ -232,6 +241,6 @@ impl AutoscalerPasses {
                 chunk.shapes.push(file.shapes.get(entry >> 1)?.clone());
             }
         }
-        Some(())
+        Some(PassHead { has_previous: head & 2 == 0 })
     }
 }

@@ -375,7 +375,7 @@ fn segment(decisions: &[Decision]) -> (Vec<u8>, Vec<usize>) {
         }
         let time = PassTime { at: decision.at, number: n as u64, continues: false };
         assert!(chunk.push(&mut shared, time, &spec, &pass(decision)));
-        writer.push(&mut bytes, numbers[n % 2], chunk);
+        writer.push(&mut bytes, numbers[n % 2], chunk, n > 1);
         ends.push(bytes.len());
     }
     (bytes, ends)

@@ -37,6 +37,7 @@ pub use trace::DecisionTracer;
 pub(crate) use trace::PassTimes;
 
 use kept::{HistorySnapshot, record};
+use recording::for_each_pass_since;
 use run::RunLength;
 use table::RecordTable;
 
@@ -93,7 +94,8 @@ impl Records {
             drop(self.keep(&key, &Arc::new(spec), pass, None));
             count += 1;
         };
-        let skipped = match for_each_pass(recording, |_, at| (oldest..=now).contains(&at), keep) {
+        let skipped = match for_each_pass_since(recording, oldest, |_, at| (oldest..=now).contains(&at), keep)
+        {
             Err(RecordingError::Empty { .. }) => return Ok(0),
             skipped => skipped?,
         };

@@ -19,6 +19,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 
 pub(super) use pending::{PendingPasses, RecordedPlace};
+pub(super) use reader::for_each_pass_since;
 pub use reader::{RecordingError, for_each_pass};
 
 use pending::PendingBytes;
@@ -89,6 +90,7 @@ impl Recording {
         std::thread::Builder::new().name("recording".into()).spawn(move || {
             // Dropped when the thread ends, also by a panic.
             let _end: SyncSender<()> = end;
+            let _guard = StopOnPanic(&passes);
             if let Err(error) = write_all(&mut writer, &passes) {
                 passes.lock().stop();
                 let folder = writer.folder.display();
@@ -121,6 +123,17 @@ impl Drop for RecordingState {
         let ended = self.ended.get_mut().unwrap_or_else(PoisonError::into_inner);
         // Nothing is sent on this channel: receiving returns when the thread has ended.
         let _ = ended.recv_timeout(CLOSE_TIMEOUT);
+    }
+}
+
+/// Says that recording has ended if the thread panics.
+struct StopOnPanic<'a>(&'a SharedPasses);
+
+impl Drop for StopOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.lock().stop();
+        }
     }
 }
 

@@ -164,7 +164,7 @@ impl OpenSegment<'_> {
             let autoscaler = self.file.writer.add_autoscaler(self.out, key.kind.decisions(), metadata);
             RecordedPlace { file: self.number, autoscaler }
         });
-        self.file.writer.push(self.out, place.autoscaler, chunk);
+        self.file.writer.push(self.out, place.autoscaler, chunk, recorded.is_some());
         let added = self.out.len() - before;
         self.file.bytes += added as u64;
         *self.waiting += added;

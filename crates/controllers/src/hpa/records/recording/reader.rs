@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use api::decisions::{DecisionMeta, DecisionRecord};
 use api::history::{SegmentError, SegmentReader};
-use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::Offset;
+use jiff::{SignedDuration, Timestamp};
 
 use super::SUFFIX;
 
@@ -54,6 +54,16 @@ pub enum RecordingError {
 /// version wrote it; a recording of which no file can be read is an error.
 pub fn for_each_pass(
     path: &Path,
+    wanted: impl FnMut(&DecisionMeta, Timestamp) -> bool,
+    each: impl FnMut(DecisionRecord, bool),
+) -> Result<Vec<RecordingError>, RecordingError> {
+    for_each_pass_since(path, Timestamp::MIN, wanted, each)
+}
+
+/// The same for a recent part of a long recording: files that ended before `since` are not read.
+pub(in crate::hpa::records) fn for_each_pass_since(
+    path: &Path,
+    since: Timestamp,
     mut wanted: impl FnMut(&DecisionMeta, Timestamp) -> bool,
     mut each: impl FnMut(DecisionRecord, bool),
 ) -> Result<Vec<RecordingError>, RecordingError> {
@@ -61,7 +71,14 @@ pub fn for_each_pass(
         let path = path.to_owned();
         move |source| RecordingError::Io { path, source }
     };
-    let files = if path.is_dir() { segments(path).map_err(failed(path))? } else { vec![path.to_owned()] };
+    let mut files = if path.is_dir() { segments(path).map_err(failed(path))? } else { vec![path.to_owned()] };
+    // The passes of a file are older than the next file, whose name has whole seconds.
+    let is_before = |next: &&PathBuf| {
+        let end = began(next).and_then(|began| began.checked_add(SignedDuration::from_secs(1)).ok());
+        end.is_some_and(|end| end <= since)
+    };
+    let ended = files.iter().skip(1).take_while(is_before).count();
+    files.drain(..ended);
     if files.is_empty() {
         return Err(RecordingError::Empty { path: path.to_owned() });
     }

@@ -91,6 +91,10 @@ fn files_rotate_by_size_and_age_and_old_ones_go() {
     assert!((6..=8).contains(&files.len()), "{files:?}");
     let found = read_recording(&folder.0, |_, _| true).unwrap();
     assert_eq!(found.last().unwrap().0.decision.at, at(599 * 15));
+    let mut late = 0;
+    let since = at(550 * 15);
+    reader::for_each_pass_since(&folder.0, since, |_, _| true, |_, _| late += 1).unwrap();
+    assert!((50..100).contains(&late), "{late}: files that ended before are not read");
     assert!(found.len() >= 240, "{}", found.len());
 
     let small = RecordingLimits { segment_bytes: 4096, total_bytes: 12 * 1024, ..limits };
@@ -122,6 +126,10 @@ fn passes_between_recorded_ones_are_not_missed() {
     let expected: Vec<_> =
         decisions.iter().enumerate().filter(|(n, _)| (n / 5) % 2 == 0).map(|(_, made)| json(made)).collect();
     assert_eq!(found.iter().map(|(pass, _)| json(&pass.decision)).collect::<Vec<_>>(), expected);
+    // The first pass and those after a gap continue no pass of the recording.
+    let begin: Vec<usize> =
+        found.iter().enumerate().filter(|(_, (_, continues))| !continues).map(|(n, _)| n).collect();
+    assert!([0, 5, 10].iter().all(|n| begin.contains(n)), "{begin:?}");
 }
 
 /// A folder that is gone stands for a full disk: recording ends, the rest goes on.
