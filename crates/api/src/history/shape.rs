@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::leaf::{HOLES, Leaf};
-use super::split::SplitBuffers;
 
 /// A JSON text with a hole for each leaf.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -31,6 +30,15 @@ pub struct SharedTexts {
 pub(super) struct Tables {
     pub(super) shapes: Vec<Arc<Shape>>,
     pub(super) texts: Vec<Arc<str>>,
+}
+
+/// Buffers for the shape and the leaves of one pass.
+#[derive(Debug, Default)]
+pub(super) struct SplitBuffers {
+    pub(super) shape: Vec<u8>,
+    pub(super) leaves: Vec<Leaf>,
+    /// The text of a value that is printed.
+    pub(super) printed: String,
 }
 
 impl SharedTexts {

@@ -10,16 +10,7 @@ use serde_json::Error;
 
 use super::codec::LastPass;
 use super::leaf::Leaf;
-use super::shape::{SharedTexts, Tables};
-
-/// What a pass was split into.
-#[derive(Debug, Default)]
-pub(super) struct SplitBuffers {
-    pub(super) shape: Vec<u8>,
-    pub(super) leaves: Vec<Leaf>,
-    /// The text of a value that is printed.
-    printed: String,
-}
+use super::shape::{SharedTexts, SplitBuffers, Tables};
 
 /// Splits one pass.
 pub(super) struct Splitter<'a> {
