@@ -52,7 +52,7 @@ pub(super) fn duration(text: &[u8]) -> Option<i64> {
     let point = seconds.iter().position(|byte| *byte == b'.').unwrap_or(seconds.len());
     let (whole, fractional) = seconds.split_at_checked(point)?;
     let nanos = if fractional.is_empty() { 0 } else { fraction(fractional)? };
-    // Only before a fraction there is a zero.
+    // Zero whole seconds are printed only before a fraction, as in `PT0.5S`.
     let whole = if whole == b"0" && nanos > 0 { 0 } else { component(whole, 60)? };
     total.checked_add(whole * NANOS_PER_SECOND + nanos)
 }

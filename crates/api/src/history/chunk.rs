@@ -102,7 +102,7 @@ pub struct PassReader<'a> {
 
 impl ChunkBuilder {
     /// Adds a pass. `spec` is the JSON text of the spec, `pass` the rest: a [`NewPass`](super::NewPass). False if it was not added,
-    /// because its time is out of range, which no clock is.
+    /// because its time does not fit into 64 bits of nanoseconds.
     pub fn push(
         &mut self,
         shared: &mut SharedTexts,
@@ -135,7 +135,7 @@ impl ChunkBuilder {
             self.passes += 1;
             self.newest = newest;
         } else {
-            // What a refused pass has added would be missing in a segment, which gets only what passes add.
+            // A segment gets the table entries of added passes only, so those of a refused pass are removed.
             self.tables.shapes.truncate(newest.shapes);
             self.tables.texts.truncate(newest.texts);
             self.bytes.truncate(newest.bytes);

@@ -17,7 +17,7 @@ pub(super) struct Splitter<'a> {
     buffers: &'a mut SplitBuffers,
     tables: &'a mut Tables,
     shared: &'a mut SharedTexts,
-    /// Most texts are those of the pass before.
+    /// The pass before, which has most of the texts too.
     last: Option<&'a LastPass>,
     /// Whether the brace of the outermost object is written already, before the spec.
     is_open: bool,
@@ -150,7 +150,7 @@ impl<'a> Splitter<'a> {
 
 /// The content of the JSON string of a text.
 fn escaped(text: &str) -> Cow<'_, str> {
-    // Without a branch for each byte, many are looked at at once.
+    // A loop without branches lets the compiler check several bytes with one instruction.
     let special = |byte: u8| u8::from(byte < 0x20) | u8::from(byte == b'"') | u8::from(byte == b'\\');
     if text.bytes().fold(0, |found, byte| found | special(byte)) == 0 {
         return Cow::Borrowed(text);

@@ -369,7 +369,7 @@ fn segment(decisions: &[Decision]) -> (Vec<u8>, Vec<usize>) {
     let mut chunks = [ChunkBuilder::default(), ChunkBuilder::default()];
     for (n, decision) in decisions.iter().enumerate() {
         let chunk = &mut chunks[n % 2];
-        // Sooner than a chunk is full.
+        // A chunk may end before it is full.
         if chunk.len() == 13 {
             chunk.finish();
         }

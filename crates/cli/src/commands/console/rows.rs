@@ -121,7 +121,7 @@ pub(super) fn row(entry: &Entry, names: &RowNames, values: &RowValues<'_>) -> Fe
     let start = json.len();
     // Writing numbers and strings to memory cannot fail.
     let _ = serde_json::to_writer(&mut json, &shown);
-    // One object of both.
+    // The comma joins the two objects into one.
     if let Some(brace) = json.get_mut(start) {
         *brace = b',';
     }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::RecordingLimits;
 use crate::hpa::records::name_of;
 
-/// How many bytes may wait for the disk. Ten thousand autoscalers make so many in several minutes.
+/// How many bytes may wait for the disk; while there are more, passes are lost and counted.
 const MAX_PENDING_BYTES: usize = 16 << 20;
 /// The largest buffer that is used again.
 const MAX_SPARE_BYTES: usize = 1 << 20;
@@ -110,7 +110,7 @@ impl PendingPasses {
         std::mem::take(&mut self.parts)
     }
 
-    /// These parts were written.
+    /// Takes back parts that were written, to use their buffers again.
     pub(super) fn written(&mut self, parts: Vec<PendingBytes>) {
         for PendingBytes { mut bytes, .. } in parts {
             self.waiting = self.waiting.saturating_sub(bytes.len());
