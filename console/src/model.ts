@@ -20,7 +20,7 @@ export interface Row {
   /** Changes of the replica count in the last hour: seconds since 1970, count. */
   steps?: [number, number][];
   /** Its names in lower case, which the list makes once. */
-  names?: string;
+  names?: string | undefined;
 }
 
 /** A cause and the autoscalers that have it. */
@@ -67,7 +67,8 @@ export interface Snapshot {
 /** What changed since an earlier event. */
 export interface Change {
   at: number;
-  rows: Row[];
+  /** New rows, and of others what changed with a decision; the rest only if the object changed. */
+  rows: (Partial<Row> & { id: string })[];
   removed: string[];
   problems?: Problem[];
   sources?: Source[];

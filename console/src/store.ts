@@ -119,10 +119,11 @@ class Store {
   private apply(change: Change): void {
     if (!this.snapshot) return;
     this.at = change.at;
-    for (const row of change.rows) {
-      const before = this.note(row.id);
-      row.steps ??= steps(before, row, change.at);
-      if (before?.names !== undefined && before.target === row.target) row.names = before.names;
+    for (const changed of change.rows) {
+      const before = this.note(changed.id);
+      const row = { ...before, ...changed } as Row;
+      if (changed.steps === undefined) row.steps = steps(before, row, change.at);
+      if (changed.target !== undefined) row.names = undefined;
       this.rows.set(row.id, row);
     }
     for (const id of change.removed) {

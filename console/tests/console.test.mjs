@@ -158,7 +158,7 @@ test("fault buttons and load sliders of up send their change", () =>
 test("live changes arrive, and the page reconnects after a restart", () =>
   on({}, async (page, mock) => {
     await page.waitForSelector("a.name");
-    mock.push({ rows: [{ ...row("shop/hpa/checkout"), replicas: 11, desired: 11, steps: undefined }] });
+    mock.push({ rows: [{ id: "shop/hpa/checkout", replicas: 11, desired: 11 }] });
     await page.waitForSelector("text=11 of 2–20");
     await mock.stop();
     await page.waitForSelector(".live.lost");

@@ -11,6 +11,8 @@ use futures::{Stream, stream};
 use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
 
+use crate::row_names::RowNames;
+
 /// How long the counts of a row are kept: the last hour, in seconds.
 const KEPT_STEPS_SECONDS: f64 = 3600.0;
 /// How many changes of a row's count are kept.
@@ -21,20 +23,29 @@ const MAX_REMOVED: usize = 10_000;
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 /// How much memory an event needs besides its rows, as a rule.
 const FRAME_BYTES: usize = 16 * 1024;
-/// How much a row with few steps needs for them.
-const MAX_SHORT_STEPS_BYTES: usize = 16;
+/// How much the names of a row and few steps need, as a rule.
+const MAX_NAMES_BYTES: usize = 256;
 /// How soon a browser reconnects.
 const RECONNECT_MILLISECONDS: u32 = 1000;
 
 /// One autoscaler of a publication.
 #[derive(Clone, Debug)]
 pub struct FeedRow {
-    /// `namespace/kind/name`.
-    pub id: String,
-    /// What the frontend shows: a JSON object.
-    pub json: String,
+    /// What identifies it, and what it shows of the object besides values.
+    pub names: Arc<RowNames>,
+    /// What changes with decisions: a JSON object.
+    pub values: String,
     /// The replica count, if it is known.
     pub replicas: Option<i32>,
+}
+
+impl FeedRow {
+    /// The whole row as a JSON object.
+    pub fn json(&self) -> String {
+        let mut text = self.names.json.clone();
+        close(&mut text, &self.values);
+        text
+    }
 }
 
 /// The current list and its changes.
@@ -51,7 +62,9 @@ struct FeedState {
     process: String,
     revision: u64,
     at: f64,
-    rows: HashMap<String, StoredRow>,
+    rows: HashMap<Arc<str>, StoredRow>,
+    /// The ids of the rows that changed with this revision, which are all that most clients have not seen.
+    newest: Vec<Arc<str>>,
     removed: VecDeque<(u64, String)>,
     /// Removals up to this revision are forgotten.
     forgotten: u64,
@@ -64,8 +77,10 @@ struct FeedState {
 #[derive(Debug)]
 struct StoredRow {
     revision: u64,
-    /// The row as JSON: it is written once for all clients.
-    text: String,
+    names: Arc<RowNames>,
+    /// The revision with which the names became known.
+    names_revision: u64,
+    values: String,
     steps: VecDeque<(f64, i32)>,
     /// The revision with which earlier steps became known; else 0, because the frontend follows later counts itself.
     steps_revision: u64,
@@ -79,6 +94,7 @@ impl Feed {
             revision: 0,
             at: 0.0,
             rows: HashMap::new(),
+            newest: Vec::new(),
             removed: VecDeque::new(),
             forgotten: 0,
             frame: BTreeMap::new(),
@@ -108,7 +124,7 @@ impl Feed {
     /// Replaces what surrounds the list, which stays.
     pub fn publish_frame(&self, at: f64, frame: Vec<(&'static str, Value)>) {
         let mut state = self.state();
-        state.revision += 1;
+        state.begin_revision();
         state.at = at;
         state.replace_frame(frame);
         let revision = state.revision;
@@ -167,8 +183,8 @@ impl Feed {
 
 impl FeedState {
     fn replace(&mut self, at: f64, rows: Vec<FeedRow>, frame: Vec<(&'static str, Value)>) -> u64 {
-        let new: HashSet<&str> = rows.iter().map(|row| row.id.as_str()).collect();
-        let gone = self.rows.keys().filter(|id| !new.contains(id.as_str())).cloned().collect();
+        let new: HashSet<&str> = rows.iter().map(|row| &*row.names.id).collect();
+        let gone = self.rows.keys().filter(|id| !new.contains(&***id)).map(ToString::to_string).collect();
         self.change(at, rows, gone, frame)
     }
 
@@ -179,13 +195,13 @@ impl FeedState {
         removed: Vec<String>,
         frame: Vec<(&'static str, Value)>,
     ) -> u64 {
-        self.revision += 1;
+        self.begin_revision();
         self.at = at;
         for row in rows {
             self.change_row(at, row);
         }
         for id in removed {
-            if self.rows.remove(&id).is_some() {
+            if self.rows.remove(id.as_str()).is_some() {
                 self.removed.push_back((self.revision, id));
             }
         }
@@ -198,39 +214,53 @@ impl FeedState {
 
     fn set_earlier(&mut self, mut earlier: HashMap<String, Vec<(f64, i32)>>) -> u64 {
         if !self.rows.is_empty() {
-            self.revision += 1;
+            self.begin_revision();
         }
         for (id, row) in &mut self.rows {
-            let Some(steps) = earlier.remove(id) else { continue };
+            let Some(steps) = earlier.remove(&**id) else { continue };
             let known = std::mem::take(&mut row.steps);
             let first = known.front().map_or(f64::INFINITY, |(at, _)| *at);
             for (at, count) in steps.into_iter().filter(|(at, _)| *at < first).chain(known) {
                 row.step(at, count);
             }
             (row.revision, row.steps_revision) = (self.revision, self.revision);
+            self.newest.push(Arc::clone(id));
         }
         self.earlier = earlier;
         self.revision
     }
 
-    fn change_row(&mut self, at: f64, FeedRow { id, json: text, replicas }: FeedRow) {
+    fn change_row(&mut self, at: f64, FeedRow { names, values, replicas }: FeedRow) {
         let revision = self.revision;
         let earlier = &mut self.earlier;
-        let row = self.rows.entry(id).or_insert_with_key(|id| {
-            let earlier = earlier.remove(id);
+        let row = self.rows.entry(Arc::clone(&names.id)).or_insert_with_key(|id| {
+            let earlier = earlier.remove(&**id);
             let steps_revision = if earlier.is_some() { revision } else { 0 };
-            let mut row = StoredRow { revision, text: String::new(), steps: VecDeque::new(), steps_revision };
+            let names = Arc::clone(&names);
+            let (values, steps) = (String::new(), VecDeque::new());
+            let mut row =
+                StoredRow { revision, names, names_revision: revision, values, steps, steps_revision };
             for (at, count) in earlier.into_iter().flatten() {
                 row.step(at, count);
             }
             row
         });
-        if row.text != text {
-            (row.revision, row.text) = (revision, text);
+        let has_other_names = row.names != names;
+        if has_other_names || row.values != values {
+            self.newest.push(Arc::clone(&names.id));
+            (row.revision, row.values) = (revision, values);
+        }
+        if has_other_names {
+            (row.names, row.names_revision) = (names, revision);
         }
         if let Some(count) = replicas {
             row.step(at, count);
         }
+    }
+
+    fn begin_revision(&mut self) {
+        self.revision += 1;
+        self.newest.clear();
     }
 
     fn replace_frame(&mut self, frame: Vec<(&'static str, Value)>) {
@@ -258,18 +288,25 @@ impl FeedState {
         let since = seen.filter(|seen| *seen >= self.forgotten);
         let is_new = |revision: u64| since.is_none_or(|since| revision > since);
         let kind = if since.is_some() { "change" } else { "reset" };
-        let mut rows: Vec<(&String, &StoredRow)> =
-            self.rows.iter().filter(|(_, row)| is_new(row.revision)).collect();
-        rows.sort_unstable_by_key(|(id, _)| *id);
-        let length: usize = rows.iter().map(|(_, row)| row.text.len() + MAX_SHORT_STEPS_BYTES).sum();
+        // A client that has seen the revision before this one needs no look at every row.
+        let rows: Vec<&StoredRow> = if since.is_some_and(|since| since + 1 == self.revision) {
+            self.newest.iter().filter_map(|id| self.rows.get(id)).collect()
+        } else {
+            let mut rows: Vec<_> = self.rows.iter().filter(|(_, row)| is_new(row.revision)).collect();
+            rows.sort_unstable_by_key(|(id, _)| *id);
+            rows.into_iter().map(|(_, row)| row).collect()
+        };
+        let length: usize = rows.iter().map(|row| row.values.len() + MAX_NAMES_BYTES).sum();
         let mut data = String::with_capacity(length + FRAME_BYTES);
         // Writing to a string cannot fail.
         let _ = write!(data, "id: {}.{}\nevent: {kind}\n", self.process, self.revision);
         let _ = write!(data, "data: {{\"at\":{},\"rows\":", json!(self.at));
-        write_list(&mut data, rows.iter(), |(_, row), text| row.write(is_new(row.steps_revision), text));
+        write_list(&mut data, rows.iter(), |row, text| row.write(is_new, text));
         if since.is_some() {
-            let removed =
-                self.removed.iter().filter(|(revision, id)| is_new(*revision) && !self.rows.contains_key(id));
+            let removed = self
+                .removed
+                .iter()
+                .filter(|(revision, id)| is_new(*revision) && !self.rows.contains_key(id.as_str()));
             data.push_str(",\"removed\":");
             write_list(&mut data, removed, |(_, id), text| text.push_str(&json!(id).to_string()));
         }
@@ -294,12 +331,22 @@ impl StoredRow {
         }
     }
 
-    /// Writes the row.
-    fn write(&self, with_steps: bool, out: &mut String) {
-        match self.text.strip_suffix('}').filter(|_| with_steps) {
-            Some(fields) => out.push_str(&format!("{fields},\"steps\":{}}}", json!(self.steps))),
-            None => out.push_str(&self.text),
+    /// Writes what is new of the row.
+    fn write(&self, is_new: impl Fn(u64) -> bool, out: &mut String) {
+        out.push_str(if is_new(self.names_revision) { &self.names.json } else { &self.names.id_json });
+        if is_new(self.steps_revision) {
+            // Writing to a string cannot fail.
+            let _ = write!(out, ",\"steps\":{}", json!(self.steps));
         }
+        close(out, &self.values);
+    }
+}
+
+/// Adds values, which are a JSON object, to an object that has no last brace yet.
+fn close(out: &mut String, values: &str) {
+    match values.strip_prefix('{') {
+        None | Some("}") => out.push('}'),
+        Some(fields) => out.extend([",", fields]),
     }
 }
 
@@ -316,113 +363,4 @@ fn write_list<T>(out: &mut String, items: impl Iterator<Item = T>, write: impl F
 }
 
 #[cfg(test)]
-mod tests {
-    use futures::{FutureExt as _, StreamExt as _};
-
-    use super::*;
-
-    fn row(id: &str, replicas: i32) -> FeedRow {
-        let json = json!({"id": id, "replicas": replicas}).to_string();
-        FeedRow { id: id.to_owned(), json, replicas: Some(replicas) }
-    }
-
-    /// Kind, id and data of an event.
-    fn parsed(text: &[u8]) -> (String, String, Value) {
-        let text = std::str::from_utf8(text).unwrap();
-        let field = |name: &str| {
-            let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name}: ")));
-            line.unwrap_or_else(|| panic!("{name} in {text}")).to_owned()
-        };
-        (field("event"), field("id"), serde_json::from_str(&field("data")).unwrap())
-    }
-
-    #[tokio::test]
-    async fn client_gets_everything_once_and_then_changes() {
-        let feed = Arc::new(Feed::new("p"));
-        let mut events = Box::pin(Arc::clone(&feed).events(None));
-        assert_eq!(events.next().await.unwrap(), ": nothing new\n\n", "nothing is published yet");
-        feed.publish(10.0, vec![row("a", 1), row("b", 2)], vec![("problems", json!([]))]);
-        let (kind, id, data) = parsed(&events.next().await.unwrap());
-        assert_eq!((kind.as_str(), id.as_str()), ("reset", "p.1"));
-        assert_eq!(
-            data,
-            json!({"at": 10.0, "rows": [{"id": "a", "replicas": 1, "steps": [[10.0, 1]]},
-            {"id": "b", "replicas": 2, "steps": [[10.0, 2]]}], "problems": []})
-        );
-        feed.publish(12.0, vec![row("a", 3)], vec![("problems", json!([]))]);
-        let (kind, id, data) = parsed(&events.next().await.unwrap());
-        assert_eq!((kind.as_str(), id.as_str()), ("change", "p.2"));
-        assert_eq!(data, json!({"at": 12.0, "rows": [{"id": "a", "replicas": 3}], "removed": ["b"]}));
-        assert!(events.next().now_or_never().is_none(), "it waits");
-    }
-
-    #[tokio::test]
-    async fn client_resumes_after_its_last_event() {
-        let feed = Arc::new(Feed::new("p"));
-        feed.publish(1.0, vec![row("a", 1), row("b", 1)], vec![("notes", json!(["x"]))]);
-        feed.publish(2.0, vec![row("a", 2)], vec![("notes", json!(["x"]))]);
-        feed.publish(3.0, vec![row("a", 2), row("c", 1)], vec![("notes", json!(["y"]))]);
-        let first = async |id: Option<&str>| {
-            let mut events = Box::pin(Arc::clone(&feed).events(id));
-            parsed(&events.next().await.unwrap())
-        };
-        let (kind, id, data) = first(Some("p.1")).await;
-        assert_eq!((kind.as_str(), id.as_str()), ("change", "p.3"));
-        assert_eq!(data["rows"], json!([{"id": "a", "replicas": 2}, {"id": "c", "replicas": 1}]));
-        assert_eq!((&data["removed"], &data["notes"]), (&json!(["b"]), &json!(["y"])));
-        let (_, _, data) = first(Some("p.2")).await;
-        assert_eq!(data["rows"], json!([{"id": "c", "replicas": 1}]));
-        for unknown in ["q.1", "p.9", "p.x", "", "1"] {
-            assert_eq!(first(Some(unknown)).await.0, "reset", "{unknown}");
-        }
-        let mut events = Box::pin(Arc::clone(&feed).events(Some("p.3")));
-        assert_eq!(events.next().await.unwrap(), ": nothing new\n\n");
-    }
-
-    #[tokio::test]
-    async fn only_changed_rows_are_sent() {
-        let feed = Arc::new(Feed::new("p"));
-        feed.publish(1.0, vec![row("a", 1), row("b", 1), row("c", 1)], vec![("notes", json!([]))]);
-        feed.change(2.0, vec![row("a", 1), row("b", 2)], vec!["c".into(), "unknown".into()], Vec::new());
-        let mut events = Box::pin(Arc::clone(&feed).events(Some("p.1")));
-        let (kind, id, data) = parsed(&events.next().await.unwrap());
-        assert_eq!((kind.as_str(), id.as_str()), ("change", "p.2"));
-        assert_eq!(data, json!({"at": 2.0, "rows": [{"id": "b", "replicas": 2}], "removed": ["c"]}));
-        let mut everything = Box::pin(Arc::clone(&feed).events(None));
-        let (_, _, data) = parsed(&everything.next().await.unwrap());
-        assert_eq!(data["rows"][1], json!({"id": "b", "replicas": 2, "steps": [[1.0, 1], [2.0, 2]]}));
-    }
-
-    #[test]
-    fn counts_of_the_last_hour_are_kept() {
-        let feed = Feed::new("p");
-        let earlier = vec![(4_000.0, 1), (5_000.0, 2), (6_000.0, 2), (9_000.0, 4)];
-        feed.set_earlier_steps(HashMap::from([("a".to_owned(), earlier)]));
-        feed.publish(10_000.0, vec![row("a", 5)], Vec::new());
-        let steps = |feed: &Feed| feed.state().rows["a"].steps.clone();
-        assert_eq!(steps(&feed), [(5_000.0, 2), (9_000.0, 4), (10_000.0, 5)]);
-        feed.publish(13_000.0, vec![row("a", 6)], Vec::new());
-        assert_eq!(steps(&feed), [(9_000.0, 4), (10_000.0, 5), (13_000.0, 6)]);
-    }
-
-    #[tokio::test]
-    async fn earlier_counts_may_come_after_the_first_list() {
-        let feed = Arc::new(Feed::new("p"));
-        feed.publish(10.0, vec![row("a", 5), row("b", 5)], Vec::new());
-        feed.set_earlier_steps(HashMap::from([("a".to_owned(), vec![(4.0, 1), (11.0, 2)])]));
-        let mut events = Box::pin(Arc::clone(&feed).events(Some("p.1")));
-        let (kind, _, data) = parsed(&events.next().await.unwrap());
-        let rows = json!([{"id": "a", "replicas": 5, "steps": [[4.0, 1], [10.0, 5]]}]);
-        assert_eq!((kind.as_str(), &data["rows"]), ("change", &rows));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn publisher_waits_until_somebody_looks() {
-        let feed = Arc::new(Feed::new("p"));
-        assert!(feed.watched().now_or_never().is_none());
-        let events = Arc::clone(&feed).events(None);
-        assert!(feed.watched().now_or_never().is_some());
-        drop(events);
-        assert!(feed.watched().now_or_never().is_none());
-    }
-}
+mod tests;

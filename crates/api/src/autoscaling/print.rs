@@ -13,6 +13,8 @@ pub const COLUMNS: [&str; 7] = ["Name", "Reference", "Targets", "MinPods", "MaxP
 
 /// Number of metrics that are shown; the others are counted.
 const MAX_SHOWN_METRICS: usize = 2;
+/// How much memory the cell of most objects needs, in bytes.
+const TARGETS_CAPACITY: usize = 48;
 
 /// The row of one object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,26 +88,64 @@ pub fn table<'a>(objects: impl IntoIterator<Item = &'a HorizontalPodAutoscaler>,
 
 /// The TARGETS cell. Statuses are matched by position.
 pub fn targets(metrics: &[MetricSpec], statuses: &[MetricStatus]) -> String {
-    cell(metrics, |i, metric| fragment(metric, statuses.get(i)))
-}
-
-/// The TARGETS cell with values that are texts already, by position; one that is missing is unknown.
-pub fn targets_with<'a>(metrics: &[MetricSpec], value: impl Fn(usize) -> Option<&'a str>) -> String {
-    cell(metrics, |i, metric| fragment_with(metric, value(i).unwrap_or(UNKNOWN)))
-}
-
-fn cell(metrics: &[MetricSpec], fragment: impl Fn(usize, &MetricSpec) -> String) -> String {
     let mut shown = metrics.iter().take(MAX_SHOWN_METRICS).enumerate();
     let Some((_, first)) = shown.next() else { return "<none>".to_owned() };
-    let mut text = fragment(0, first);
+    let mut text = fragment(first, statuses.first());
     for (i, metric) in shown {
         text.push_str(", ");
-        text.push_str(&fragment(i, metric));
+        text.push_str(&fragment(metric, statuses.get(i)));
     }
-    if metrics.len() > MAX_SHOWN_METRICS {
-        text.push_str(&format!(" + {} more...", metrics.len() - MAX_SHOWN_METRICS));
+    text + &more(metrics)
+}
+
+fn more(metrics: &[MetricSpec]) -> String {
+    match metrics.len().saturating_sub(MAX_SHOWN_METRICS) {
+        0 => String::new(),
+        others => format!(" + {others} more..."),
     }
-    text
+}
+
+/// The TARGETS cell without values: it is written once for each state of an object, and its values may be texts already.
+#[derive(Debug, Default)]
+pub struct TargetsTemplate {
+    /// The text before each value, and the position of its metric.
+    before: Vec<(String, usize)>,
+    /// The text after the last value.
+    after: String,
+}
+
+impl TargetsTemplate {
+    /// The template of some metrics.
+    pub fn new(metrics: &[MetricSpec]) -> Self {
+        let mut template = Self::default();
+        if metrics.is_empty() {
+            template.after.push_str("<none>");
+        }
+        for (i, metric) in metrics.iter().take(MAX_SHOWN_METRICS).enumerate() {
+            if i > 0 {
+                template.after.push_str(", ");
+            }
+            let fragment = fragment(metric, None);
+            match fragment.rsplit_once(UNKNOWN) {
+                Some((before, after)) => {
+                    let text = std::mem::replace(&mut template.after, after.to_owned());
+                    template.before.push((text + before, i));
+                }
+                None => template.after.push_str(&fragment),
+            }
+        }
+        template.after.push_str(&more(metrics));
+        template
+    }
+
+    /// The cell with the values of metrics by position; one that is missing is unknown.
+    pub fn with<'a>(&self, value: impl Fn(usize) -> Option<&'a str>) -> String {
+        let mut text = String::with_capacity(TARGETS_CAPACITY);
+        for (before, i) in &self.before {
+            text.extend([before, value(*i).unwrap_or(UNKNOWN)]);
+        }
+        text + &self.after
+    }
 }
 
 fn fragment(metric: &MetricSpec, status: Option<&MetricStatus>) -> String {
@@ -135,34 +175,6 @@ fn fragment(metric: &MetricSpec, status: Option<&MetricStatus>) -> String {
             resource(source.map_or("", |source| &source.name), source.map(|source| &source.target), current)
         }
         _ => "<unknown type>".to_owned(),
-    }
-}
-
-/// A metric whose value is a text already.
-fn fragment_with(metric: &MetricSpec, value: &str) -> String {
-    let of_resource = |name: &str, target: &MetricTarget| match target.average_value.as_ref() {
-        Some(average) => format!("{name}: {value}/{average}"),
-        None => match target.average_utilization {
-            Some(percent) => format!("{name}: {value}/{percent}%"),
-            None => format!("{name}: {value}/<auto>"),
-        },
-    };
-    let of_total = |target: &MetricTarget| match target.average_value.as_ref() {
-        Some(average) => format!("{value}/{average} (avg)"),
-        None => format!("{value}/{}", quantity(target.value.as_ref())),
-    };
-    if let Some(source) = &metric.resource {
-        of_resource(&source.name, &source.target)
-    } else if let Some(source) = &metric.container_resource {
-        of_resource(&source.name, &source.target)
-    } else if let Some(source) = &metric.pods {
-        format!("{value}/{}", quantity(source.target.average_value.as_ref()))
-    } else if let Some(source) = &metric.object {
-        of_total(&source.target)
-    } else if let Some(source) = &metric.external {
-        of_total(&source.target)
-    } else {
-        "<unknown type>".to_owned()
     }
 }
 
@@ -246,9 +258,20 @@ mod tests {
         for (spec, status, value) in cases {
             let metrics: [MetricSpec; 1] = [serde_json::from_value(spec).unwrap()];
             let statuses: [MetricStatus; 1] = [serde_json::from_value(status).unwrap()];
-            assert_eq!(targets_with(&metrics, |_| Some(value)), targets(&metrics, &statuses));
-            assert_eq!(targets_with(&metrics, |_| None), targets(&metrics, &[]));
+            let template = TargetsTemplate::new(&metrics);
+            assert_eq!(template.with(|_| Some(value)), targets(&metrics, &statuses));
+            assert_eq!(template.with(|_| None), targets(&metrics, &[]));
         }
-        assert_eq!(targets_with(&[], |_| None), "<none>");
+        assert_eq!(TargetsTemplate::new(&[]).with(|_| None), "<none>");
+        let cpu =
+            json!({"type": "Resource", "resource": {"name": "cpu", "target": {"averageUtilization": 60}}});
+        let metrics: Vec<MetricSpec> = [cpu.clone(), json!({"type": "New"}), cpu.clone(), cpu]
+            .map(|spec| serde_json::from_value(spec).unwrap())
+            .into();
+        let values = ["10%", "20%", "30%", "40%"];
+        assert_eq!(
+            TargetsTemplate::new(&metrics).with(|i| values.get(i).copied()),
+            "cpu: 10%/60%, <unknown type> + 2 more..."
+        );
     }
 }

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::*;
 use crate::feed::FeedRow;
+use crate::row_names::RowNames;
 
 const PORT: u16 = 7437;
 const HOST: &str = "127.0.0.1:7437";
@@ -154,8 +155,8 @@ async fn files_and_long_answers_are_compressed() {
 async fn events_resume_with_the_id_that_a_browser_sends() {
     let Fixture { console, feed, cookie } = fixture();
     let row = |replicas: i32| FeedRow {
-        id: "a".into(),
-        json: json!({"id": "a", "replicas": replicas}).to_string(),
+        names: Arc::new(RowNames::new("a", &json!({}))),
+        values: json!({"replicas": replicas}).to_string(),
         replicas: Some(replicas),
     };
     feed.publish(1.0, vec![row(1)], Vec::new());

@@ -2,8 +2,7 @@
 
 use std::borrow::Cow;
 
-use api::autoscaling::print;
-use api::autoscaling::v2::MetricSpec;
+use api::autoscaling::print::TargetsTemplate;
 use api::decisions::DecisionRecord;
 use api::decisions::passes::PassListMeta;
 use engine::explain;
@@ -64,10 +63,10 @@ pub(super) struct LatestPass {
 }
 
 impl LatestPass {
-    /// What rows show of a pass about an autoscaler with these metrics.
-    pub(super) fn new(pass: NewPass<'_>, metrics: &[MetricSpec]) -> Self {
+    /// What rows show of a pass about an autoscaler with these targets.
+    pub(super) fn new(pass: NewPass<'_>, targets: &TargetsTemplate) -> Self {
         let value = |index: usize| pass.metrics.get(index)?.value.as_ref().map(|text| &*text.0);
-        let text = print::targets_with(metrics, value);
+        let text = targets.with(value);
         let ratios = pass.metrics.iter().filter_map(|metric| metric.ratio);
         Self {
             metrics: explain::plain(&text),
@@ -95,13 +94,14 @@ mod tests {
         assert_eq!((pass.at, pass.desired), (item.at, 4));
         assert!(matches!(pass.name, Cow::Borrowed(_)), "names are not copied");
         let hpa: api::autoscaling::v2::HorizontalPodAutoscaler = serde_json::from_value(hpa("web")).unwrap();
-        let latest = LatestPass::new(pass, &hpa.spec.metrics);
+        let targets = TargetsTemplate::new(&hpa.spec.metrics);
+        let latest = LatestPass::new(pass, &targets);
         assert_eq!(
             (latest.metrics.as_str(), latest.pressure, latest.replicas),
             ("cpu: 305%/50%", Some(6.1), Some(1))
         );
         assert_eq!(latest.reason, item.reason);
-        let unread = LatestPass::new(NewPass::default(), &hpa.spec.metrics);
+        let unread = LatestPass::new(NewPass::default(), &targets);
         assert_eq!((unread.metrics.as_str(), unread.pressure), ("cpu: <unknown>/50%", None));
     }
 }

@@ -49,7 +49,7 @@ pub(super) async fn detail(
     let entries = [Entry { object, record }];
     let overview = rows::overview(&entries, None, now);
     let row = rows::rows(&entries, &overview).into_iter().next();
-    let row: Option<Value> = row.and_then(|row| serde_json::from_str(&row.json).ok());
+    let row: Option<Value> = row.and_then(|row| serde_json::from_str(&row.json()).ok());
     Ok(json!({
         "row": row, "why": why, "conditions": conditions, "events": shown(&events, now), "eventsError": events_error,
         "yaml": yaml, "fields": fields,

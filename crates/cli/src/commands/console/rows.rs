@@ -1,11 +1,12 @@
 //! Autoscalers and problems as the frontend shows them.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
-use web_console::FeedRow;
+use web_console::{FeedRow, RowNames};
 
 use crate::commands::get::Entry;
 use crate::commands::top::{AutoscalerLine, Grade, Overview, Problem, Sort};
@@ -27,7 +28,7 @@ pub(super) fn rows(entries: &[Entry], overview: &Overview) -> Vec<FeedRow> {
     let by_id: HashMap<String, &Entry> = entries.iter().map(|entry| (id(entry), entry)).collect();
     let row = |line: &AutoscalerLine| {
         let entry = by_id.get(&format!("{}/{}", line.namespace, line.name))?;
-        Some(row(entry, &RowNames::of(entry), &RowValues::of(line)))
+        Some(row(entry, &names(entry), &RowValues::of(line)))
     };
     overview.autoscalers.iter().filter_map(row).collect()
 }
@@ -54,18 +55,6 @@ impl<'a> RowValues<'a> {
     }
 }
 
-/// What a row shows as long as the object is the same.
-#[derive(Serialize)]
-struct ShownNames<'a> {
-    id: &'a str,
-    namespace: &'a str,
-    kind: &'static str,
-    name: &'a str,
-    target: String,
-    min: i32,
-    max: i32,
-}
-
 /// What changes with decisions.
 #[derive(Serialize)]
 struct ShownValues<'a> {
@@ -77,36 +66,24 @@ struct ShownValues<'a> {
     decision: &'a str,
 }
 
-/// The part of a row that is written once for each state of the object.
-pub(super) struct RowNames {
-    id: String,
-    /// A JSON object without its last brace.
-    json: Vec<u8>,
-}
-
-impl RowNames {
-    pub(super) fn of(entry: &Entry) -> Self {
-        let hpa = &entry.object.hpa;
-        let target = &hpa.spec.scale_target_ref;
-        let id = id(entry);
-        let shown = ShownNames {
-            id: &id,
-            namespace: entry.object.namespace(),
-            kind: entry.object.kind.short(),
-            name: &hpa.metadata.name,
-            target: [target.kind.as_str(), "/", target.name.as_str()].concat(),
-            min: hpa.spec.min_replicas.unwrap_or(1),
-            max: hpa.spec.max_replicas,
-        };
-        // Writing numbers and strings to memory cannot fail.
-        let mut json = serde_json::to_vec(&shown).unwrap_or_default();
-        json.pop();
-        Self { id, json }
-    }
+/// What a row shows as long as the object is the same.
+pub(super) fn names(entry: &Entry) -> Arc<RowNames> {
+    let hpa = &entry.object.hpa;
+    let target = &hpa.spec.scale_target_ref;
+    let target = [target.kind.as_str(), "/", target.name.as_str()].concat();
+    let shown = json!({
+        "namespace": entry.object.namespace(),
+        "kind": entry.object.kind.short(),
+        "name": hpa.metadata.name,
+        "target": target,
+        "min": hpa.spec.min_replicas.unwrap_or(1),
+        "max": hpa.spec.max_replicas,
+    });
+    Arc::new(RowNames::new(&id(entry), &shown))
 }
 
 /// The row of one autoscaler.
-pub(super) fn row(entry: &Entry, names: &RowNames, values: &RowValues<'_>) -> FeedRow {
+pub(super) fn row(entry: &Entry, names: &Arc<RowNames>, values: &RowValues<'_>) -> FeedRow {
     let shown = ShownValues {
         metrics: values.metrics,
         state: values.state,
@@ -116,20 +93,11 @@ pub(super) fn row(entry: &Entry, names: &RowNames, values: &RowValues<'_>) -> Fe
         desired: desired(entry),
         decision: values.decision,
     };
-    let mut json = Vec::with_capacity(names.json.len() + VALUES_CAPACITY);
-    json.extend_from_slice(&names.json);
-    let start = json.len();
+    let mut json = Vec::with_capacity(VALUES_CAPACITY);
     // Writing numbers and strings to memory cannot fail.
     let _ = serde_json::to_writer(&mut json, &shown);
-    // The comma joins the two objects into one.
-    if let Some(brace) = json.get_mut(start) {
-        *brace = b',';
-    }
-    FeedRow {
-        id: names.id.clone(),
-        json: String::from_utf8(json).unwrap_or_default(),
-        replicas: values.replicas,
-    }
+    let values_json = String::from_utf8(json).unwrap_or_default();
+    FeedRow { names: Arc::clone(names), values: values_json, replicas: values.replicas }
 }
 
 fn desired(entry: &Entry) -> Option<i32> {
@@ -199,9 +167,9 @@ mod tests {
         let entries = [entry("web", &[610]), entry("shop", &[])];
         let overview = overview(&entries, None, at("2026-01-05T09:15:01Z"));
         let rows = rows(&entries, &overview);
-        let row = rows.iter().find(|row| row.id == "shop/hpa/web").unwrap();
-        let row: Value = serde_json::from_str(&row.json).unwrap();
-        assert_eq!(row["target"], "Deployment/web");
+        let row = rows.iter().find(|row| &*row.names.id == "shop/hpa/web").unwrap();
+        let row: Value = serde_json::from_str(&row.json()).unwrap();
+        assert_eq!((&row["target"], &row["max"]), (&json!("Deployment/web"), &json!(10)));
         assert_eq!(
             (&row["state"], &row["pressure"], &row["desired"]),
             (&json!("fine"), &json!(6.1), &json!(4))

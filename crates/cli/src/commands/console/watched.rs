@@ -1,16 +1,18 @@
 //! The watched autoscalers with what was decided about each, and what changed since the last look.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
 
+use api::autoscaling::print::TargetsTemplate;
 use api::decisions::DecisionRecord;
 use cluster::AutoscalerKind;
 use jiff::Timestamp;
 use runtime::{ObjectKey, ObjectStore, StoreChange, Versioned, WatchEvent};
 use serde_json::Value;
-use web_console::FeedRow;
+use web_console::{FeedRow, RowNames};
 
 use super::latest::{LatestPass, NewPass};
-use super::rows::{self, RowNames, RowValues};
+use super::rows::{self, RowValues};
 use super::status::{LastStatus, StatusEvent};
 use crate::commands::get::Entry;
 use crate::commands::top::{AutoscalerLine, AutoscalerProblem, Grade, by_cause, grade, problems_of};
@@ -51,7 +53,7 @@ struct EarlyRecord {
     is_old: bool,
 }
 
-type WatchedObjects = HashMap<AutoscalerKind, ObjectStore<WatchedName, WatchedEntry>>;
+type WatchedObjects = BTreeMap<AutoscalerKind, ObjectStore<WatchedName, WatchedEntry>>;
 
 type WatchedKey = (AutoscalerKind, WatchedName);
 
@@ -62,7 +64,9 @@ pub(super) struct WatchedName(Box<str>);
 /// An autoscaler and the latest pass about it.
 struct WatchedEntry {
     entry: Entry,
-    names: RowNames,
+    names: Arc<RowNames>,
+    /// The metrics against targets, without values.
+    targets: TargetsTemplate,
     /// The latest pass, if it decided the same as the record, which is of the first such pass.
     latest: Option<LatestPass>,
     problems: Vec<AutoscalerProblem>,
@@ -252,7 +256,7 @@ impl WatchedStore {
         }
         record.last = pass.at;
         record.times += 1;
-        let latest = LatestPass::new(pass, &watched.entry.object.hpa.spec.metrics);
+        let latest = LatestPass::new(pass, &watched.targets);
         if watched.latest.replace(latest).is_none() {
             shows_passes(&mut self.statuses, &key, true);
         }
@@ -311,7 +315,7 @@ impl WatchedStore {
         let mut removed = std::mem::take(&mut self.removed);
         if !removed.is_empty() {
             // An autoscaler that was deleted and created again is there.
-            let here: HashSet<&str> = rows.iter().map(|row: &FeedRow| row.id.as_str()).collect();
+            let here: HashSet<&str> = rows.iter().map(|row: &FeedRow| &*row.names.id).collect();
             removed.retain(|id| !here.contains(id.as_str()));
         }
         WatchedChange { rows, removed, problems }
@@ -337,9 +341,17 @@ impl WatchedStore {
 impl WatchedEntry {
     fn new(object: Object) -> Self {
         let entry = Entry { object, record: None };
-        let names = RowNames::of(&entry);
-        let (latest, problems, grade) = (None, Vec::new(), Grade::default());
-        Self { entry, names, latest, problems, grade, is_judged: false, is_silent: false, is_changed: false }
+        Self {
+            names: rows::names(&entry),
+            targets: TargetsTemplate::new(&entry.object.hpa.spec.metrics),
+            entry,
+            latest: None,
+            problems: Vec::new(),
+            grade: Grade::default(),
+            is_judged: false,
+            is_silent: false,
+            is_changed: false,
+        }
     }
 
     /// Notes that its row may differ.

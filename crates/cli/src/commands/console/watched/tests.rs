@@ -29,7 +29,7 @@ fn take(store: &mut WatchedStore, now: &str) -> WatchedChange {
 fn changed(store: &mut WatchedStore) -> Value {
     let rows = take(store, NOW).rows;
     assert_eq!(rows.len(), 1);
-    serde_json::from_str(&rows[0].json).unwrap()
+    serde_json::from_str(&rows[0].json()).unwrap()
 }
 
 /// A pass that found one replica and so much cpu.
