@@ -70,6 +70,22 @@ mod tests {
 
     const TIMEOUT: Duration = Duration::from_mins(1);
 
+    /// Polls a read, which must not end, until its request has reached the server.
+    async fn poll_until(mut reading: impl Future + Unpin, is_sent: impl Fn() -> bool) {
+        let sending = async {
+            while !is_sent() {
+                assert!(
+                    futures::poll!(&mut reading).is_pending(),
+                    "the read ended before the server answered"
+                );
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(TIMEOUT, sending)
+            .await
+            .expect("no request of the read reached the server within a minute");
+    }
+
     #[tokio::test]
     async fn read_because_of_an_event_joins_no_earlier_request() {
         let gate = Arc::new(Semaphore::new(0));
@@ -80,16 +96,10 @@ mod tests {
             Box::pin(with_max_age_after(age, event, web.ask(HttpCall::get(&url, TIMEOUT))))
         };
         let mut before = read(None);
-        while requests.load(Ordering::SeqCst) == 0 {
-            assert!(futures::poll!(&mut before).is_pending());
-            tokio::task::yield_now().await;
-        }
+        poll_until(&mut before, || requests.load(Ordering::SeqCst) == 1).await;
         let event = Instant::now();
         let mut woken = read(Some(event));
-        while requests.load(Ordering::SeqCst) == 1 {
-            assert!(futures::poll!(&mut woken).is_pending());
-            tokio::task::yield_now().await;
-        }
+        poll_until(&mut woken, || requests.load(Ordering::SeqCst) == 2).await;
         // The second request began after the event, so that all others join it.
         let mut others = [read(Some(event)), read(None)];
         for other in &mut others {
