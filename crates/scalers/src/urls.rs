@@ -2,9 +2,19 @@
 
 /// `host:port` of a URL without user and password; empty if there is none.
 pub(crate) fn host(url: &str) -> &str {
-    let rest = url.split_once("://").map_or("", |(_, rest)| rest);
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let authority = authority(url);
     authority.rsplit_once('@').map_or(authority, |(_, host)| host)
+}
+
+/// Whether a URL has a user before its host. Path and query may have an `@` of their own.
+pub(crate) fn has_user(url: &str) -> bool {
+    authority(url).contains('@')
+}
+
+/// `user:password@host:port` of a URL; empty if there is none.
+fn authority(url: &str) -> &str {
+    let rest = url.split_once("://").map_or("", |(_, rest)| rest);
+    rest.split(['/', '?', '#']).next().unwrap_or_default()
 }
 
 /// A URL without user and password, for errors.
@@ -98,6 +108,8 @@ mod tests {
         assert_eq!((host("/1/q"), path("/1/q")), ("", "/1/q"));
         assert_eq!((host(""), path("")), ("", ""));
         assert_eq!((host("http://h"), path("http://h")), ("h", ""));
+        assert!(has_user("http://u:p@h:1/a") && has_user("https://u@h?c"));
+        assert!(!has_user("http://h:1/a@b?c@d") && !has_user("http://h?c@d") && !has_user("h"));
     }
 
     #[test]

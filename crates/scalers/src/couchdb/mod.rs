@@ -5,7 +5,7 @@ mod query;
 mod tests;
 
 use crate::prelude::*;
-use crate::urls::is_request_uri;
+use crate::urls::{has_user, is_request_uri};
 
 /// The scaler type `couchdb`.
 pub const TYPE: ScalerType = ScalerType {
@@ -120,7 +120,7 @@ impl ValueSource for CouchDb {
             let given = connection_string.reveal();
             let call = if given.is_empty() {
                 call.basic(username, password)
-            } else if !given.contains('@') && !password.reveal().is_empty() {
+            } else if !has_user(given) && !password.reveal().is_empty() {
                 // KEDA logs in as admin then.
                 call.basic(if username.is_empty() { "admin" } else { username.as_str() }, password)
             } else {

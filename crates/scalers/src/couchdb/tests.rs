@@ -33,10 +33,10 @@ fn answers() {
 #[tokio::test]
 async fn reads_value() {
     let url = server(|head| {
-        assert!(
-            head.starts_with("POST /animals/_find ") && head.contains("authorization: Basic dTpw\r\n"),
-            "{head}"
-        );
+        let is_query = ["POST /animals/_find ", "POST /couch@shop/animals/_find "]
+            .iter()
+            .any(|start| head.starts_with(start));
+        assert!(is_query && head.contains("authorization: Basic dTpw\r\n"), "{head}");
         ServerAction::Answer(200, r#"{"docs":[{}]}"#.to_owned())
     })
     .await;
@@ -53,8 +53,10 @@ async fn reads_value() {
     trigger.auth = texts(&[("password", "p")]);
     assert_eq!(read(&trigger).await.unwrap().values.first().unwrap().value.canonical(), "1");
     // A connection string without a login is used with that of the other parameters.
-    trigger.auth.insert("connectionString".to_owned(), url);
-    assert_eq!(read(&trigger).await.unwrap().values.first().unwrap().value.canonical(), "1");
+    for connection in [format!("{url}/couch@shop"), url] {
+        trigger.auth.insert("connectionString".to_owned(), connection);
+        assert_eq!(read(&trigger).await.unwrap().values.first().unwrap().value.canonical(), "1");
+    }
 }
 
 #[test]
