@@ -102,9 +102,9 @@ pub(super) fn row(entry: &Entry, names: &Arc<RowNames>, values: &RowValues<'_>) 
 
 fn desired(entry: &Entry) -> Option<i32> {
     match &entry.record {
-        Some(record) => Some(record.decision.desired.get()),
-        None if entry.object.kind.has_triggers() => None,
-        None => Some(entry.object.hpa.status.desired_replicas),
+        Some(record) if !entry.shows_status() => Some(record.decision.desired.get()),
+        _ if entry.object.kind.has_triggers() => None,
+        _ => Some(entry.object.hpa.status.desired_replicas),
     }
 }
 

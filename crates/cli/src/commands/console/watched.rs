@@ -125,7 +125,7 @@ impl WatchedStore {
                     && let Some(status) = self.statuses.get_mut(&key.1)
                 {
                     status.decoded(watched.resource_version());
-                    status.has_passes = watched.latest.is_some();
+                    status.has_passes = watched.shown_pass().is_some();
                 }
                 watched.mark(key, &mut self.changed);
             }
@@ -258,7 +258,7 @@ impl WatchedStore {
         record.times += 1;
         let latest = LatestPass::new(pass, &watched.targets);
         if watched.latest.replace(latest).is_none() {
-            shows_passes(&mut self.statuses, &key, true);
+            shows_passes(&mut self.statuses, &key, watched.shown_pass().is_some());
         }
         watched.mark(key, &mut self.changed);
         true
@@ -299,7 +299,7 @@ impl WatchedStore {
                 shows_passes(&mut self.statuses, &key, false);
             }
             // A pass that could not read the count leaves that of the status in the row.
-            if watched.latest.as_ref().is_none_or(|latest| latest.replicas.is_none())
+            if watched.shown_pass().is_none_or(|latest| latest.replicas.is_none())
                 && key.0 == AutoscalerKind::Hpa
                 && let Some(status) = self.statuses.get_mut(&key.1)
             {
@@ -364,12 +364,18 @@ impl WatchedEntry {
     /// Takes over what was decided about the state before.
     fn follow(&mut self, before: Self) {
         let Self { entry, latest, problems, grade, is_judged, is_silent, is_changed, .. } = before;
+        let is_judged = is_judged && self.entry.is_off() == entry.is_off();
         self.entry.record = entry.record;
         // The next pass is about the metrics and targets that there are now.
         let has_same_metrics = self.entry.object.hpa.spec.metrics == entry.object.hpa.spec.metrics;
         self.latest = latest.filter(|_| has_same_metrics);
         (self.problems, self.grade) = (problems, grade);
         (self.is_judged, self.is_silent, self.is_changed) = (is_judged, is_silent, is_changed);
+    }
+
+    /// The pass whose values the row shows.
+    fn shown_pass(&self) -> Option<&LatestPass> {
+        self.latest.as_ref().filter(|_| !self.entry.shows_status())
     }
 
     fn is_silent_at(&self, now: Timestamp) -> bool {
@@ -389,7 +395,7 @@ impl WatchedEntry {
         self.is_silent = is_silent;
         // Without a record, conditions are judged, which may change with every event.
         self.is_judged = self.entry.record.is_some();
-        let row = match &self.latest {
+        let row = match self.shown_pass() {
             Some(latest) => {
                 let decision = self.entry.sentence_after(Some(&latest.reason));
                 let values = RowValues {
@@ -402,7 +408,10 @@ impl WatchedEntry {
                 rows::row(&self.entry, &self.names, &values)
             }
             None => {
-                let line = AutoscalerLine::of(&self.entry, self.grade);
+                let mut line = AutoscalerLine::of(&self.entry, self.grade);
+                if let Some(latest) = &self.latest {
+                    line.decision = self.entry.sentence_after(Some(&latest.reason));
+                }
                 rows::row(&self.entry, &self.names, &RowValues::of(&line))
             }
         };

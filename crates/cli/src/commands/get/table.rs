@@ -75,8 +75,17 @@ impl Entry {
         self.object.hpa.metadata.annotations.get(name).map(String::as_str)
     }
 
-    fn is_off(&self) -> bool {
+    /// Whether the annotation says that nothing is decided about it, whatever was decided before.
+    pub(crate) fn is_off(&self) -> bool {
         !self.object.kind.has_triggers() && self.annotation(MODE) == Some("off")
+    }
+
+    /// Whether rows show the status instead of what was decided: in mode `off` that is outdated, and in shadow mode another
+    /// controller scales the HPA and writes its status.
+    pub(crate) fn shows_status(&self) -> bool {
+        let is_shadow = |record: &DecisionRecord| record.mode == DecisionMode::Shadow;
+        self.is_off()
+            || (self.object.kind == AutoscalerKind::Hpa && self.record.as_ref().is_some_and(is_shadow))
     }
 
     /// What keeps the object from being scaled: a mode, a dry run, a pause.

@@ -69,8 +69,8 @@ impl AutoscalerLine {
     pub(crate) fn of(entry: &Entry, state: Grade) -> Self {
         // A status may be older than the decision: an unreadable metric has no ratio.
         let pressure = match &entry.record {
-            Some(record) => by_decision(&record.decision),
-            None => by_status(&entry.object.hpa),
+            Some(record) if !entry.shows_status() => by_decision(&record.decision),
+            _ => by_status(&entry.object.hpa),
         };
         let hpa = &entry.object.hpa;
         Self {

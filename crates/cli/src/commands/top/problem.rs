@@ -86,6 +86,10 @@ pub(crate) fn by_cause<'a>(problems: impl Iterator<Item = (&'a str, &'a Autoscal
 
 /// The problems of one autoscaler.
 pub(crate) fn problems_of(entry: &Entry, now: Timestamp) -> Vec<AutoscalerProblem> {
+    // The problems of the last decision are over, and a controller that decides nothing is not silent.
+    if entry.is_off() {
+        return Vec::new();
+    }
     match &entry.record {
         Some(record) => by_record(entry.object.kind, record, now),
         None => by_conditions(&entry.object.hpa.status.conditions),
@@ -94,6 +98,9 @@ pub(crate) fn problems_of(entry: &Entry, now: Timestamp) -> Vec<AutoscalerProble
 
 /// The severity of one autoscaler.
 pub(crate) fn grade(entry: &Entry, problems: &[AutoscalerProblem]) -> Grade {
+    if entry.is_off() {
+        return Grade::Paused;
+    }
     let disabled = match &entry.record {
         Some(record) => record.decision.course == Course::Disabled || record.mode == DecisionMode::Off,
         None => entry.object.hpa.status.conditions.iter().any(|c| c.reason == "ScalingDisabled"),

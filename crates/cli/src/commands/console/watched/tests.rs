@@ -1,5 +1,6 @@
 use api::autoscaling::v2::HorizontalPodAutoscaler;
-use api::decisions::API_VERSION;
+use api::decisions::{API_VERSION, DecisionMode};
+use engine::ScaleOutcome;
 use serde_json::json;
 
 use super::*;
@@ -152,6 +153,58 @@ fn row_with_passes_shows_their_values_and_else_those_of_the_status() {
     assert_eq!((&row["metrics"], &row["replicas"]), (&json!("cpu: 80%/50%"), &json!(3)));
     assert!(store.apply_status(&event(10, 10, 90)).is_some());
     assert_eq!(changed(&mut store)["metrics"], json!("cpu: 90%/50%"));
+}
+
+#[test]
+fn row_in_shadow_mode_shows_the_status_and_marks_our_decision() {
+    let mut store = listed(&["web"]);
+    let mut record = record_of("web", "2026-01-05T09:15:00Z", 1, &[300]);
+    (record.mode, record.decision.outcome) = (DecisionMode::Shadow, ScaleOutcome::DryRun);
+    store.decided(record);
+    assert!(store.apply_status(&event(8, 10, 60)).is_none());
+    let shows = |row: &Value, percent: i32, decision: &str| {
+        let shown = [&row["metrics"], &row["replicas"], &row["desired"], &row["pressure"], &row["decision"]];
+        let pressure = f64::from(percent) / 50.0;
+        assert_eq!(
+            json!(shown),
+            json!([
+                format!("cpu: {percent}%/50%"),
+                3,
+                4,
+                pressure,
+                format!("shadow; would go 1 → 3: {decision}")
+            ])
+        );
+    };
+    shows(&decode(&mut store, 8, 10, 60), 60, "cpu 150 % of 50 %");
+    assert!(store.add(pass("2026-01-05T09:15:15Z", 3, 70)));
+    shows(&changed(&mut store), 60, "cpu is above its target");
+    assert!(store.apply_status(&event(9, 10, 80)).is_some());
+    shows(&changed(&mut store), 80, "cpu is above its target");
+}
+
+#[test]
+fn mode_off_is_shown_at_once() {
+    let mut store = listed(&["web"]);
+    store.decided(record_of("web", "2026-01-05T09:15:00Z", 1, &[]));
+    take(&mut store, NOW);
+    let mut object = sample("web", json!({"currentReplicas": 2, "desiredReplicas": 2}));
+    object.hpa.metadata.resource_version = "8".to_owned();
+    object.hpa.metadata.annotations.insert("plimsoll.dev/mode".to_owned(), "off".to_owned());
+    store.apply(AutoscalerKind::Hpa, "", WatchEvent::Applied(object));
+    let change = take(&mut store, NOW);
+    let row: Value = serde_json::from_str(&change.rows[0].json()).unwrap();
+    assert_eq!(
+        json!([row["state"], row["replicas"], row["desired"], row["decision"]]),
+        json!(["paused", 2, 2, "off: nothing is decided (annotation plimsoll.dev/mode)"])
+    );
+    assert_eq!(change.problems, Some(json!([])), "the failure before it is over");
+    store.find_silent(at("2026-01-05T09:30:00Z"));
+    assert_eq!(
+        take(&mut store, "2026-01-05T09:30:00Z").problems,
+        None,
+        "nothing is expected of the controller"
+    );
 }
 
 #[test]
