@@ -206,7 +206,7 @@ impl Described for LimitCause {
 
     fn remedy(&self) -> String {
         match self {
-            Self::AtMaximum { .. } => "raise maxReplicas if the cluster and what lies behind can bear it",
+            Self::AtMaximum { .. } => "raise maxReplicas if the cluster and the services that the pods use can handle more",
             Self::AtMinimum { .. } => "lower minReplicas if fewer pods are enough",
             Self::AboveMaximum(_) | Self::BelowMinimum(_) => {
                 "nothing: the count goes to the bound at once; change minReplicas or maxReplicas if the bound is wrong"

@@ -200,7 +200,7 @@ fn pods(rows: &mut Rows, spec: &Spec, decision: &Decision) {
 fn pod_counts(counts: PodCounts) -> String {
     let PodCounts { ready, unready, missing, ignored, stray } = counts;
     let mut text = format!(
-        "{ready} counted · {unready} not yet ready · {missing} without metrics · {ignored} ignored (ending)"
+        "{ready} counted · {unready} not yet ready · {missing} without metrics · {ignored} ignored (failed or terminating)"
     );
     if stray > 0 {
         text += &format!(" · {} of pods that are gone", plural(stray, "sample"));

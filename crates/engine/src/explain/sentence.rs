@@ -87,7 +87,8 @@ fn reading(metric: &Metric, sum: &Arithmetic) -> String {
         }
         Arithmetic::PerReplica(s) => {
             let (usage, target) = (amount(metric, s.usage), amount(metric, s.target));
-            (format!("{name} {usage} for {} of {target} each", s.replicas), s.kept)
+            let replicas = plural(i64::from(s.replicas.get()), "replica");
+            (format!("{name} {usage} for {replicas}, target {target} each"), s.kept)
         }
     };
     let assumed = match sum {

@@ -111,7 +111,7 @@ fn scale_up_is_limited_without_behavior() {
         "\
 hpa/php-apache in default · 09:14:45 · scaled 1 → 4 (wanted 7)
 target     Deployment/php-apache, 1 replica; selector run=php-apache matches 1 pod
-pods       1 counted · 0 not yet ready · 0 without metrics · 0 ignored (ending)
+pods       1 counted · 0 not yet ready · 0 without metrics · 0 ignored (failed or terminating)
 cpu        610m used of 200m requested = 305 %, target 50 %
            305 ÷ 50 = 6.10, outside 0.90 … 1.10, so it counts
            6.10 × 1 pod = 6.10, rounded up: 7

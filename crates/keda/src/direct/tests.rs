@@ -176,14 +176,14 @@ fn activation_matrix() {
         (3, Some(0), 1, true, None, None, Some(3), "1 → 3: activated by s0-redis-jobs"),
         (3, None, 1, true, None, None, Some(3), "below min 3"),
         (0, None, 7, true, broken, None, None, "held: s0-redis-jobs cannot be read"),
-        (0, None, 7, true, None, None, None, "s0-redis-jobs 70 for 7 of 10 each: close enough"),
+        (0, None, 7, true, None, None, None, "s0-redis-jobs 70 for 7 replicas, target 10 each: close enough"),
         (0, None, 7, false, None, None, Some(0), "7 → 0: nothing active since 12:46:40"),
         (0, None, 7, false, broken, None, None, "held: s0-redis-jobs cannot be read"),
         (0, None, 7, false, broken, fallback(5), None, "held: s0-redis-jobs cannot be read"),
         (3, Some(1), 7, false, None, None, Some(1), "7 → 1: nothing active since 12:46:40"),
         (3, Some(1), 1, false, None, None, None, "at rest: nothing active"),
         (3, None, 1, false, None, None, Some(3), "1 → 3: below the lower bound"),
-        (3, None, 7, false, None, None, None, "s0-redis-jobs 70 for 7 of 10 each: close enough"),
+        (3, None, 7, false, None, None, None, "s0-redis-jobs 70 for 7 replicas, target 10 each: close enough"),
         (2, Some(0), 0, false, None, None, None, "at rest: nothing active"),
         (0, None, 0, false, None, None, None, "at rest: nothing active"),
     ];
@@ -210,7 +210,10 @@ fn activation_scales_directly_to_the_metrics_recommendation() {
         DecisionDetail::Counts,
     );
     assert_eq!(step.write(), Some(4));
-    assert_eq!(why(&object, &step), "0 → 4: activated by s0-redis-jobs; s0-redis-jobs 33 for 0 of 10 each");
+    assert_eq!(
+        why(&object, &step),
+        "0 → 4: activated by s0-redis-jobs; s0-redis-jobs 33 for 0 replicas, target 10 each"
+    );
     let mut state = State::default();
     let settled = step.settle(&mut state, NOW, &seen, Some(ScaleWriteResult::Done));
     assert_eq!(settled.decision.outcome, ScaleOutcome::Scaled);

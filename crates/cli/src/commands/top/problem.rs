@@ -178,7 +178,8 @@ fn at_max(detail: String) -> AutoscalerProblem {
         grade: Grade::AtMax,
         cause: "more is wanted than max allows".to_owned(),
         detail,
-        remedy: "raise maxReplicas if the cluster and what lies behind can bear it".to_owned(),
+        remedy: "raise maxReplicas if the cluster and the services that the pods use can handle more"
+            .to_owned(),
     }
 }
 

@@ -149,7 +149,7 @@ fn activation_scales_to_the_count_that_metrics_propose() {
         assert!(text.contains(line), "{line:?} is not in\n{text}");
     }
     let said = sentence_with_triggers(&seen.spec, &decision, Some(&poll));
-    assert_eq!(said, "queue has 33 messages (activation 5); queue 33 for 0 of 20 each");
+    assert_eq!(said, "queue has 33 messages (activation 5); queue 33 for 0 replicas, target 20 each");
 }
 
 #[test]

@@ -63,7 +63,7 @@ shop/hpa/blind-a)
   metrics.k8s.io
 ✗ more is wanted than max allows: 1 autoscaler is at max (shop/hpa/full)
   max is 10, metrics want 40
-  remedy: raise maxReplicas if the cluster and what lies behind can bear it
+  remedy: raise maxReplicas if the cluster and the services that the pods use can handle more
 
 NAME         PRESSURE  METRICS             REPLICAS    LAST DECISION
 hpa/blind-a  -         cpu: <unknown>/50%  3 of 1–10   held: cpu cannot be read: metrics.k8s.io is…
