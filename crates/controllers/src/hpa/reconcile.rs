@@ -398,7 +398,8 @@ fn log(key: &AutoscalerKey, decision: &Decision) {
             desired = decision.desired.get(),
             reason = decision.reason,
             proposal = proposal(),
-            "scaled"
+            // The message of Kubernetes' controller, for which logs are searched.
+            "Successfully rescaled"
         ),
         ScaleOutcome::WriteFailed(error) => {
             tracing::warn!(
