@@ -1,4 +1,4 @@
-//! The loops: observe, decide, act, report. Glue, no arithmetic.
+//! The control loops. Each observes, decides, acts and reports; decisions are computed by `engine` and `keda`, not here.
 //!
 //! | loop | what it drives |
 //! |---|---|

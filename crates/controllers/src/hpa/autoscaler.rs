@@ -42,11 +42,11 @@ pub(crate) struct AutoscalerEntry {
     /// The mode of the object, if it sets one.
     own_mode: Option<DecisionMode>,
     /// `spec.dryRun`: decisions are reported in the status, but the scale is not written.
-    pub(crate) looks_only: bool,
+    pub(crate) is_dry_run: bool,
     /// Whether it has resource metrics.
     pub(crate) wants_resources: bool,
-    /// The error in its annotations.
-    pub(crate) complaint: Option<String>,
+    /// What is wrong with its annotations, reported by an event.
+    pub(crate) annotation_error: Option<String>,
 }
 
 impl AutoscalerObject {
@@ -122,15 +122,15 @@ impl AutoscalerEntry {
         let key = AutoscalerKey::autoscaler(&autoscaler.metadata.namespace, &autoscaler.metadata.name);
         let spec = convert::spec_of_autoscaler(&autoscaler);
         let period = autoscaler.spec.sync_period_seconds.filter(|s| *s > 0);
-        let looks_only = autoscaler.spec.dry_run;
+        let is_dry_run = autoscaler.spec.dry_run;
         let mut entry = Self::new(key, AutoscalerObject::Autoscaler(Box::new(autoscaler)), spec);
         entry.own_period = period.map(|s| Duration::from_secs(u64::from(s.unsigned_abs())));
-        entry.looks_only = looks_only;
+        entry.is_dry_run = is_dry_run;
         entry
     }
 
     fn new(key: AutoscalerKey, object: AutoscalerObject, spec: Spec) -> Self {
-        let (own_mode, complaint) = match object.metadata().annotations.get(MODE).map(String::as_str) {
+        let (own_mode, annotation_error) = match object.metadata().annotations.get(MODE).map(String::as_str) {
             None => (None, None),
             Some("active") => (Some(DecisionMode::Active), None),
             Some("shadow") => (Some(DecisionMode::Shadow), None),
@@ -154,18 +154,18 @@ impl AutoscalerEntry {
             spec: Arc::new(spec),
             own_period: None,
             own_mode,
-            looks_only: false,
+            is_dry_run: false,
             wants_resources,
-            complaint,
+            annotation_error,
         }
     }
 
     /// Whether everything that affects decisions is equal.
-    pub(crate) fn asks_the_same(&self, other: &Self) -> bool {
+    pub(crate) fn decides_the_same(&self, other: &Self) -> bool {
         self.spec == other.spec
             && self.own_period == other.own_period
             && self.own_mode == other.own_mode
-            && self.looks_only == other.looks_only
+            && self.is_dry_run == other.is_dry_run
             && self.object.metadata().generation == other.object.metadata().generation
             && self.object.target() == other.object.target()
     }
@@ -180,11 +180,11 @@ impl AutoscalerEntry {
 
     /// Whether `other`, which selects the same pods, makes this autoscaler ambiguous.
     ///
-    /// Only an autoscaler that writes can disturb one that writes. A whole controller in shadow or dry-run mode rehearses: its
-    /// autoscalers count among themselves, so that the result is that of active mode.
+    /// Only an autoscaler that writes can disturb one that writes. Where the whole controller is in shadow or dry-run mode, its
+    /// autoscalers conflict with each other nevertheless, so that the decisions are those of active mode.
     pub(crate) fn conflicts_with(&self, other: &Self, settings: &HpaSettings) -> bool {
         let only_looks = |entry: &Self| {
-            entry.looks_only || matches!(entry.own_mode, Some(DecisionMode::DryRun | DecisionMode::Off))
+            entry.is_dry_run || matches!(entry.own_mode, Some(DecisionMode::DryRun | DecisionMode::Off))
         };
         let mode = self.mode(settings);
         if only_looks(self) || only_looks(other) || mode != other.mode(settings) {

@@ -28,7 +28,7 @@ pub(crate) struct PersistedState {
     /// The replica count at the last reconcile, to detect changes by others.
     pub(crate) current: Option<Replicas>,
     /// The last reported error in its annotations, which is reported once.
-    pub(crate) complaint: Option<String>,
+    pub(crate) annotation_error: Option<String>,
     /// The total jump of the clock when this state was taken out; its times refer to that clock.
     jumped: SignedDuration,
 }

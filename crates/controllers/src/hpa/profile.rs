@@ -18,7 +18,7 @@ pub enum ProfileChoice {
     Fixed(KubernetesVersion),
 }
 
-/// The text is no choice.
+/// The text is neither `auto` nor a release.
 #[derive(Debug, thiserror::Error)]
 #[error("{0} or auto")]
 pub struct UnknownProfileChoice(#[from] UnknownKubernetesVersion);

@@ -117,10 +117,11 @@ impl Reconciler {
         }
         let mut persisted =
             self.states().of(&entry, self.clock.now(), settings.remember && mode == DecisionMode::Active);
-        if persisted.complaint != entry.complaint {
-            persisted.complaint.clone_from(&entry.complaint);
-            if let Some(complaint) = &entry.complaint {
-                self.recorder.record(&entry.about(), &Event::warning("InvalidAnnotation", complaint.clone()));
+        if persisted.annotation_error != entry.annotation_error {
+            persisted.annotation_error.clone_from(&entry.annotation_error);
+            if let Some(annotation_error) = &entry.annotation_error {
+                self.recorder
+                    .record(&entry.about(), &Event::warning("InvalidAnnotation", annotation_error.clone()));
             }
         }
         let mut decided = self.decide(&entry, &settings, mode, &mut persisted).await;
@@ -180,7 +181,7 @@ impl Reconciler {
         let seen = self.observer.observe(entry, settings, version).await;
         self.follow(entry, mode, &seen, persisted);
         let first = self.step(seen, persisted);
-        let writes = mode == DecisionMode::Active && !entry.looks_only && first.decision.write().is_some();
+        let writes = mode == DecisionMode::Active && !entry.is_dry_run && first.decision.write().is_some();
         if !writes || !matches!(first.seen.origin, ScaleOrigin::Watched) {
             return first;
         }
@@ -249,7 +250,7 @@ impl Reconciler {
     ) -> ActOutcome {
         let Some(replicas) = decided.decision.write() else { return ActOutcome::Settled };
         let seen = &decided.seen.observation;
-        let written = if mode != DecisionMode::Active || entry.looks_only {
+        let written = if mode != DecisionMode::Active || entry.is_dry_run {
             ScaleWriteResult::DryRun
         } else {
             let Some(held) = fetched_scale(&decided.seen.origin) else {

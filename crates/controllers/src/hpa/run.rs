@@ -421,7 +421,7 @@ impl HpaControllerHandle {
     }
 
     /// Whether the loop was alive within `limit`.
-    pub fn turns(&self, limit: Duration) -> bool {
+    pub fn is_alive(&self, limit: Duration) -> bool {
         self.health.liveness.is_alive(limit)
     }
 

@@ -131,7 +131,7 @@ impl AutoscalerStore {
         if old.wants_resources {
             self.remove_resource_user(&key);
         }
-        let same = self.autoscalers.get(&key).is_some_and(|new| new.asks_the_same(&old));
+        let same = self.autoscalers.get(&key).is_some_and(|new| new.decides_the_same(&old));
         (!same).then_some(AutoscalerChange::Changed(key))
     }
 

@@ -57,7 +57,7 @@ pub struct Kubelets {
     report: ScrapeReport,
     nodes: Selector,
     sharding: Option<Sharding>,
-    census: ClusterInventory,
+    cluster_inventory: ClusterInventory,
     _reflectors: Arc<Reflectors>,
 }
 
@@ -65,21 +65,21 @@ impl Kubelets {
     /// Starts the scraper, which ends with `tasks`.
     pub fn start(
         client: &Client,
-        census: &ClusterInventory,
+        cluster_inventory: &ClusterInventory,
         settings: KubeletSettings,
         stop: watch::Receiver<bool>,
         tasks: &mut JoinSet<()>,
     ) -> Result<Self, TrustError> {
         let KubeletSettings { scraper: asked, keep, nodes, sharding } = settings;
         let (resolution, compat) = (asked.resolution, asked.compat);
-        let inventory = census.inventory.clone();
+        let inventory = cluster_inventory.inventory.clone();
         let store = Store::new(store::StoreSettings { resolution, keep, compat }, inventory.clone());
         let scraper = Scraper::new(asked, inventory.clone(), Arc::new(store.clone()))?;
         let served = KubeletProvider::new(store.clone(), inventory.clone(), nodes.clone());
         let report = scraper.report();
         let wanted = nodes.clone();
         let filter = move |node: &Node| node.labels.are_selected(&wanted);
-        let mut reflectors = Reflectors::reporting_to(census.watches());
+        let mut reflectors = Reflectors::reporting_to(cluster_inventory.watches());
         let sharding = sharding.map(|NodeSharding { namespace, service, settings }| {
             let sharding = Sharding::new(settings, inventory.clone(), store.clone());
             super::replicas::follow(client, &namespace, &service, &sharding, &mut reflectors, tasks);
@@ -99,7 +99,7 @@ impl Kubelets {
             report,
             nodes,
             sharding,
-            census: census.clone(),
+            cluster_inventory: cluster_inventory.clone(),
             _reflectors: Arc::new(reflectors),
         })
     }
@@ -121,7 +121,7 @@ impl Kubelets {
 
     /// The checks of metrics-server (docs/spec/metrics-apis.md 1.12), with reasons.
     pub fn checks(&self) -> Vec<HealthCheck> {
-        let (ready, timely, known) = (self.clone(), self.clone(), self.census.clone());
+        let (ready, timely, known) = (self.clone(), self.clone(), self.cluster_inventory.clone());
         vec![
             HealthCheck::ready("metric-storage-ready", move || ready.is_ready()),
             HealthCheck::live("metric-collection-timely", move || timely.is_timely()),

@@ -37,7 +37,7 @@ pub struct RuleSettings {
     /// The address of Prometheus.
     pub endpoint: Endpoint,
     /// Settings of the Prometheus client.
-    pub manner: PrometheusSettings,
+    pub client_settings: PrometheusSettings,
     /// The interval of discovery.
     pub discovery: Duration,
     /// Whether `metrics.k8s.io` is served from rules.
@@ -83,16 +83,19 @@ impl Rules {
     pub async fn start(
         client: &Client,
         settings: RuleSettings,
-        census: Option<&ClusterInventory>,
+        cluster_inventory: Option<&ClusterInventory>,
         tasks: &mut JoinSet<()>,
     ) -> Result<Self, RulesError> {
-        let RuleSettings { file, config, provider, endpoint, manner, discovery, resource } = settings;
+        let RuleSettings { file, config, provider, endpoint, client_settings, discovery, resource } =
+            settings;
         let (strict, clock) = (provider.compat.is_strict(), provider.clock.clone());
-        let inventory = census.map(|census| census.inventory.clone()).unwrap_or_default();
+        let inventory = cluster_inventory
+            .map(|cluster_inventory| cluster_inventory.inventory.clone())
+            .unwrap_or_default();
         let described_cluster =
             Arc::new(Described::new(client, inventory).await.map_err(RulesError::Discovery)?);
         let transport = http::HttpClient::new(endpoint).map_err(RulesError::Endpoint)?;
-        let prometheus = PrometheusClient::new(Arc::new(transport), manner);
+        let prometheus = PrometheusClient::new(Arc::new(transport), client_settings);
         let provider = PrometheusProvider::start(provider, prometheus, config, described_cluster.clone())?;
         let rules = Self { provider, resource, strict, clock, reload: Arc::default(), asked: Arc::default() };
         let reloader = rules.clone();
@@ -179,8 +182,10 @@ impl Rules {
     }
 
     /// The report of resource metrics, if they are served from rules.
-    pub fn resource_report(&self, census: Option<&ClusterInventory>) -> Option<ResourceReport> {
-        let pods = census.map(|census| census.inventory.pod_count() as u64).unwrap_or_default();
+    pub fn resource_report(&self, cluster_inventory: Option<&ClusterInventory>) -> Option<ResourceReport> {
+        let pods = cluster_inventory
+            .map(|cluster_inventory| cluster_inventory.inventory.pod_count() as u64)
+            .unwrap_or_default();
         let source = "prometheus".to_owned();
         self.resource.then(|| ResourceReport { source, pods, ..ResourceReport::default() })
     }

@@ -27,7 +27,7 @@ pub struct Sources {
     /// The start time.
     pub started: Timestamp,
     /// The inventory of nodes and pods, if they are watched.
-    pub census: Option<ClusterInventory>,
+    pub cluster_inventory: Option<ClusterInventory>,
     /// Kubelets, if resource metrics come from them.
     pub kubelets: Option<Kubelets>,
     /// Rules for Prometheus, if there are any.
@@ -47,8 +47,8 @@ impl Sources {
         if self.kubelets.is_some() {
             // metrics-server has this check, which always passes.
             checks.push(HealthCheck::all("metadata-informer-sync", || Ok(())));
-        } else if let Some(census) = &self.census {
-            let watches = census.watches().clone();
+        } else if let Some(cluster_inventory) = &self.cluster_inventory {
+            let watches = cluster_inventory.watches().clone();
             checks.push(HealthCheck::ready("watches", move || watches.check()));
         }
         checks
@@ -58,7 +58,7 @@ impl Sources {
     pub fn report(&self, now: Timestamp) -> ServerReport {
         let upstreams = self.router.as_ref().map(Router::report).unwrap_or_default();
         let ((custom, external), resource) = match &self.rules {
-            Some(rules) => (rules.reports(), rules.resource_report(self.census.as_ref())),
+            Some(rules) => (rules.reports(), rules.resource_report(self.cluster_inventory.as_ref())),
             None => ((None, None), None),
         };
         let of_upstreams = |count: fn(&UpstreamReport) -> usize| {
@@ -66,7 +66,8 @@ impl Sources {
             (!upstreams.is_empty())
                 .then(|| MetricsReport { metrics: announced as u64, ..MetricsReport::default() })
         };
-        let mut problems = self.census.as_ref().map(ClusterInventory::problems).unwrap_or_default();
+        let mut problems =
+            self.cluster_inventory.as_ref().map(ClusterInventory::problems).unwrap_or_default();
         problems.extend(self.rules.as_ref().map(Rules::problems).unwrap_or_default());
         problems.extend(self.sharding().map(silent).unwrap_or_default());
         let refused = self.router.as_ref().and_then(Router::problem);
@@ -114,8 +115,8 @@ impl Sources {
                 writer.value(&[("replica", &replica.id)], replica.nodes);
             }
         }
-        if let Some(census) = &self.census {
-            census.watches().export(writer);
+        if let Some(cluster_inventory) = &self.cluster_inventory {
+            cluster_inventory.watches().export(writer);
         }
         exported_metrics::process(writer);
     }

@@ -119,7 +119,7 @@ impl ScaledObjectMetrics {
         let (context, id) = (Arc::clone(&self.context), id.clone());
         tokio::spawn(async move {
             let Some(entry) = context.known_entry(&id) else { return };
-            let _lock = entry.gate.lock().await;
+            let _lock = entry.decision_lock.lock().await;
             let Some(object) = context.store().object(&id) else { return };
             if context.client.leadership.is_leader() {
                 let applier = Applier { context: &context, id: &id, metadata: &object.metadata };

@@ -22,7 +22,7 @@
 //! ```
 //!
 //! Beside them: `operator_identity` says where credentials of the operator go, `secret_access` which Secrets are read,
-//! `external_metrics` and `raw_metrics` serve values, `admission` reviews writes and `admission_events` tells of them,
+//! `external_metrics` and `raw_metrics` serve values, `admission` reviews writes and `admission_events` records their events,
 //! `cluster_reader` reads counts, pods and endpoints, `rebuild` follows changed Secrets, `record` keeps decisions,
 //! `event_recorder` and `cloud_events` record events, `destination_status` writes whether they arrive,
 //! `counters`, `queue_metrics` and `exported_metrics` feed Prometheus, `otlp_names` has the

@@ -19,7 +19,7 @@ use super::unsettled_jobs::UnsettledJobs;
 #[derive(Default)]
 pub(crate) struct ObjectEntry {
     /// Held while a decision about the object is made and applied.
-    pub(crate) gate: tokio::sync::Mutex<()>,
+    pub(crate) decision_lock: tokio::sync::Mutex<()>,
     scalers: Mutex<Option<Arc<ScalersCache>>>,
     state: Mutex<ObjectState>,
 }

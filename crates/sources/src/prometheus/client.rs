@@ -215,7 +215,7 @@ impl std::fmt::Debug for PrometheusClient {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("PrometheusClient")
             .field("base", &self.0.base)
-            .field("manner", &self.0.settings)
+            .field("settings", &self.0.settings)
             .finish_non_exhaustive()
     }
 }

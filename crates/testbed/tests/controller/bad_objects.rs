@@ -150,7 +150,7 @@ fn invalid_objects_get_conditions_and_do_not_affect_others() -> Result<(), Failu
             let took = env.metric_reads("good") - before;
             assert!(took <= reconciles_within(2 * PERIOD), "on {}: {took} reconciles", env.cluster);
         }
-        assert!(ours.is_alive() && ours.handle.turns(std::time::Duration::from_secs(5)));
+        assert!(ours.is_alive() && ours.handle.is_alive(std::time::Duration::from_secs(5)));
         // A corrected object is reconciled.
         let corrected = name(0);
         env.store_raw(&corrected, object(&corrected, &json!({}))).await;

@@ -124,9 +124,9 @@ pub(super) fn app(handle: &HpaControllerHandle, lease_runtime: &LeaseRuntime, ho
 
 /// The health checks of the controller.
 fn checks(handle: &HpaControllerHandle, lease_runtime: &LeaseRuntime) -> HealthChecks {
-    let (turning, synced, main) = (handle.clone(), handle.clone(), lease_runtime.clone());
-    let turns = move |silence| main.thread.is_beating() && turning.turns(silence);
-    serving::checks(turns, move || {
+    let (controller, synced, main) = (handle.clone(), handle.clone(), lease_runtime.clone());
+    let is_alive = move |silence| main.thread.is_beating() && controller.is_alive(silence);
+    serving::checks(is_alive, move || {
         if synced.synced() {
             synced.watches_current().map_err(|failure| failure.0.into())
         } else {

@@ -54,14 +54,14 @@ pub(super) async fn settings(
         config,
         provider,
         endpoint: endpoint(options).await?,
-        manner: manner(options, compat),
+        client_settings: client_settings(options, compat),
         discovery: options.discovery,
         resource,
     })
 }
 
 /// Settings of queries.
-pub(super) fn manner(options: &Prometheus, compat: Compat) -> PrometheusSettings {
+pub(super) fn client_settings(options: &Prometheus, compat: Compat) -> PrometheusSettings {
     let method = match (options.post, compat.is_strict()) {
         (true, _) => QueryMethod::Post,
         (false, true) => QueryMethod::Get,

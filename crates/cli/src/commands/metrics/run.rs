@@ -153,30 +153,30 @@ pub(crate) async fn prepare(
     let client = &connection.client;
     let (stop, stopping) = watch::channel(false);
     let mut tasks = JoinSet::new();
-    let (census, pod_observer) = match (origin, others.watches_pods) {
+    let (cluster_inventory, pod_observer) = match (origin, others.watches_pods) {
         (Origin::Nowhere, _) => (None, None),
         (_, false) => (Some(ClusterInventory::start(client)), None),
         (_, true) => {
-            let (census, observer) = ClusterInventory::with_observed_pods(client);
-            (Some(census), Some(observer))
+            let (cluster_inventory, observer) = ClusterInventory::with_observed_pods(client);
+            (Some(cluster_inventory), Some(observer))
         }
     };
-    let kubelets = match &census {
-        Some(census) if origin == Origin::Kubelets => {
+    let kubelets = match &cluster_inventory {
+        Some(cluster_inventory) if origin == Origin::Kubelets => {
             let (ours, clock) = (&connection.credentials, &options.serving.clock);
             let mut settings = kubelets::settings(&options.kubelets, options.compat, ours, clock)?;
             // metrics-server has no sharding.
             let shares = options.shares.as_ref().filter(|_| !options.compat.is_strict());
             settings.sharding = shares.map(|shares| kubelets::division(shares, options.kubelets.resolution));
-            let started = Kubelets::start(client, census, settings, stopping, &mut tasks);
+            let started = Kubelets::start(client, cluster_inventory, settings, stopping, &mut tasks);
             Some(started.map_err(|error| Failure::Outside(error.to_string()))?)
         }
         _ => None,
     };
     let rules = match (config, &options.config) {
-        (Some(config), Some(file)) => {
-            Some(rules(connection, options, file, config, origin, census.as_ref(), &mut tasks).await?)
-        }
+        (Some(config), Some(file)) => Some(
+            rules(connection, options, file, config, origin, cluster_inventory.as_ref(), &mut tasks).await?,
+        ),
         _ => None,
     };
     let own = own(connection, options).await;
@@ -198,7 +198,7 @@ pub(crate) async fn prepare(
         version: env!("CARGO_PKG_VERSION").to_owned(),
         compat: options.compat,
         started: options.serving.clock.now(),
-        census,
+        cluster_inventory,
         kubelets,
         rules,
         router,
@@ -228,13 +228,13 @@ async fn rules(
     file: &Path,
     config: AdapterConfig,
     origin: Origin,
-    census: Option<&ClusterInventory>,
+    cluster_inventory: Option<&ClusterInventory>,
     tasks: &mut JoinSet<()>,
 ) -> Result<Rules, Failure> {
     let resource = origin == Origin::Prometheus;
     let settings =
         prometheus::settings(&options.prometheus, options.compat, file.to_owned(), config, resource).await?;
-    let started = Rules::start(&connection.client, settings, census, tasks).await;
+    let started = Rules::start(&connection.client, settings, cluster_inventory, tasks).await;
     started.map_err(|error| match error {
         controllers::metrics::rules::RulesError::Config(error) => {
             let place = error.rule.map(|rule| format!("{}[{rule}]: ", error.stage)).unwrap_or_default();

@@ -33,7 +33,7 @@ pub const FIELDS: [&str; 4] =
 /// How many differences are kept.
 pub const MAX_DIFFERENCES: usize = 1000;
 
-/// ComparedAutoscaler autoscalers and their differences.
+/// Compared autoscalers and their differences.
 #[derive(Debug, Default)]
 pub struct Shadow {
     autoscalers: HashMap<AutoscalerKey, ComparedAutoscaler>,
@@ -96,7 +96,7 @@ struct ShadowDifference {
 }
 
 impl Shadow {
-    /// Decides again with the readings of the acting controller, for [`Shadow::look`]. None: they do not suffice.
+    /// Decides again with the readings of the acting controller, for [`Shadow::compare`]. None: they do not suffice.
     pub fn replay(
         &mut self,
         now: Timestamp,

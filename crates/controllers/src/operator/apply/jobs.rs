@@ -51,7 +51,7 @@ async fn create_one(applier: &Applier<'_>, manifest: &Value, name: &str) -> Resu
             let entry = applier.context.entry(applier.id);
             entry.state().unsettled_jobs.insert(name);
             let found = find(applier, name).await;
-            // A name that stays taken makes no job, however often it is tried, where the operator may not get jobs of others.
+            // Where the operator may not get Jobs, it cannot see whose Job has the name, so the name is given up after some attempts.
             let is_taken = found == Found::Unknown && error.is_already_exists();
             if is_taken && entry.state().unsettled_jobs.is_given_up(name) {
                 applier.context.store().jobs.avoid(NamespacedName::new(&applier.id.namespace, name));

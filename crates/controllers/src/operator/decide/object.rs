@@ -53,7 +53,7 @@ pub(crate) enum NextStep {
 /// Why nothing is decided in a poll.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PollSkip {
-    /// The poll ends without a trace.
+    /// The poll ends without an event or a record.
     Silent,
     /// A scaler could not be built, which ends a poll of KEDA (docs/spec/keda.md 3.2).
     ScalerFailed(Event),

@@ -60,7 +60,7 @@ pub enum TokenAudiencesError {
         "{VARIABLE} entries must set both namespace and serviceAccountName for minting, or omit both for audience approval only"
     )]
     HalfNamed,
-    /// A name is not a name.
+    /// The namespace or the name of a service account is invalid.
     #[error(
         "{VARIABLE} entries require valid, exact Kubernetes namespace and service account names; wildcards are not supported"
     )]

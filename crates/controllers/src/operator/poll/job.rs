@@ -49,7 +49,7 @@ pub(super) async fn poll_job(context: &OperatorContext, id: &ResourceId, age: Sa
     let causes = trigger_causes(&triggers);
     let answers = answers(results, failed, compat);
 
-    let _lock = entry.gate.lock().await;
+    let _lock = entry.decision_lock.lock().await;
     let Some(job) = context.store().scaled_job(id) else { return };
     if job.metadata.deletion_timestamp.is_some() || !scalers.are_of(&ScaledResource::Job(Arc::clone(&job))) {
         return;

@@ -82,7 +82,7 @@ pub(super) async fn poll_object(context: &OperatorContext, id: &ResourceId, age:
         ignore_failures(&mut samples);
     }
 
-    let _lock = entry.gate.lock().await;
+    let _lock = entry.decision_lock.lock().await;
     let Some(object) = context.store().object(id) else { return PollOutcome::default() };
     if !scalers.are_of(&ScaledResource::Object(Arc::clone(&object))) {
         return PollOutcome::default();

@@ -50,7 +50,7 @@ async fn activate(
     trigger: usize,
     pending: Option<PendingPush>,
 ) {
-    let _lock = entry.gate.lock().await;
+    let _lock = entry.decision_lock.lock().await;
     // A push from here on is a new one.
     drop(pending);
     let Some(object) = context.store().object(id) else { return };

@@ -28,7 +28,7 @@ use crate::operator::validate::{self, ReconcileStep, StepFailure};
 
 pub(super) async fn reconcile(context: &OperatorContext, id: &ResourceId) -> ReconcileOutcome {
     let entry = context.entry(id);
-    let _lock = entry.gate.lock().await;
+    let _lock = entry.decision_lock.lock().await;
     let Some(job) = context.store().scaled_job(id) else { return ReconcileOutcome::Deleted };
     if job.metadata.deletion_timestamp.is_some() {
         return finalize::job(context, id, &job).await;

@@ -22,7 +22,7 @@ use crate::operator::validate::{self, ReconcileStep, StepFailure};
 
 pub(super) async fn reconcile(context: &OperatorContext, id: &ResourceId) -> ReconcileOutcome {
     let entry = context.entry(id);
-    let _lock = entry.gate.lock().await;
+    let _lock = entry.decision_lock.lock().await;
     let Some(object) = context.store().object(id) else { return ReconcileOutcome::Deleted };
     if object.metadata.deletion_timestamp.is_some() {
         return finalize::object(context, id, &object).await;

@@ -226,11 +226,11 @@ mod tests {
     use super::*;
 
     /// Reports activity, or wake-ups, as fast as it can.
-    struct Torrent {
+    struct EndlessPushes {
         wakes: bool,
     }
 
-    impl Scaler for Torrent {
+    impl Scaler for EndlessPushes {
         fn specs(&self) -> ScalerFuture<'_, Vec<MetricSpec>> {
             Box::pin(async { Err(ScalerError::new("it only pushes")) })
         }
@@ -261,7 +261,7 @@ mod tests {
             3,
             wakes,
         );
-        let scaler: Arc<dyn Scaler> = Arc::new(Torrent { wakes });
+        let scaler: Arc<dyn Scaler> = Arc::new(EndlessPushes { wakes });
         let stream = channel.open(&scaler);
         assert!(stream.is_some());
         tokio::time::sleep(Duration::from_mins(1)).await;

@@ -9,7 +9,7 @@ use cluster::lease::Leadership;
 use tokio::time::sleep;
 
 use super::env::TestEnv;
-use super::workshop::Workshop;
+use super::random_sources::RandomSources;
 use crate::faulty_client::{FaultyClient, Random, setting};
 
 /// Steps between two times without faults, at which everything must converge.
@@ -23,25 +23,25 @@ async fn faults_of_the_api_server_lose_nothing_and_double_nothing() {
     let faults = FaultyClient::new("operator", seed, Arc::clone(&history));
     let env = TestEnv::behind(&faults, |_, _| Leadership::without_election()).await;
     let mut random = Random::new(seed + 1);
-    let mut workshop = Workshop::open(&env, 3, 4).await;
+    let mut random_sources = RandomSources::open(&env, 3, 4).await;
     for step in 1..=steps {
         faults.set_rate(*random.pick(&[0, 10, 30, 60]));
         faults.set_stale(random.chance(30));
         if random.chance(30) {
             faults.cut_watches();
         }
-        workshop.change(&env, &mut random).await;
+        random_sources.change(&env, &mut random).await;
         sleep(Duration::from_millis(500 + random.below(8000))).await;
         let writes = std::mem::take(&mut *history.lock().unwrap());
-        workshop.check(&env, &writes).await;
+        random_sources.check(&env, &writes).await;
         if step % STEPS_PER_ROUND == 0 || step == steps {
             faults.set_rate(0);
             faults.set_stale(false);
-            workshop.converge(&env).await;
+            random_sources.converge(&env).await;
         }
     }
     let injected = faults.injected();
-    println!("{} jobs, {injected:?}", workshop.all_jobs.len());
+    println!("{} jobs, {injected:?}", random_sources.all_jobs.len());
     assert!(injected.len() > 10, "{injected:?}");
     env.stop().await;
 }

@@ -10,9 +10,9 @@ use super::sources::SourceResponse;
 use crate::operator::{MetricRequester, OperatorSettings, RawMetric, RawMetricsSubscriber};
 
 #[derive(Default)]
-struct Heard(Mutex<Vec<(MetricRequester, String)>>);
+struct ReceivedMetrics(Mutex<Vec<(MetricRequester, String)>>);
 
-impl RawMetricsSubscriber for Heard {
+impl RawMetricsSubscriber for ReceivedMetrics {
     fn is_subscribed(&self) -> bool {
         true
     }
@@ -29,7 +29,7 @@ impl RawMetricsSubscriber for Heard {
 async fn raw_metrics_have_polls_and_hpa_requests_but_no_failures() {
     let env =
         TestEnv::with(OperatorSettings { sample_age: Duration::ZERO, ..OperatorSettings::default() }).await;
-    let heard = Arc::new(Heard::default());
+    let heard = Arc::new(ReceivedMetrics::default());
     env.handle.subscribe_raw_metrics(heard.clone());
     let count = |by: MetricRequester| heard.0.lock().unwrap().iter().filter(|(who, _)| *who == by).count();
     env.deployment("worker", 1).await;

@@ -9,7 +9,7 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use super::env::{TestEnv, ask, objects, trigger};
-use super::workshop::Workshop;
+use super::random_sources::RandomSources;
 use crate::faulty_client::{FaultyClient, Random, setting};
 
 const STEPS_PER_ROUND: u64 = 20;
@@ -43,7 +43,7 @@ async fn many_objects_with_faults_need_bounded_memory_and_files() {
     let faults = FaultyClient::new("operator", seed, Arc::clone(&history));
     let env = TestEnv::behind(&faults, |_, _| Leadership::without_election()).await;
     let mut random = Random::new(seed + 1);
-    let mut workshop = Workshop::open(&env, 3, 4).await;
+    let mut random_sources = RandomSources::open(&env, 3, 4).await;
     env.deployment("many", 1).await;
     for number in 0..count {
         create(&env, number).await;
@@ -63,14 +63,14 @@ async fn many_objects_with_faults_need_bounded_memory_and_files() {
                 create(&env, next).await;
                 (oldest, next) = (oldest + 1, next + 1);
             }
-            workshop.change(&env, &mut random).await;
+            random_sources.change(&env, &mut random).await;
             sleep(Duration::from_millis(500 + random.below(8000))).await;
             let writes = std::mem::take(&mut *history.lock().unwrap());
-            workshop.check(&env, &writes).await;
+            random_sources.check(&env, &writes).await;
         }
         faults.set_rate(0);
         faults.set_stale(false);
-        workshop.converge(&env).await;
+        random_sources.converge(&env).await;
         // Events of hours would be the memory of the cluster, not that of the operator.
         ask(&env.client, Method::DELETE, EVENTS, "application/json", &json!({})).await;
         let (memory, files) = resources();

@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::env::{TestEnv, trigger};
+use super::random_sources::RandomSources;
 use super::sources::SourceResponse;
-use super::workshop::Workshop;
 use crate::faulty_client::{FaultyClient, Random, SeenWrite, setting};
 
 const LEASES: &str = "/apis/coordination.k8s.io/";
@@ -114,11 +114,11 @@ async fn leaders_that_are_killed_at_random_moments_leave_nothing_half_done() {
     let mut candidates = vec![Candidate::start(0, seed, &history, None).await];
     candidates.push(Candidate::start(1, seed, &history, Some(&candidates[0].env)).await);
     let mut leader = next_leader(&candidates[0].env, "").await;
-    let mut workshop = Workshop::open(&candidates[0].env, 2, 2).await;
+    let mut random_sources = RandomSources::open(&candidates[0].env, 2, 2).await;
     let mut checked = 0;
     for number in 0..kills {
         for _ in 0..=random.below(6) {
-            workshop.change(&candidates[0].env, &mut random).await;
+            random_sources.change(&candidates[0].env, &mut random).await;
             sleep(Duration::from_millis(random.below(6000))).await;
         }
         let at = candidates.iter().position(|candidate| candidate.name == leader).unwrap();
@@ -129,18 +129,18 @@ async fn leaders_that_are_killed_at_random_moments_leave_nothing_half_done() {
         candidates.push(next);
         leader = next_leader(&candidates[0].env, &leader).await;
         let writes = history.lock().unwrap().clone();
-        workshop.check(&candidates[0].env, &writes[checked..]).await;
+        random_sources.check(&candidates[0].env, &writes[checked..]).await;
         checked = writes.len();
     }
-    workshop.say(&candidates[0].env, "job0", Some(80));
-    workshop.converge(&candidates[0].env).await;
+    random_sources.say(&candidates[0].env, "job0", Some(80));
+    random_sources.converge(&candidates[0].env).await;
     let history = history.lock().unwrap().clone();
-    workshop.check(&candidates[0].env, &history[checked..]).await;
+    random_sources.check(&candidates[0].env, &history[checked..]).await;
     check_writers(&history);
     check_creations(&history);
-    assert!(workshop.all_jobs.len() >= 8, "{:?}", workshop.all_jobs);
+    assert!(random_sources.all_jobs.len() >= 8, "{:?}", random_sources.all_jobs);
     let terms = terms(&history).len();
-    println!("{terms} terms, {} writes, {} jobs", history.len(), workshop.all_jobs.len());
+    println!("{terms} terms, {} writes, {} jobs", history.len(), random_sources.all_jobs.len());
     assert!(terms as u64 > kills, "{terms} terms");
     for candidate in candidates {
         candidate.env.stop().await;
@@ -179,13 +179,13 @@ async fn writes_that_are_delayed_past_the_lease_do_nothing() {
     let leader = next_leader(&first.env, "").await;
     assert_eq!(leader, first.name);
     let second = Candidate::start(1, 1, &history, Some(&first.env)).await;
-    let mut workshop = Workshop::open(&first.env, 1, 1).await;
+    let mut random_sources = RandomSources::open(&first.env, 1, 1).await;
     sleep(Duration::from_secs(20)).await;
     first.faults.hold(&[LEASES, "/jobs", "/deployments/"]);
-    workshop.say(&first.env, "job0", Some(40));
-    workshop.say(&first.env, "obj0", Some(5));
+    random_sources.say(&first.env, "job0", Some(40));
+    random_sources.say(&first.env, "obj0", Some(5));
     assert_eq!(next_leader(&first.env, &first.name).await, second.name);
-    workshop.converge(&second.env).await;
+    random_sources.converge(&second.env).await;
     let before = history.lock().unwrap().len();
     first.faults.hold(&[]);
     sleep(Duration::from_mins(1)).await;
@@ -197,8 +197,8 @@ async fn writes_that_are_delayed_past_the_lease_do_nothing() {
     assert!(late.iter().all(|write| write.code == 409), "{late:#?}");
     check_writers(&writes);
     check_creations(&writes);
-    workshop.check(&first.env, &writes).await;
-    assert_eq!(workshop.all_jobs.len(), 4);
+    random_sources.check(&first.env, &writes).await;
+    assert_eq!(random_sources.all_jobs.len(), 4);
     first.env.stop().await;
     second.env.stop().await;
 }
@@ -210,18 +210,18 @@ async fn a_clock_that_is_set_neither_loses_the_lease_nor_doubles_a_write() {
     let first = Candidate::start(0, 1, &history, None).await;
     assert_eq!(next_leader(&first.env, "").await, first.name);
     let second = Candidate::start(1, 1, &history, Some(&first.env)).await;
-    let mut workshop = Workshop::open(&first.env, 1, 1).await;
+    let mut random_sources = RandomSources::open(&first.env, 1, 1).await;
     for (number, hours) in [6, -6, 24, -48].into_iter().enumerate() {
         first.env.jump(jiff::SignedDuration::from_hours(hours));
         second.env.jump(jiff::SignedDuration::from_hours(-hours));
-        workshop.say(&first.env, "job0", Some(10 * (1 + i64::try_from(number).unwrap())));
-        workshop.say(&first.env, "obj0", Some(if number % 2 == 0 { 5 } else { 0 }));
+        random_sources.say(&first.env, "job0", Some(10 * (1 + i64::try_from(number).unwrap())));
+        random_sources.say(&first.env, "obj0", Some(if number % 2 == 0 { 5 } else { 0 }));
         for _ in 0..10 {
             sleep(Duration::from_secs(3)).await;
             let writes = history.lock().unwrap().clone();
-            workshop.check(&first.env, &writes).await;
+            random_sources.check(&first.env, &writes).await;
         }
-        workshop.converge(&first.env).await;
+        random_sources.converge(&first.env).await;
     }
     let history = history.lock().unwrap().clone();
     check_writers(&history);

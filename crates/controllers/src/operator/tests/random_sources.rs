@@ -23,24 +23,24 @@ const UNDER_WAY: Duration = Duration::from_secs(70);
 const CONVERGENCE: Duration = Duration::from_secs(90);
 
 /// What a source said, and since when.
-type Said = Vec<(Instant, Option<i64>)>;
+type SourceValues = Vec<(Instant, Option<i64>)>;
 
-/// The objects, their sources, and what was seen of their jobs.
-pub(super) struct Workshop {
+/// Objects whose sources change at random, and what was seen of their jobs.
+pub(super) struct RandomSources {
     jobs: Vec<String>,
     objects: Vec<String>,
-    said: BTreeMap<String, Said>,
+    said: BTreeMap<String, SourceValues>,
     /// Unfinished jobs per ScaledJob, at each step.
     unfinished: BTreeMap<String, Vec<(Instant, i64)>>,
     /// All jobs that were ever seen, by name.
     pub(super) all_jobs: BTreeMap<String, String>,
 }
 
-impl Workshop {
+impl RandomSources {
     /// Creates the objects.
     pub(super) async fn open(env: &TestEnv, jobs: usize, objects: usize) -> Self {
         let named = |kind: &str, count: usize| (0..count).map(|number| format!("{kind}{number}")).collect();
-        let mut workshop = Self {
+        let mut random_sources = Self {
             jobs: named("job", jobs),
             objects: named("obj", objects),
             said: BTreeMap::new(),
@@ -48,8 +48,8 @@ impl Workshop {
             all_jobs: BTreeMap::new(),
         };
         let pods = json!({"spec": {"containers": [{"name": "c", "image": "i"}]}});
-        for name in workshop.jobs.clone() {
-            workshop.say(env, &name, Some(0));
+        for name in random_sources.jobs.clone() {
+            random_sources.say(env, &name, Some(0));
             let spec = json!({
                 "jobTargetRef": {"template": pods}, "pollingInterval": INTERVAL.as_secs(), "maxReplicaCount": 50,
                 "successfulJobsHistoryLimit": 2, "triggers": [trigger(&name)],
@@ -58,14 +58,14 @@ impl Workshop {
                 "metadata": {"name": name}, "spec": spec});
             env.create("/apis/keda.sh/v1alpha1/namespaces/shop/scaledjobs", object).await;
         }
-        for name in workshop.objects.clone() {
-            workshop.say(env, &name, Some(0));
+        for name in random_sources.objects.clone() {
+            random_sources.say(env, &name, Some(0));
             env.deployment(&name, 0).await;
             let spec = json!({"pollingInterval": INTERVAL.as_secs(), "cooldownPeriod": COOLDOWN.as_secs(),
                 "triggers": [trigger(&name)]});
             env.scaled_object(&name, spec).await;
         }
-        workshop
+        random_sources
     }
 
     /// Sets the value of a source; none: it fails.
