@@ -111,14 +111,14 @@ impl AdaptiveLimit {
             RequestOutcome::Answered | RequestOutcome::Failed => {}
             RequestOutcome::Overloaded(pause) => {
                 self.counts.overloaded += 1;
-                self.ease(now, admitted);
+                self.lower(now, admitted);
                 let until = pause.map(|pause| now + pause.min(MAX_HOLD));
                 self.hold = self.hold.max(until);
             }
             RequestOutcome::Abandoned if now.saturating_duration_since(admitted) < SLOW_REQUEST => {}
             RequestOutcome::TimedOut | RequestOutcome::Abandoned => {
                 self.counts.timed_out += 1;
-                self.ease(now, admitted);
+                self.lower(now, admitted);
             }
         }
     }
@@ -139,7 +139,7 @@ impl AdaptiveLimit {
     }
 
     /// Lowers the limit, once for all requests that were in flight together.
-    fn ease(&mut self, now: Instant, admitted: Instant) {
+    fn lower(&mut self, now: Instant, admitted: Instant) {
         if self.eased.is_some_and(|eased| admitted <= eased) {
             return;
         }

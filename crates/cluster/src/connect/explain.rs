@@ -105,9 +105,9 @@ pub(super) fn io_text(error: &io::Error) -> String {
 fn auth_text(error: &AuthError) -> String {
     match error {
         AuthError::AuthExecRun { cmd, out } => {
-            let complaint = String::from_utf8_lossy(&out.stderr);
-            let complaint = complaint.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-            let text = format!("`{cmd}` failed ({}): {complaint}", out.status);
+            let message = String::from_utf8_lossy(&out.stderr);
+            let message = message.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+            let text = format!("`{cmd}` failed ({}): {message}", out.status);
             text.trim_end_matches([':', ' ']).to_owned()
         }
         AuthError::AuthExecParse(_) => {

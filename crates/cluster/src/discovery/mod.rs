@@ -33,7 +33,7 @@ const MIN_REFETCH_INTERVAL: Duration = Duration::from_secs(5);
 pub struct Resource {
     /// API group; empty for the core one.
     pub group: String,
-    /// ApiVersion.
+    /// Version.
     pub version: String,
     /// Plural name in paths.
     pub plural: String,

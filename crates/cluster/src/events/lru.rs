@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-/// Holds at capacity `capacity` values.
+/// Holds at most `capacity` values.
 #[derive(Debug)]
 pub(super) struct Lru<V> {
     capacity: usize,

@@ -55,7 +55,7 @@ pub(super) async fn run(
 fn publish(view: &watch::Sender<LeadershipView>, elector: &Elector, settings: &LeaseSettings) {
     let term = elector.leading().zip(elector.leads_until()).map(|(renewal, until)| LeadershipTerm {
         until,
-        wall: renewal.wall.saturating_add(settings.trust()).unwrap_or(renewal.wall),
+        wall: renewal.wall.saturating_add(settings.write_window()).unwrap_or(renewal.wall),
     });
     let lease = elector.lease();
     let holder = lease.map(Lease::holder).filter(|holder| !holder.is_empty());

@@ -116,7 +116,7 @@ impl Elector {
 
     /// The end of the term: the time from which this process must not write.
     pub fn leads_until(&self) -> Option<Instant> {
-        Some(self.leading?.started + self.settings.trust())
+        Some(self.leading?.started + self.settings.write_window())
     }
 
     /// The lease as last seen.
@@ -152,7 +152,7 @@ impl Elector {
 
     fn get(&mut self, now: Instant) -> ElectionAction {
         self.state = ElectionState::Reading;
-        ElectionAction::Get(self.patience(now))
+        ElectionAction::Get(self.request_timeout(now))
     }
 
     fn claim(&mut self, moment: StepTime, lease: &Lease, fresh: bool) -> ElectionAction {
@@ -161,7 +161,7 @@ impl Elector {
         let settings = &self.settings;
         let next = lease.held(&settings.identity, settings.lease_seconds(), moment.wall);
         let next = next.with_address(settings.address);
-        ElectionAction::Update(next, self.patience(moment.now))
+        ElectionAction::Update(next, self.request_timeout(moment.now))
     }
 
     fn create(&mut self, moment: StepTime) -> ElectionAction {
@@ -260,9 +260,9 @@ impl Elector {
         })
     }
 
-    /// The deadline of a request: half of the renew deadline, as in client-go, but for a leader not after the end of its
+    /// The timeout of a request: half of the renew deadline, as in client-go, but for a leader not after the end of its
     /// term.
-    fn patience(&self, now: Instant) -> Duration {
+    fn request_timeout(&self, now: Instant) -> Duration {
         let half = (self.settings.renew_deadline / 2).max(Duration::from_millis(10));
         match self.leading {
             Some(renewal) => {
@@ -290,11 +290,11 @@ impl Elector {
             (false, true, Some(observed)) => {
                 let lease = observed.lease.released(moment.wall);
                 self.state = ElectionState::Releasing { tries: 3 };
-                ElectionAction::Update(lease, self.patience(moment.now))
+                ElectionAction::Update(lease, self.request_timeout(moment.now))
             }
             (true, ..) => {
                 self.state = ElectionState::Releasing { tries: 3 };
-                ElectionAction::Get(self.patience(moment.now))
+                ElectionAction::Get(self.request_timeout(moment.now))
             }
             _ => self.over(),
         }
@@ -310,14 +310,14 @@ impl Elector {
                     Some(observed) if self.holds() => {
                         let lease = observed.lease.released(moment.wall);
                         self.state = ElectionState::Releasing { tries };
-                        ElectionAction::Update(lease, self.patience(moment.now))
+                        ElectionAction::Update(lease, self.request_timeout(moment.now))
                     }
                     _ => self.over(),
                 }
             }
             ElectionEvent::Answer(Err(LeaseRequestFailure::Conflict | LeaseRequestFailure::Unknown)) => {
                 self.state = ElectionState::Releasing { tries };
-                ElectionAction::Get(self.patience(moment.now))
+                ElectionAction::Get(self.request_timeout(moment.now))
             }
             ElectionEvent::Answer(Err(LeaseRequestFailure::NotFound))
             | ElectionEvent::Due

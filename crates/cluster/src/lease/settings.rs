@@ -106,7 +106,7 @@ impl LeaseSettings {
 
     /// How long after the start of a successful renewal this process may write: the lease duration less a margin, which is half of
     /// the time between renew deadline and lease duration, for clocks that drift and for writes under way.
-    pub(super) fn trust(&self) -> Duration {
+    pub(super) fn write_window(&self) -> Duration {
         let lease = Duration::from_secs(self.lease_seconds());
         lease.saturating_sub(lease.saturating_sub(self.renew_deadline) / 2)
     }

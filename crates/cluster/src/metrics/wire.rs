@@ -142,7 +142,7 @@ pub(super) struct WireSeriesList {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct WireSeries {
-    /// One that cannot be read spoils the answer, as in Kubernetes.
+    /// A time that cannot be parsed makes the whole response invalid, as in Kubernetes.
     #[serde(deserialize_with = "time")]
     timestamp: Option<Timestamp>,
     /// Labels and window are only recorded, so any value is accepted.

@@ -97,7 +97,7 @@ fn read<'a, T: Deserialize<'a>>(answer: &'a Answer, expected: &Expected) -> Resu
             // Go decodes `null` as an empty object.
             None => serde_json::from_slice(b"{}"),
         })
-        .map_err(|e| complaint(body, expected.shape, &e))
+        .map_err(|e| mismatch(body, expected.shape, &e))
 }
 
 fn meta(body: &[u8], universal: bool) -> Result<TypeMeta, String> {
@@ -179,8 +179,8 @@ fn wrong_kind(meta: &TypeMeta, expected: &Expected, body: &[u8]) -> Option<Strin
 }
 
 /// Why well-formed JSON does not have the expected shape.
-fn complaint(body: &[u8], shape: Option<&GoStruct>, error: &serde_json::Error) -> String {
-    let fault = shape.and_then(|shape| shape.complaint(&serde_json::from_slice(body).ok()?));
+fn mismatch(body: &[u8], shape: Option<&GoStruct>, error: &serde_json::Error) -> String {
+    let fault = shape.and_then(|shape| shape.mismatch(&serde_json::from_slice(body).ok()?));
     fault.unwrap_or_else(|| {
         // Go's text has no position.
         let text = error.to_string();

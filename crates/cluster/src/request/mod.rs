@@ -215,9 +215,9 @@ struct FailedAttempt {
     retry_after: Option<Duration>,
 }
 
-/// What the client's layers are told about an attempt.
+/// The extensions of an attempt, which the layers of the client read.
 #[derive(Clone, Copy)]
-struct Marks<'a> {
+struct AttemptExtensions<'a> {
     is_retry: bool,
     leadership: Option<&'a Leadership>,
 }
@@ -238,8 +238,8 @@ async fn retry(
         if leadership.is_some_and(|leadership| !leadership.is_leader()) {
             return Err(ApiError::not_leading());
         }
-        let marks = Marks { is_retry: retries > 0, leadership };
-        let failed = match timeout_at(until, attempt(client, request, accept, etag, marks)).await {
+        let extensions = AttemptExtensions { is_retry: retries > 0, leadership };
+        let failed = match timeout_at(until, attempt(client, request, accept, etag, extensions)).await {
             Ok(Ok(answer)) => return Ok(answer),
             Ok(Err(failed)) => failed,
             // An earlier error of the server says more than the timeout of the last attempt.
@@ -262,14 +262,14 @@ async fn attempt(
     request: &Request,
     accept: &str,
     etag: Option<&str>,
-    marks: Marks<'_>,
+    extensions: AttemptExtensions<'_>,
 ) -> Result<Answer, FailedAttempt> {
     let mut built =
         build(request, accept, etag).map_err(|error| FailedAttempt { error, retry_after: None })?;
-    if marks.is_retry {
+    if extensions.is_retry {
         built.extensions_mut().insert(RetryMarker);
     }
-    if let Some(leadership) = marks.leadership {
+    if let Some(leadership) = extensions.leadership {
         built.extensions_mut().insert(LeaderOnly(leadership.clone()));
     }
     let response = client.send(built).await.map_err(|e| {

@@ -30,7 +30,7 @@ pub(crate) struct GoStruct {
 
 impl GoStruct {
     /// Go's text for the first field that it cannot decode.
-    pub(crate) fn complaint(&self, value: &Value) -> Option<String> {
+    pub(crate) fn mismatch(&self, value: &Value) -> Option<String> {
         self.fault(value, &mut Vec::new())
     }
 

@@ -25,7 +25,7 @@ pub(super) fn read<T: View>(
     source: &WatchSource,
     scratch: &mut Vec<u8>,
 ) -> Result<Event<T>, WatchFailure> {
-    let (kind, object) = open(line).map_err(|error| WatchFailure::garbage(&error.last()))?;
+    let (kind, object) = open(line).map_err(|error| WatchFailure::undecodable(&error.last()))?;
     if kind == "ERROR" {
         let status = Cursor::new(object).value::<WatchStatus>().unwrap_or_default();
         return Err(WatchFailure::error_event(status));
@@ -42,11 +42,11 @@ pub(super) fn read<T: View>(
         "ADDED" | "MODIFIED" => match view(object, &head, scratch) {
             Ok(object) => Event::Change(WatchEvent::Applied(object), version),
             // Without a name the changed object is unknown, so everything must be listed again.
-            Err(why) if head.name.is_empty() => return Err(WatchFailure::garbage(&why.to_string())),
+            Err(why) if head.name.is_empty() => return Err(WatchFailure::undecodable(&why.to_string())),
             Err(why) => Event::Change(head.unreadable(why.to_string()), version),
         },
         "DELETED" if head.name.is_empty() => {
-            return Err(WatchFailure::garbage("an object without a name"));
+            return Err(WatchFailure::undecodable("an object without a name"));
         }
         "DELETED" => Event::Change(head.deleted(), version),
         "BOOKMARK" => Event::Bookmark(version),

@@ -73,12 +73,12 @@ impl WatchFailure {
     }
 
     /// The response cannot be decoded.
-    pub(super) fn garbage(why: &str) -> Self {
+    pub(super) fn undecodable(why: &str) -> Self {
         Self::new(format!("the answer cannot be read: {why}"), Recovery::Relist)
     }
 
     pub(super) fn too_long() -> Self {
-        Self::garbage(&format!("an object is longer than {} MiB", MAX_OBJECT_BYTES >> 20))
+        Self::undecodable(&format!("an object is longer than {} MiB", MAX_OBJECT_BYTES >> 20))
     }
 
     /// The server's version is older than our data.

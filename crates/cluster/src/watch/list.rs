@@ -69,7 +69,7 @@ impl List {
                 self.enough = self.buffer.len() + self.buffer.len() / 2 + 1;
                 Ok(ListPiece::More)
             }
-            Err(error) => Err(WatchFailure::garbage(&format!("not a list: {}", error.last()))),
+            Err(error) => Err(WatchFailure::undecodable(&format!("not a list: {}", error.last()))),
             Ok(piece) => {
                 self.enough = 0;
                 Ok(piece)

@@ -1,4 +1,4 @@
-//! The views of autoscalers, pods and KEDA's resources. Who owns which field is cut away before they are read.
+//! The views of autoscalers, pods and KEDA's resources. `managedFields` are removed before an object is decoded.
 
 use api::autoscaling::v2::HorizontalPodAutoscaler;
 use api::keda::{CloudEventSource, ScaledJob, ScaledObject, TriggerAuthentication};

@@ -49,10 +49,10 @@ pub(super) struct LabelSet {
 
 /// Where a selector is listed, so that a new label set finds it.
 #[derive(Debug, Default)]
-pub(super) enum Anchor {
-    /// Nowhere: it selects nothing.
+pub(super) enum SelectorPosting {
+    /// In no posting list, because it selects nothing.
     #[default]
-    Nowhere,
+    NotPosted,
     /// Every label set of the namespace may match.
     Namespace(Id),
     /// Only label sets with one of these labels may match.
@@ -215,23 +215,24 @@ impl Labels {
 /// Selectors.
 impl Labels {
     /// Lists the selector of an autoscaler where label sets that it may match will find it.
-    pub(super) fn post(&mut self, namespace: Id, autoscaler: Id, selector: &Selector) -> Anchor {
+    pub(super) fn post(&mut self, namespace: Id, autoscaler: Id, selector: &Selector) -> SelectorPosting {
         if selector.is_nothing() {
-            return Anchor::Nowhere;
+            return SelectorPosting::NotPosted;
         }
         // A label that many selectors require, such as `app.kubernetes.io/part-of=shop`, is a bad discriminator.
-        let crowd = |requirement: &&Requirement| {
+        let selectors_of = |requirement: &&Requirement| {
             let postings = self.postings(namespace, requirement);
             postings.fold((0, 0), |(asking, having), p| {
                 (asking + p.selectors.all().len(), having + p.sets.all().len())
             })
         };
-        let Some(rarest) = selector.requirements().iter().filter(|r| names_values(r)).min_by_key(crowd)
+        let Some(rarest) =
+            selector.requirements().iter().filter(|r| names_values(r)).min_by_key(selectors_of)
         else {
             if let Some(known) = self.namespaces.get_mut(namespace) {
                 known.posting.selectors.enlist(autoscaler);
             }
-            return Anchor::Namespace(namespace);
+            return SelectorPosting::Namespace(namespace);
         };
         let asked = rarest.values().into_iter().map(|value| {
             let id = self.label(namespace, rarest.key(), value);
@@ -240,19 +241,19 @@ impl Labels {
             }
             id
         });
-        Anchor::Labels(asked.collect())
+        SelectorPosting::Labels(asked.collect())
     }
 
     /// Undoes [`Labels::post`].
-    pub(super) fn unpost(&mut self, anchor: Anchor, autoscaler: Id) {
-        match anchor {
-            Anchor::Nowhere => {}
-            Anchor::Namespace(namespace) => {
+    pub(super) fn unpost(&mut self, posting: SelectorPosting, autoscaler: Id) {
+        match posting {
+            SelectorPosting::NotPosted => {}
+            SelectorPosting::Namespace(namespace) => {
                 if let Some(known) = self.namespaces.get_mut(namespace) {
                     known.posting.selectors.strike(autoscaler);
                 }
             }
-            Anchor::Labels(labels) => {
+            SelectorPosting::Labels(labels) => {
                 for id in labels {
                     if let Some(label) = self.pairs.get_mut(id) {
                         label.posting.selectors.strike(autoscaler);
@@ -264,7 +265,7 @@ impl Labels {
     }
 
     /// The autoscalers whose selector may match a label set, each once.
-    pub(super) fn asking(&self, set: Id) -> impl Iterator<Item = Id> {
+    pub(super) fn candidates(&self, set: Id) -> impl Iterator<Item = Id> {
         let set = self.sets.get(set);
         let namespace = set.and_then(|set| self.namespaces.get(set.namespace.to)).map(|known| &known.posting);
         let links = set.into_iter().flat_map(|set| set.labels.iter());

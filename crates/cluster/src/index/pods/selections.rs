@@ -2,7 +2,7 @@
 
 use api::selector::Selector;
 
-use super::labels::{Anchor, Labels};
+use super::labels::{Labels, SelectorPosting};
 use super::posting::{Ids, Link};
 use crate::index::pool::{Id, NONE, Pool};
 use crate::key::AutoscalerKey;
@@ -26,7 +26,7 @@ pub(super) struct Autoscaler {
     pub(super) key: AutoscalerKey,
     pub(super) namespace: Id,
     selector: Selector,
-    anchor: Anchor,
+    posting: SelectorPosting,
     audiences: Ids,
     /// When its pods last changed.
     pub(super) changed: u64,
@@ -56,7 +56,7 @@ impl Selections {
             key: key.clone(),
             namespace,
             selector: Selector::nothing(),
-            anchor: Anchor::Nowhere,
+            posting: SelectorPosting::NotPosted,
             audiences: Ids::default(),
             changed: self.changes,
         };
@@ -70,8 +70,8 @@ impl Selections {
         };
         known.selector.clone_from(selector);
         let namespace = known.namespace;
-        labels.unpost(std::mem::take(&mut known.anchor), id);
-        known.anchor = labels.post(namespace, id, selector);
+        labels.unpost(std::mem::take(&mut known.posting), id);
+        known.posting = labels.post(namespace, id, selector);
         let mut after = labels.matching(namespace, selector);
         after.sort_unstable();
         let mut before: Vec<Id> = self.sets(id).collect();
@@ -128,7 +128,7 @@ impl Selections {
     /// Finds the autoscalers that select a new label set.
     pub(super) fn enter(&mut self, labels: &mut Labels, set: Id) {
         let selects = |id: &Id| self.get(*id).is_some_and(|known| labels.matches(set, &known.selector));
-        let mut members: Vec<Id> = labels.asking(set).filter(selects).collect();
+        let mut members: Vec<Id> = labels.candidates(set).filter(selects).collect();
         members.sort_unstable();
         let audience = self.audience(members);
         self.attach(labels, set, audience);

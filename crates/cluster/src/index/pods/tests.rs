@@ -256,6 +256,6 @@ fn a_new_label_set_is_compared_with_few_selectors() {
     }
     index.apply(&pod("shop", "x", &[("app", "shop"), ("part", "p7")]));
     let set = index.labels.matching(index.labels.namespace("shop").unwrap(), &Selector::everything())[0];
-    assert!(index.labels.asking(set).count() <= 2);
+    assert!(index.labels.candidates(set).count() <= 2);
     assert_eq!(index.selected(&AutoscalerKey::hpa("shop", "c7")).len(), 1);
 }

@@ -48,11 +48,11 @@ fn the_written_duration_is_never_shorter_than_the_setting() {
     // 1.5 s are written as 2; trust ends before that, and after the renew deadline.
     let odd = settings(1_500, 1_000, 200);
     assert_eq!(odd.lease_seconds(), 2);
-    assert_eq!(odd.trust(), Duration::from_millis(1_500));
-    assert_eq!(settings(15_000, 10_000, 2_000).trust(), Duration::from_millis(12_500));
+    assert_eq!(odd.write_window(), Duration::from_millis(1_500));
+    assert_eq!(settings(15_000, 10_000, 2_000).write_window(), Duration::from_millis(12_500));
     // LeaseSettings that should have been refused are at least not dangerous.
     assert_eq!(settings(0, 0, 0).lease_seconds(), 1);
-    assert_eq!(settings(1_000, 9_000, 0).trust(), Duration::from_secs(1));
+    assert_eq!(settings(1_000, 9_000, 0).write_window(), Duration::from_secs(1));
     assert!(settings(0, 0, 0).pause() >= Duration::from_millis(10));
     assert_eq!(settings(u64::MAX, u64::MAX, u64::MAX).lease_seconds(), i32::MAX as u64);
 }
