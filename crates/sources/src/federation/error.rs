@@ -32,7 +32,7 @@ pub enum UpstreamError {
         message: String,
     },
     /// The response is not valid.
-    Garbage(String),
+    InvalidResponse(String),
     /// The upstream is this server itself.
     Ourselves,
 }
@@ -44,7 +44,7 @@ impl UpstreamError {
             // These errors concern one metric: its size, its syntax or the permission to read it.
             Self::NoAnswer(http::HttpErrorCause::TooLarge(_))
             | Self::Denied { .. }
-            | Self::Garbage(_)
+            | Self::InvalidResponse(_)
             | Self::Busy => false,
             Self::NoAnswer(_) | Self::Ourselves => true,
             Self::Status { code, .. } => matches!(code, 429 | 502..=504),
@@ -74,7 +74,7 @@ impl UpstreamError {
                 "look at the adapter: it says itself that it is overloaded or not ready"
             }
             Self::Status { .. } => "look at the adapter's logs for this request",
-            Self::Garbage(_) => "check that url leads to a metrics API server",
+            Self::InvalidResponse(_) => "check that url leads to a metrics API server",
             Self::Ourselves => "remove this upstream: it is the Service of this server",
         }
     }
@@ -121,7 +121,7 @@ impl fmt::Display for UpstreamError {
             Self::Denied { code, message } | Self::Status { code, message } => {
                 write!(f, "answered {code}: {message}")
             }
-            Self::Garbage(why) => write!(f, "its response is not valid: {why}"),
+            Self::InvalidResponse(why) => write!(f, "its response is not valid: {why}"),
             Self::Ourselves => f.write_str("it is this server itself"),
         }
     }

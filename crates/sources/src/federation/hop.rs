@@ -73,7 +73,7 @@ impl Service<Request<Body>> for HopGuard {
         match request.headers().get(HOP_HEADER) {
             None => self.inner.call(request).boxed(),
             Some(sender) if Some(sender) == self.own.as_ref() => {
-                let answer = circle(sender.clone());
+                let answer = loop_response(sender.clone());
                 async move { Ok(answer) }.boxed()
             }
             Some(_) => {
@@ -85,7 +85,7 @@ impl Service<Request<Body>> for HopGuard {
 }
 
 /// Response to a request of this server itself.
-fn circle(own: HeaderValue) -> Response<Body> {
+fn loop_response(own: HeaderValue) -> Response<Body> {
     let status = json!({
         "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": 508,
         "message": "this server was named as its own upstream",

@@ -220,7 +220,7 @@ impl UpstreamInner {
                 Err(FetchError::Metric(missing.to_string()))
             }
             (ObjectSelection::One(_), count) => {
-                Err(UpstreamError::Garbage(format!("{count} values for one object")).into())
+                Err(UpstreamError::InvalidResponse(format!("{count} values for one object")).into())
             }
         }
     }
@@ -311,7 +311,7 @@ impl UpstreamInner {
             (404, _) => FetchError::Path,
             (401 | 403, _) => FetchError::Failed(UpstreamError::Denied { code, message: message() }),
             (400..=599, _) => FetchError::Failed(UpstreamError::Status { code, message: message() }),
-            _ => FetchError::Failed(UpstreamError::Garbage(format!("unexpected status {code}"))),
+            _ => FetchError::Failed(UpstreamError::InvalidResponse(format!("unexpected status {code}"))),
         }
     }
 
@@ -377,5 +377,5 @@ fn no_list(error: FetchError, api: &str) -> UpstreamError {
 }
 
 fn not_served(api: &str) -> UpstreamError {
-    UpstreamError::Garbage(format!("it does not serve {api}"))
+    UpstreamError::InvalidResponse(format!("it does not serve {api}"))
 }

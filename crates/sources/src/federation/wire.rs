@@ -196,7 +196,7 @@ pub(crate) fn read_external(
             let labels = item.metric_labels.map(|labels| {
                 let text = |(key, value)| match value {
                     Value::String(value) => Ok((key, value)),
-                    _ => Err(UpstreamError::Garbage(format!("the label {key} is not a string"))),
+                    _ => Err(UpstreamError::InvalidResponse(format!("the label {key} is not a string"))),
                 };
                 labels.into_iter().map(text).collect::<Result<Vec<_>, _>>()
             });
@@ -262,13 +262,13 @@ fn read<'a, T: Deserialize<'a>>(body: &'a [u8], kind: &str) -> Result<T, Upstrea
     struct Kind {
         kind: Option<String>,
     }
-    let garbage = |error: serde_json::Error| UpstreamError::Garbage(shortened(&error.to_string()));
-    let found = serde_json::from_slice::<Kind>(body).map_err(garbage)?.kind.unwrap_or_default();
+    let invalid = |error: serde_json::Error| UpstreamError::InvalidResponse(shortened(&error.to_string()));
+    let found = serde_json::from_slice::<Kind>(body).map_err(invalid)?.kind.unwrap_or_default();
     if found != kind {
         let found = if found.is_empty() { "nothing".to_owned() } else { shortened(&found) };
-        return Err(UpstreamError::Garbage(format!("expected kind {kind}, found {found}")));
+        return Err(UpstreamError::InvalidResponse(format!("expected kind {kind}, found {found}")));
     }
-    serde_json::from_slice(body).map_err(garbage)
+    serde_json::from_slice(body).map_err(invalid)
 }
 
 /// Message of a `Status` body; `None` for other bodies.

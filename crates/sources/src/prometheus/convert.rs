@@ -138,7 +138,7 @@ fn shown(sample: &VectorSample) -> String {
     if labels.is_empty() { String::new() } else { format!("{{{}}}", labels.join(",")) }
 }
 
-/// ResourceUsage of containers by pod name, and the time of the oldest sample.
+/// Usage of containers by pod name, and the time of the oldest sample.
 pub type Containers = BTreeMap<String, (Option<Timestamp>, Vec<ContainerUsage>)>;
 
 /// Result for one resource.
@@ -156,7 +156,7 @@ pub struct ResourceResponse<'a> {
     pub reply: &'a QueryResponse,
 }
 
-/// ResourceUsage of pods by name. A pod is omitted unless every resource is known for at least one of its containers.
+/// Usage of pods by name. A pod is omitted unless every resource is known for at least one of its containers.
 pub fn pods(parts: &[ResourceResponse<'_>], compat: Compat) -> Result<Containers, UnusableResult> {
     type PodValues = (Option<i64>, BTreeMap<String, Vec<Option<i64>>>, Vec<bool>);
     let mut all: BTreeMap<&str, PodValues> = BTreeMap::new();
@@ -191,7 +191,7 @@ pub fn pods(parts: &[ResourceResponse<'_>], compat: Compat) -> Result<Containers
         .collect())
 }
 
-/// ResourceUsage of nodes by name, with the time of the oldest sample. The first sample of a node wins; a node is omitted
+/// Usage of nodes by name, with the time of the oldest sample. The first sample of a node wins; a node is omitted
 /// unless every resource is known.
 pub fn nodes(
     parts: &[ResourceResponse<'_>],
@@ -228,7 +228,7 @@ fn written(parts: &[ResourceResponse<'_>], numbers: &[Option<i64>], compat: Comp
         .collect()
 }
 
-/// ResourceUsage in thousandths; never negative.
+/// Usage in thousandths; never negative.
 fn usage(value: Option<f64>, compat: Compat) -> Option<i64> {
     let value =
         value.map(|value| if value < 0.0 && (value.is_finite() || compat.is_strict()) { 0.0 } else { value });

@@ -21,7 +21,7 @@ pub struct WatchedConfigFile {
     path: PathBuf,
     seen: Option<Vec<u8>>,
     /// Error of the last read.
-    complaint: Option<String>,
+    last_error: Option<String>,
 }
 
 /// Result of a poll.
@@ -70,7 +70,7 @@ pub enum ConfigFileError {
 impl WatchedConfigFile {
     /// A file that has not been read yet.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), seen: None, complaint: None }
+        Self { path: path.into(), seen: None, last_error: None }
     }
 
     /// Path.
@@ -83,13 +83,13 @@ impl WatchedConfigFile {
         let name = self.path.display().to_string();
         let content = match read(&self.path).map_err(|error| error.to_string()) {
             Ok(content) => content,
-            Err(reason) if self.complaint.as_ref() == Some(&reason) => return FileChange::Unchanged,
+            Err(reason) if self.last_error.as_ref() == Some(&reason) => return FileChange::Unchanged,
             Err(reason) => {
-                self.complaint = Some(reason.clone());
+                self.last_error = Some(reason.clone());
                 return FileChange::Refused(ConfigFileError::File { path: name, reason });
             }
         };
-        self.complaint = None;
+        self.last_error = None;
         if self.seen.as_ref() == Some(&content) {
             return FileChange::Unchanged;
         }

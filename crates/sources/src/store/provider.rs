@@ -42,7 +42,7 @@ impl KubeletProvider {
         Self { store, inventory, nodes: node_selector }
     }
 
-    /// ResourceUsage of the running pods of a namespace, ascending by name.
+    /// Usage of the running pods of a namespace, ascending by name.
     pub fn namespace(&self, namespace: &str) -> Vec<PodUsage> {
         self.usage(&self.inventory.pods(Some(namespace)))
     }
@@ -58,7 +58,7 @@ impl KubeletProvider {
         missing::of_pod(&self.store, &pod)
     }
 
-    /// ResourceUsage of those pods (in ascending order) that have complete samples.
+    /// Usage of those pods (in ascending order) that have complete samples.
     fn usage(&self, pods: &[Arc<Pod>]) -> Vec<PodUsage> {
         let (names, samples) = (ResourceNames::new(), self.store.samples(pods));
         let both = pods.iter().zip(&samples);

@@ -92,7 +92,7 @@ pub(super) fn app(
     }
 }
 
-/// MetricsWriter of what was asked and answered.
+/// Exports the freshness of served samples and the requests of the server.
 fn served(page: &mut MetricsWriter, ages: &FreshnessHistogram, traffic: &RequestMetrics) {
     let within = FreshnessHistogram::bounds().into_iter().zip(ages.within);
     page.family(

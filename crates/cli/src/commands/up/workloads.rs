@@ -61,7 +61,7 @@ static EVENT_DRIVEN: [ExampleWorkload; 2] = [
 pub(super) struct ChosenWorkloads {
     /// The settings of the controller.
     pub(super) settings: Scenario,
-    /// ChosenWorkloads with a load, and their autoscalers.
+    /// Workloads with a load, and their autoscalers.
     pub(super) scenarios: Vec<Scenario>,
     /// The manifests of the scenarios.
     pub(super) sources: Vec<SourceFile>,

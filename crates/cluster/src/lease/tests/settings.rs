@@ -50,7 +50,7 @@ fn the_written_duration_is_never_shorter_than_the_setting() {
     assert_eq!(odd.lease_seconds(), 2);
     assert_eq!(odd.write_window(), Duration::from_millis(1_500));
     assert_eq!(settings(15_000, 10_000, 2_000).write_window(), Duration::from_millis(12_500));
-    // LeaseSettings that should have been refused are at least not dangerous.
+    // Settings that should have been refused are at least not dangerous.
     assert_eq!(settings(0, 0, 0).lease_seconds(), 1);
     assert_eq!(settings(1_000, 9_000, 0).write_window(), Duration::from_secs(1));
     assert!(settings(0, 0, 0).pause() >= Duration::from_millis(10));

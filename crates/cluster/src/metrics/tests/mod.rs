@@ -126,7 +126,7 @@ fn provided(list: &Value) -> Vec<PodUsage> {
     list.items.into_iter().map(pod).collect()
 }
 
-/// MetricSamples without a pod, in thousandths.
+/// Samples without a pod, in thousandths.
 fn stray(samples: &MetricSamples) -> Vec<i64> {
     let MetricSamples::PerPod(samples) = samples else { unreachable!() };
     assert!(samples.by_pod.is_empty());

@@ -1,4 +1,4 @@
-//! Single-pending queries with a short-lived cache. Unlike a plain single-pending, a query keeps running without
+//! Single-flight queries with a short-lived cache. Unlike in `runtime::single_flight`, a query keeps running without
 //! waiters, responses are reused for a short time, and entries near their expiry are refreshed in the background.
 
 use std::collections::{HashMap, VecDeque};
@@ -24,7 +24,7 @@ const MAX_CACHE_BYTES: usize = 128 << 20;
 type QueryResult = Result<Arc<QueryResponse>, PrometheusError>;
 type PendingQuery = Shared<oneshot::Receiver<QueryResult>>;
 
-/// Queries in pending, and cached responses.
+/// Queries in flight, and cached responses.
 pub(super) struct QueryCache {
     known: Mutex<CacheState>,
     permits: Semaphore,

@@ -100,7 +100,7 @@ impl<'a> Envelope<'a> {
     }
 
     /// Error in the envelope.
-    pub(super) fn complaint(&self) -> Option<PrometheusError> {
+    pub(super) fn reported_error(&self) -> Option<PrometheusError> {
         (self.status == "error").then(|| PrometheusError::Prometheus {
             kind: self.error_type.to_string(),
             message: self.error.to_string(),
@@ -124,8 +124,8 @@ pub(super) fn decode(status: StatusCode, body: &[u8]) -> Result<QueryResponse, P
     }
     let garbled = |error: JsonError| PrometheusError::garbled(&error, body);
     let envelope = Envelope::read(body).map_err(garbled)?;
-    if let Some(complaint) = envelope.complaint() {
-        return Err(complaint);
+    if let Some(error) = envelope.reported_error() {
+        return Err(error);
     }
     let Some(data) = envelope.data else {
         return Err(garbled(JsonError { what: "no data" }));

@@ -53,7 +53,7 @@ pub struct PrometheusReport {
     pub server: String,
     /// Number of queries sent.
     pub sent: u64,
-    /// Number of queries record_latency from the cache or by a query in flight.
+    /// Number of queries answered from the cache or by a query in flight.
     pub shared: u64,
     /// Number of failed requests.
     pub failed: u64,

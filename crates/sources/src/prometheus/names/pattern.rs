@@ -164,7 +164,7 @@ impl RegexTranslator<'_> {
                     continue;
                 }
                 '{' => {
-                    if let Some((least, most, text, behind)) = stats(self.rest) {
+                    if let Some((least, most, text, behind)) = repeat_counts(self.rest) {
                         self.rest = behind;
                         if least > MAX_REPEATS || most.is_some_and(|most| most > MAX_REPEATS || most < least)
                         {
@@ -289,7 +289,7 @@ impl RegexTranslator<'_> {
 }
 
 /// Parses `{2}`, `{2,}` or `{2,3}`; `None` for anything else, which is a literal.
-fn stats(text: &str) -> Option<(u32, Option<u32>, &str, &str)> {
+fn repeat_counts(text: &str) -> Option<(u32, Option<u32>, &str, &str)> {
     let end = text.find('}')?;
     let (whole, behind) = text.split_at_checked(end + 1)?;
     let inner = whole.get(1..end)?;
