@@ -25,7 +25,7 @@ pub(super) enum Each {
 
 /// Type of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Want {
+enum ParameterType {
     Anything,
     Number,
     /// Convertible to a number.
@@ -44,7 +44,7 @@ enum Want {
 
 /// Result type of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Give {
+enum ResultType {
     Anything,
     Bool,
     Int,
@@ -65,17 +65,17 @@ struct Signature {
     name: &'static str,
     function: Function,
     /// Parameter types; the last one repeats for variadic functions.
-    wants: &'static [Want],
+    parameters: &'static [ParameterType],
     /// Minimum number of arguments.
     least: usize,
     is_variadic: bool,
-    give: Give,
+    result: ResultType,
 }
 
 /// Declares the functions and their signatures: name, parameter types, least number of arguments and result type. The last
 /// parameter of a `Variadic` function repeats.
 macro_rules! functions {
-    ($($function:ident $name:literal ($($want:ident),* $(; $arity:ident)?) $least:literal -> $give:ident,)*) => {
+    ($($function:ident $name:literal ($($parameter:ident),* $(; $arity:ident)?) $least:literal -> $result:ident,)*) => {
         /// A function without a predicate.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(super) enum Function { $($function),* }
@@ -83,10 +83,10 @@ macro_rules! functions {
         const SIGNATURES: &[Signature] = &[$(Signature {
             name: $name,
             function: Function::$function,
-            wants: &[$(Want::$want),*],
+            parameters: &[$(ParameterType::$parameter),*],
             least: $least,
             is_variadic: [$(stringify!($arity),)? ""].len() > 1,
-            give: Give::$give,
+            result: ResultType::$result,
         }),*];
     };
 }
@@ -184,17 +184,17 @@ impl Each {
     }
 
     /// Whether the predicate may be left out.
-    pub(super) fn can_do_without(self) -> bool {
+    pub(super) fn has_optional_predicate(self) -> bool {
         matches!(self, Self::Count | Self::Sum)
     }
 
     /// Whether a third argument is allowed: an initial value or an order.
-    pub(super) fn takes_more(self) -> bool {
+    pub(super) fn takes_third_argument(self) -> bool {
         matches!(self, Self::Reduce | Self::SortBy)
     }
 
     /// Whether the predicate must be boolean.
-    pub(super) fn asks(self) -> bool {
+    pub(super) fn needs_bool(self) -> bool {
         !matches!(self, Self::GroupBy | Self::Map | Self::Reduce | Self::SortBy | Self::Sum)
     }
 }
@@ -216,45 +216,48 @@ impl Function {
 
     /// The result type for these argument types, or why the call is invalid.
     pub(super) fn check(self, types: &[Type]) -> Result<Type, EvalError> {
-        let Some(Signature { name, wants, least, is_variadic, give, .. }) = self.signature() else {
+        let Some(Signature { name, parameters, least, is_variadic, result, .. }) = self.signature() else {
             return Err("no such function".into());
         };
         let count = types.len();
         if count < *least && *is_variadic {
             return Err(format!("not enough arguments to call {name}").into());
         }
-        if count < *least || (count > wants.len() && !is_variadic) {
-            return Err(format!("invalid number of arguments (expected {}, got {count})", wants.len()).into());
+        if count < *least || (count > parameters.len() && !is_variadic) {
+            return Err(
+                format!("invalid number of arguments (expected {}, got {count})", parameters.len()).into()
+            );
         }
         for (index, given) in types.iter().enumerate() {
-            let want = wants.get(index).or(wants.last()).copied().unwrap_or(Want::Anything);
-            if want == Want::Numbers && (given.is_any() || matches!(given, Type::Array(_))) {
+            let parameter =
+                parameters.get(index).or(parameters.last()).copied().unwrap_or(ParameterType::Anything);
+            if parameter == ParameterType::Numbers && (given.is_any() || matches!(given, Type::Array(_))) {
                 // Item types are checked at run time, as in expr.
                 return Ok(Type::Any);
             }
-            if !want.allows(given) {
+            if !parameter.allows(given) {
                 let shown = if *given == Type::Nil { "%!s(<nil>)".to_owned() } else { given.to_string() };
                 return Err(format!("invalid argument for {name} (type {shown})").into());
             }
         }
-        Ok(match give {
-            Give::Anything => Type::Any,
-            Give::Bool => Type::Bool,
-            Give::Int => Type::Int,
-            Give::Float => Type::Float,
-            Give::Text => Type::Text,
-            Give::Array => Type::array(),
-            Give::Texts => Type::Array(Type::Text.into()),
-            Give::Map => Type::Map,
-            Give::Span => Type::Span,
-            Give::Time => Type::Time,
-            Give::Zone => Type::Zone,
-            Give::Same => types.first().cloned().unwrap_or(Type::Any),
+        Ok(match result {
+            ResultType::Anything => Type::Any,
+            ResultType::Bool => Type::Bool,
+            ResultType::Int => Type::Int,
+            ResultType::Float => Type::Float,
+            ResultType::Text => Type::Text,
+            ResultType::Array => Type::array(),
+            ResultType::Texts => Type::Array(Type::Text.into()),
+            ResultType::Map => Type::Map,
+            ResultType::Span => Type::Span,
+            ResultType::Time => Type::Time,
+            ResultType::Zone => Type::Zone,
+            ResultType::Same => types.first().cloned().unwrap_or(Type::Any),
         })
     }
 }
 
-impl Want {
+impl ParameterType {
     fn allows(self, given: &Type) -> bool {
         let is_map = matches!(given, Type::Map | Type::Groups(_) | Type::All);
         let is_array = matches!(given, Type::Array(_));

@@ -187,8 +187,8 @@ impl Run<'_> {
     fn membership(&mut self, left: Id, right: Id, at: u32) -> Answer {
         let needle = self.node(left)?;
         let Form::Binary(Binary::Range, from, to) = self.tree.node(right).form else {
-            let heap = self.node(right)?;
-            return operators::binary(Binary::In, &needle, &heap, &mut self.budget).map_err(failed(at));
+            let haystack = self.node(right)?;
+            return operators::binary(Binary::In, &needle, &haystack, &mut self.budget).map_err(failed(at));
         };
         let (from, to) = (self.node(from)?, self.node(to)?);
         let found = match (&needle, &from, &to) {

@@ -6,9 +6,9 @@ use super::text;
 /// Longest formula that is read.
 const MAX_FORMULA_BYTES: usize = 64 * 1024;
 
-/// A token.
+/// What a token is.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Word<'a> {
+pub(super) enum TokenKind<'a> {
     /// A name.
     Name(&'a str),
     /// A number, as written.
@@ -28,11 +28,11 @@ pub(super) enum Word<'a> {
 /// A token and its position.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Token<'a> {
-    pub(super) word: Word<'a>,
+    pub(super) word: TokenKind<'a>,
     pub(super) at: u32,
 }
 
-impl Word<'_> {
+impl TokenKind<'_> {
     /// Its name in error messages.
     pub(super) fn shown(&self) -> String {
         match self {
@@ -57,8 +57,8 @@ const OPERATORS: [&str; 27] = [
     "!", "|", "?", ":", ".", ",", ";", "=",
 ];
 
-/// Splits a formula into tokens; the last is [`Word::End`].
-pub(super) fn words(source: &str) -> Result<Vec<Token<'_>>, FormulaError> {
+/// Splits a formula into tokens; the last is [`TokenKind::End`].
+pub(super) fn tokens(source: &str) -> Result<Vec<Token<'_>>, FormulaError> {
     if source.len() > MAX_FORMULA_BYTES {
         return Err(FormulaError::whole(format!("formula is longer than {MAX_FORMULA_BYTES} bytes")));
     }
@@ -69,7 +69,7 @@ pub(super) fn words(source: &str) -> Result<Vec<Token<'_>>, FormulaError> {
     }
     // The position of the end is the last character.
     let at = lexer.at.saturating_sub(1);
-    lexer.tokens.push(Token { word: Word::End, at });
+    lexer.tokens.push(Token { word: TokenKind::End, at });
     Ok(lexer.tokens)
 }
 
@@ -112,7 +112,7 @@ impl<'a> Lexer<'a> {
         self.take(end)
     }
 
-    fn word(&mut self) -> Result<Word<'a>, FormulaError> {
+    fn word(&mut self) -> Result<TokenKind<'a>, FormulaError> {
         let mut ahead = self.rest.chars();
         let (first, second) = (ahead.next().unwrap_or_default(), ahead.next());
         match first {
@@ -121,21 +121,21 @@ impl<'a> Lexer<'a> {
             '.' if second.is_some_and(|c| c.is_ascii_digit()) => self.number(),
             '#' => {
                 self.take(1);
-                Ok(Word::Pointer(self.take_while(is_part)))
+                Ok(TokenKind::Pointer(self.take_while(is_part)))
             }
             '(' | ')' | '[' | ']' | '{' | '}' => {
                 self.take(1);
-                Ok(Word::Bracket(first))
+                Ok(TokenKind::Bracket(first))
             }
             c if is_part(c) => {
                 let name = self.take_while(is_part);
                 let sign = KEYWORD_OPERATORS.iter().find(|word| **word == name);
-                Ok(sign.map_or(Word::Name(name), |sign| Word::Sign(sign)))
+                Ok(sign.map_or(TokenKind::Name(name), |sign| TokenKind::Sign(sign)))
             }
             _ => match OPERATORS.iter().find(|sign| self.rest.starts_with(**sign)) {
                 Some(sign) => {
                     self.take(sign.len());
-                    Ok(Word::Sign(sign))
+                    Ok(TokenKind::Sign(sign))
                 }
                 None => {
                     let text = format!("unrecognized character: U+{:04X} '{first}'", first as u32);
@@ -146,7 +146,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// Digits with `_` among them; `1..3` is a range and no float.
-    fn number(&mut self) -> Result<Word<'a>, FormulaError> {
+    fn number(&mut self) -> Result<TokenKind<'a>, FormulaError> {
         let (start, at) = (self.rest, self.at);
         let is_prefixed =
             |prefix: &str| start.get(..2).is_some_and(|found| found.eq_ignore_ascii_case(prefix));
@@ -173,10 +173,10 @@ impl<'a> Lexer<'a> {
         if let Some(next) = self.rest.chars().next().filter(|c| is_part(*c)) {
             return Err(FormulaError::new(at, format!("bad number syntax: \"{digits}{next}\"")));
         }
-        Ok(Word::Number(digits))
+        Ok(TokenKind::Number(digits))
     }
 
-    fn quoted(&mut self, quote: char) -> Result<Word<'a>, FormulaError> {
+    fn quoted(&mut self, quote: char) -> Result<TokenKind<'a>, FormulaError> {
         let at = self.at;
         let inner = self.rest.get(1..).unwrap_or_default();
         let mut escaped = false;
@@ -191,9 +191,9 @@ impl<'a> Lexer<'a> {
         let raw = inner.get(..end).unwrap_or_default();
         self.take(end + 2);
         if quote == '`' {
-            return Ok(Word::Text(raw.to_owned()));
+            return Ok(TokenKind::Text(raw.to_owned()));
         }
-        text::unescaped(raw).map(Word::Text).map_err(|why| FormulaError::new(at, why))
+        text::unescaped(raw).map(TokenKind::Text).map_err(|why| FormulaError::new(at, why))
     }
 }
 

@@ -176,8 +176,8 @@ fn at_most(left: &Value, right: &Value, sign: &str) -> Result<bool, EvalError> {
     compare(left, right, sign).map(Ordering::is_le).map_err(|_| refused(shown_left, sign, shown_right))
 }
 
-fn is_in(needle: &Value, heap: &Value, run: &mut Budget) -> Result<bool, EvalError> {
-    match heap {
+fn is_in(needle: &Value, haystack: &Value, run: &mut Budget) -> Result<bool, EvalError> {
+    match haystack {
         Value::Array(list) => {
             run.spend((list.items().len() as u64).saturating_mul(needle.size()))?;
             Ok(list.items().iter().any(|item| item.equals(needle)))
@@ -186,7 +186,7 @@ fn is_in(needle: &Value, heap: &Value, run: &mut Budget) -> Result<bool, EvalErr
             Ok(super::value::Key::of(needle).is_some_and(|key| map.entries().contains_key(&key)))
         }
         Value::Nil => Ok(false),
-        _ => Err(format!("operator \"in\" not defined on {}", heap.type_name()).into()),
+        _ => Err(format!("operator \"in\" not defined on {}", haystack.type_name()).into()),
     }
 }
 

@@ -6,7 +6,7 @@ mod literals;
 use std::sync::Arc;
 
 use super::error::FormulaError;
-use super::lexer::{self, Token, Word};
+use super::lexer::{self, Token, TokenKind};
 use super::syntax::{Binary, Form, Id, Pointer, Tree, Unary};
 use super::value::Value;
 
@@ -15,7 +15,7 @@ const MAX_NESTING: usize = 200;
 
 /// Parses a formula; `names` hide functions of the same name.
 pub(super) fn parse(source: &str, names: &[String]) -> Result<Tree, FormulaError> {
-    let tokens = lexer::words(source).map_err(|error| error.shown_in(source))?;
+    let tokens = lexer::tokens(source).map_err(|error| error.shown_in(source))?;
     let mut parser =
         Parser { tokens: &tokens, next: 0, tree: Tree::default(), names, predicates: 0, depth: 0 };
     parser.whole().map_err(|error| error.shown_in(source))?;
@@ -35,7 +35,7 @@ struct Parser<'a> {
 impl<'a> Parser<'a> {
     fn whole(&mut self) -> Result<(), FormulaError> {
         let root = self.sequence()?;
-        if *self.word() != Word::End {
+        if *self.word() != TokenKind::End {
             return Err(self.unexpected());
         }
         self.tree.root = root;
@@ -56,7 +56,7 @@ impl<'a> Parser<'a> {
     }
 
     fn ends(&self) -> bool {
-        matches!(self.word(), Word::End | Word::Bracket(')' | '}' | ']'))
+        matches!(self.word(), TokenKind::End | TokenKind::Bracket(')' | '}' | ']'))
     }
 
     /// Parses an expression with operators of at least the precedence `least`.
@@ -81,7 +81,7 @@ impl<'a> Parser<'a> {
         }
         let mut left = self.primary()?;
         let mut previous = None;
-        while let Word::Sign(sign) = *self.word() {
+        while let TokenKind::Sign(sign) = *self.word() {
             let at = self.at();
             if sign == "|" && least == 0 {
                 self.advance();
@@ -91,7 +91,7 @@ impl<'a> Parser<'a> {
             }
             let negated = sign == "not";
             let sign = match self.word_after() {
-                Word::Sign(next) if negated => *next,
+                TokenKind::Sign(next) if negated => *next,
                 _ => sign,
             };
             let Some((operator, binding)) = Binary::of(sign).filter(|(_, binding)| *binding >= least) else {
@@ -136,7 +136,9 @@ impl<'a> Parser<'a> {
                 Some(before) => self.add(at, Form::Binary(Binary::And, before, this))?,
             };
             let next = match self.word() {
-                Word::Sign(sign) => Binary::of(sign).map(|(next, _)| next).filter(|next| next.is_chained()),
+                TokenKind::Sign(sign) => {
+                    Binary::of(sign).map(|(next, _)| next).filter(|next| next.is_chained())
+                }
                 _ => None,
             };
             let Some(next) = next else {
@@ -197,7 +199,7 @@ impl<'a> Parser<'a> {
     fn primary(&mut self) -> Result<Id, FormulaError> {
         let at = self.at();
         match self.word() {
-            Word::Sign(sign) => {
+            TokenKind::Sign(sign) => {
                 if let Some((operator, binding)) = Unary::of(sign) {
                     self.advance();
                     let operand = self.expression(binding)?;
@@ -210,13 +212,13 @@ impl<'a> Parser<'a> {
                 }
                 Err(self.unexpected())
             }
-            Word::Bracket('(') => {
+            TokenKind::Bracket('(') => {
                 self.advance();
                 let inner = self.sequence()?;
                 self.expect_bracket(')')?;
                 self.postfix(inner)
             }
-            Word::Pointer(name) if self.predicates > 0 => {
+            TokenKind::Pointer(name) if self.predicates > 0 => {
                 let pointer = match *name {
                     "" => Pointer::Item,
                     "acc" => Pointer::Accumulator,
@@ -237,7 +239,7 @@ impl<'a> Parser<'a> {
     fn secondary(&mut self) -> Result<Id, FormulaError> {
         let at = self.at();
         match self.word() {
-            Word::Name(name) => {
+            TokenKind::Name(name) => {
                 let name = *name;
                 self.advance();
                 match name {
@@ -248,18 +250,18 @@ impl<'a> Parser<'a> {
                     _ => self.add(at, Form::Name(name.into())),
                 }
             }
-            Word::Number(digits) => {
+            TokenKind::Number(digits) => {
                 self.advance();
                 let value = literals::number(digits).map_err(|why| FormulaError::new(self.at(), why))?;
                 self.add(at, Form::Constant(value))
             }
-            Word::Text(text) => {
+            TokenKind::Text(text) => {
                 let text: Arc<str> = text.as_str().into();
                 self.advance();
                 self.add(at, Form::Constant(Value::Text(text)))
             }
-            Word::Bracket('[') => self.array(),
-            Word::Bracket('{') => self.map(),
+            TokenKind::Bracket('[') => self.array(),
+            TokenKind::Bracket('{') => self.map(),
             _ => Err(self.unexpected()),
         }
     }
@@ -273,12 +275,12 @@ impl<'a> Parser<'a> {
         })
     }
 
-    fn word(&self) -> &'a Word<'a> {
-        self.tokens.get(self.next).map_or(&Word::End, |token| &token.word)
+    fn word(&self) -> &'a TokenKind<'a> {
+        self.tokens.get(self.next).map_or(&TokenKind::End, |token| &token.word)
     }
 
-    fn word_after(&self) -> &'a Word<'a> {
-        self.tokens.get(self.next + 1).map_or(&Word::End, |token| &token.word)
+    fn word_after(&self) -> &'a TokenKind<'a> {
+        self.tokens.get(self.next + 1).map_or(&TokenKind::End, |token| &token.word)
     }
 
     fn at(&self) -> u32 {
@@ -290,11 +292,11 @@ impl<'a> Parser<'a> {
     }
 
     fn is_sign(&self, sign: &str) -> bool {
-        matches!(self.word(), Word::Sign(found) if *found == sign)
+        matches!(self.word(), TokenKind::Sign(found) if *found == sign)
     }
 
     fn is_bracket(&self, bracket: char) -> bool {
-        *self.word() == Word::Bracket(bracket)
+        *self.word() == TokenKind::Bracket(bracket)
     }
 
     fn takes(&mut self, sign: &str) -> bool {
@@ -316,7 +318,7 @@ impl<'a> Parser<'a> {
     }
 
     fn name(&mut self) -> Result<&'a str, FormulaError> {
-        let Word::Name(name) = self.word() else {
+        let TokenKind::Name(name) = self.word() else {
             return Err(self.unexpected());
         };
         self.advance();

@@ -47,7 +47,7 @@ impl Checker<'_> {
                 let given = self.node(predicate);
                 self.predicates.pop();
                 let given = given?;
-                if each.asks() && given != Type::Bool && !given.is_any() {
+                if each.needs_bool() && given != Type::Bool && !given.is_any() {
                     let text = format!("predicate should return boolean (got {given})");
                     return Err(FormulaError::new(self.tree.node(predicate).at, text));
                 }

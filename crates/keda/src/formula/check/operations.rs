@@ -93,9 +93,9 @@ impl Checker<'_> {
 }
 
 /// Whether `in` is possible for these types; `None` if the right operand has no members.
-fn membership(needle: &Type, heap: &Type, at: u32) -> Result<Option<Type>, FormulaError> {
+fn membership(needle: &Type, haystack: &Type, at: u32) -> Result<Option<Type>, FormulaError> {
     let refused = |text: String| Err(FormulaError::new(at, text));
-    match heap {
+    match haystack {
         Type::Any | Type::Nil | Type::Groups(_) => Ok(Some(Type::Bool)),
         Type::Map | Type::All if matches!(needle, Type::Text | Type::Any) => Ok(Some(Type::Bool)),
         Type::Map | Type::All => refused(format!("cannot use {needle} as type string in map key")),

@@ -3,7 +3,7 @@
 use super::Parser;
 use crate::formula::catalog::{Each, Function};
 use crate::formula::error::FormulaError;
-use crate::formula::lexer::Word;
+use crate::formula::lexer::TokenKind;
 use crate::formula::syntax::{Form, Id};
 use crate::formula::value::Value;
 
@@ -62,13 +62,13 @@ impl<'a> Parser<'a> {
         if first.is_none() {
             more = self.takes(",") && !self.is_bracket(')');
         }
-        if !more && !each.can_do_without() {
+        if !more && !each.has_optional_predicate() {
             return Err(self.unexpected());
         }
         let predicate = if more { Some(self.predicate()?) } else { None };
         let mut extra = None;
         if predicate.is_some() && self.takes(",") && !self.is_bracket(')') {
-            if !each.takes_more() {
+            if !each.takes_third_argument() {
                 return Err(self.unexpected());
             }
             extra = Some(self.expression(0)?);
@@ -93,7 +93,7 @@ impl<'a> Parser<'a> {
         loop {
             let at = self.at();
             match self.word() {
-                Word::Sign(sign @ ("." | "?.")) => {
+                TokenKind::Sign(sign @ ("." | "?.")) => {
                     let optional = *sign == "?.";
                     has_optional |= optional;
                     self.advance();
@@ -103,8 +103,8 @@ impl<'a> Parser<'a> {
                         self.member(node, optional)?
                     };
                 }
-                Word::Bracket('[') => node = self.indexed(node, false)?,
-                Word::Bracket('(') => {
+                TokenKind::Bracket('[') => node = self.indexed(node, false)?,
+                TokenKind::Bracket('(') => {
                     self.advance();
                     self.arguments(&mut Vec::new())?;
                     node = self.add(at, Form::Call { callee: node })?;
@@ -122,9 +122,9 @@ impl<'a> Parser<'a> {
     fn member(&mut self, base: Id, optional: bool) -> Result<Id, FormulaError> {
         let at = self.at();
         let name: &'a str = match self.word() {
-            Word::Name(name) => name,
+            TokenKind::Name(name) => name,
             // Keywords are allowed as member names.
-            Word::Sign(word) if word.starts_with(char::is_alphabetic) => word,
+            TokenKind::Sign(word) if word.starts_with(char::is_alphabetic) => word,
             _ => return Err(self.unexpected()),
         };
         self.advance();

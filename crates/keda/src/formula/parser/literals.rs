@@ -5,7 +5,7 @@ use std::num::IntErrorKind;
 use super::Parser;
 use crate::float::parse_float;
 use crate::formula::error::{EvalError, FormulaError};
-use crate::formula::lexer::Word;
+use crate::formula::lexer::TokenKind;
 use crate::formula::syntax::{Form, Id};
 use crate::formula::value::Value;
 
@@ -69,9 +69,9 @@ impl Parser<'_> {
     fn key(&mut self) -> Result<Id, FormulaError> {
         let at = self.at();
         let text = match self.word() {
-            Word::Name(text) | Word::Number(text) => (*text).to_owned(),
-            Word::Text(text) => text.clone(),
-            Word::Bracket('(') => return self.expression(0),
+            TokenKind::Name(text) | TokenKind::Number(text) => (*text).to_owned(),
+            TokenKind::Text(text) => text.clone(),
+            TokenKind::Bracket('(') => return self.expression(0),
             other => {
                 let text = format!(
                     "a map key must be a quoted string, a number, a identifier, or an expression enclosed in \
