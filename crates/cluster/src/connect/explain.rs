@@ -121,7 +121,7 @@ fn tls_found(error: &rustls::Error) -> FailureCause {
     let text = match error {
         rustls::Error::InvalidCertificate(certificate) => match certificate {
             CertificateError::UnknownIssuer | CertificateError::BadSignature => {
-                "its certificate was signed by somebody the kubeconfig does not name".to_owned()
+                "its certificate is signed by a CA that the kubeconfig does not name".to_owned()
             }
             CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
                 "its certificate is for another name or address".to_owned()

@@ -69,7 +69,7 @@ impl WatchFailure {
 
     /// The server sent nothing within the timeout.
     pub(super) fn silent(after: Duration) -> Self {
-        Self::new(format!("nothing was heard for {} s", after.as_secs()), Recovery::Again)
+        Self::new(format!("no data was received for {} s", after.as_secs()), Recovery::Again)
     }
 
     /// The response cannot be decoded.

@@ -297,15 +297,15 @@ fn pod_problems(missing: &MissingPods, _: Timestamp) -> Vec<ReportedProblem> {
                 ("its node cannot be scraped", "see what is wrong with the node", ProblemSeverity::Error)
             }
             "Incomplete" => (
-                "the kubelet tells no cpu or memory for one of its containers",
-                "if it lasts: look at the container runtime of the node, and at containers that never ran",
+                "the kubelet reports no cpu or memory of one of its containers",
+                "if it lasts: check the container runtime of the node, and containers that never ran",
                 ProblemSeverity::Warning,
             ),
             "OnePoint" => ("a rate needs two points", "wait for the next scrape", ProblemSeverity::Warning),
             "Backwards" => ("a counter went backwards", "wait for the next scrape", ProblemSeverity::Warning),
             _ => (
-                "no kubelet has told anything about it",
-                "if it lasts: look at the kubelet of its node",
+                "no kubelet has reported it",
+                "if it lasts: check the kubelet of its node",
                 ProblemSeverity::Warning,
             ),
         };

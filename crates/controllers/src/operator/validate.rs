@@ -145,7 +145,7 @@ pub(crate) fn job_triggers(job: &ScaledJob) -> Result<(), StepFailure> {
 /// Checks that no trigger of a ScaledJob has a `metricType`.
 pub(crate) fn job_metric_types(job: &ScaledJob) -> Result<(), StepFailure> {
     if job.spec.triggers.iter().any(|trigger| !trigger.metric_type.is_empty()) {
-        return Err(ReconcileStep::JobMetricType.failed("jobs have no HPA that would look at it"));
+        return Err(ReconcileStep::JobMetricType.failed("a ScaledJob has no HPA that would use it"));
     }
     Ok(())
 }

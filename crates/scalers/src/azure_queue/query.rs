@@ -36,7 +36,7 @@ pub(super) fn counted(status: u16, header: Option<&str>, body: &[u8]) -> Result<
     let count = header.and_then(|text| text.trim().parse::<u64>().ok());
     count
         .map(|count| count as f64)
-        .ok_or_else(|| scaler_error!("the storage queue does not tell how many messages it has"))
+        .ok_or_else(|| scaler_error!("the storage queue does not report how many messages it has"))
 }
 
 /// The number of peeked messages.

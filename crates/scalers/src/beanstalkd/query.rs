@@ -68,7 +68,7 @@ fn jobs(statistics: &str, delayed: bool) -> Result<u64, ScalerError> {
         let found = pairs
             .find(|(name, _)| name.trim() == key)
             .and_then(|(_, value)| value.trim().parse::<u64>().ok());
-        found.ok_or_else(|| scaler_error!("beanstalkd does not tell {key}"))
+        found.ok_or_else(|| scaler_error!("beanstalkd does not report {key}"))
     };
     let mut jobs = count("current-jobs-ready")?.saturating_add(count("current-jobs-reserved")?);
     if delayed {

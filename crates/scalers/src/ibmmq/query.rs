@@ -38,6 +38,6 @@ pub(super) fn depth(status: u16, body: &[u8], queue: &str) -> Result<f64, Scaler
             .collect();
         let said =
             if said.is_empty() { format!("{} as depth", kind(depth)) } else { excerpt(&said.join(" ")) };
-        scaler_error!("IBM MQ does not tell the depth of queue {queue}: {said}")
+        scaler_error!("IBM MQ does not report the depth of queue {queue}: {said}")
     })
 }

@@ -61,19 +61,19 @@ impl UpstreamError {
                 "give the name in its certificate in tls.serverName"
             }
             Self::NoAnswer(http::HttpErrorCause::TimedOut(_)) => {
-                "look at the adapter's load and logs; raise its timeout if it is just slow"
+                "check the load and the log of the adapter; raise its timeout if it is only slow"
             }
             Self::NoAnswer(http::HttpErrorCause::TooLarge(_)) => "ask with a narrower selector",
             Self::NoAnswer(cause) => cause.remedy(),
-            Self::Busy => "look at the adapter's load and logs; give it more replicas",
+            Self::Busy => "check the load and the log of the adapter; give it more replicas",
             Self::Denied { code: 401, .. } => "give it a token it accepts in auth.tokenFile",
             Self::Denied { .. } => {
                 "bind the service account of plimsoll to a role that may get and list this API group's resources"
             }
             Self::Status { code: 429 | 502..=504, .. } => {
-                "look at the adapter: it says itself that it is overloaded or not ready"
+                "check the adapter: it reports that it is overloaded or not ready"
             }
-            Self::Status { .. } => "look at the adapter's logs for this request",
+            Self::Status { .. } => "check the log of the adapter for this request",
             Self::InvalidResponse(_) => "check that url leads to a metrics API server",
             Self::Ourselves => "remove this upstream: it is the Service of this server",
         }

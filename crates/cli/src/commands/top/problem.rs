@@ -115,9 +115,9 @@ fn by_record(kind: AutoscalerKind, record: &DecisionRecord, now: Timestamp) -> V
     if silent(record, now) {
         found.push(AutoscalerProblem {
             grade: Grade::Failing,
-            cause: format!("the {} has gone silent", role_of(kind)),
-            detail: format!("last heard of {} ago", api::age::since(Some(record.last), now)),
-            remedy: "check that it runs and leads: its Lease and its log say so".to_owned(),
+            cause: format!("the {} has stopped deciding", role_of(kind)),
+            detail: format!("its last decision was {} ago", api::age::since(Some(record.last), now)),
+            remedy: "check its pods, its log, and the holder of its Lease".to_owned(),
         });
     }
     let failing = matches!(decision.outcome, ScaleOutcome::Failed | ScaleOutcome::WriteFailed(_));

@@ -141,7 +141,7 @@ async fn an_untrusted_certificate_is_explained() {
     let error = get(&connection, "/version").await.unwrap_err();
     let text = explain(&error, &connection);
     assert!(
-        text.starts_with(&format!("cannot trust the cluster at {}: its certificate was signed", server.url)),
+        text.starts_with(&format!("cannot trust the cluster at {}: its certificate is signed", server.url)),
         "{text}"
     );
 }

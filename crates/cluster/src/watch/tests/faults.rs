@@ -192,7 +192,7 @@ async fn a_silent_list_times_out() {
     let (health, reported) = server.changes(2).await;
     assert_eq!(reported, ["listing", "listed"]);
     assert!(server.pauses()[0] >= 90_000 && server.pauses()[0] < 90_200);
-    assert_eq!(health.last_error().unwrap(), "nothing was heard for 90 s");
+    assert_eq!(health.last_error().unwrap(), "no data was received for 90 s");
 }
 
 #[tokio::test(start_paused = true)]

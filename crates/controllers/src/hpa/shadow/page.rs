@@ -154,13 +154,13 @@ fn rules(out: &mut String) {
     *out += "<details class=\"note\"><summary>What counts as a difference</summary>\n<ul>\n";
     for rule in [
         "Compared are desiredReplicas and, of the conditions AbleToScale, ScalingActive and ScalingLimited, status and reason.",
-        "Both controllers look once per period, but not at the same moment. A difference counts when it was there at two of \
-         our decisions in a row, at least a period apart, and neither side had come to what the other said before.",
+        "Both controllers decide once per period, but not at the same moment. A difference counts if two of our decisions in a \
+         row had it, at least a period apart, and neither side had adopted the earlier value of the other.",
         "It is over as soon as both agree once.",
         "We decide again with the readings that the other controller wrote into its status, and with windows built from them. \
          A difference that is gone then is one of timing: it is counted, but not listed.",
-        "AbleToScale: SucceededRescale and FailedUpdateScale tell how a write went. Who only looks writes nothing, so they \
-         are no difference; the counts are compared all the same.",
+        "AbleToScale: SucceededRescale and FailedUpdateScale report a scale write. Shadow mode writes nothing, so they are no \
+         difference; the replica counts are compared all the same.",
     ] {
         *out += &format!("<li>{rule}</li>\n");
     }

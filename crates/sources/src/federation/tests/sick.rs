@@ -98,8 +98,8 @@ async fn error_status_is_passed_through() {
     for (code, reason, hint) in [
         (403, "Forbidden", "bind the service account"),
         (401, "Unauthorized", "tokenFile"),
-        (500, "InternalError", "logs"),
-        (400, "BadRequest", "logs"),
+        (500, "InternalError", "log"),
+        (400, "BadRequest", "log"),
         (429, "TooManyRequests", "overloaded"),
     ] {
         let server = Server::saying(move |_| (code, status(code, reason, "because"))).await;

@@ -86,7 +86,7 @@ fn silence_is_a_problem_without_an_event() {
     let problems = take(&mut store, "2026-01-05T09:17:00Z").problems.unwrap();
     assert_eq!(
         (&problems[0]["cause"], &problems[0]["autoscalers"]),
-        (&json!("the controller has gone silent"), &json!(["shop/hpa/web"]))
+        (&json!("the controller has stopped deciding"), &json!(["shop/hpa/web"]))
     );
 }
 

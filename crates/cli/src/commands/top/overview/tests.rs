@@ -91,8 +91,8 @@ fn short_terminal_reports_the_number_of_hidden_rows() {
 fn controller_without_recent_decisions_is_a_problem() {
     let overview =
         Overview::of(&[entry("calm", 4, &[100; 4])], None, Sort::Pressure, at("2026-01-05T09:30:00Z"));
-    assert_eq!(overview.problems[0].cause, "the controller has gone silent");
-    assert_eq!(overview.problems[0].detail, "last heard of 15m ago");
+    assert_eq!(overview.problems[0].cause, "the controller has stopped deciding");
+    assert_eq!(overview.problems[0].detail, "its last decision was 15m ago");
 }
 
 #[test]
