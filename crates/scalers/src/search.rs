@@ -54,7 +54,7 @@ pub(crate) struct SearchAccess {
 struct Search {
     access: SearchAccess,
     searched: SearchParameters,
-    question: SearchRequest,
+    request: SearchRequest,
 }
 
 impl SearchParameters {
@@ -71,8 +71,8 @@ impl SearchParameters {
     pub(crate) fn scaler(self, trigger: &Trigger, access: SearchAccess) -> Arc<dyn Scaler> {
         let what = if self.template.is_empty() { "query" } else { &self.template };
         let spec = external(trigger, &format!("{}-{what}", access.product), milli(self.target_value));
-        let (activation, question) = (self.activation_target_value, SearchRequest::new(&self));
-        Arc::new(SingleMetricScaler { spec, activation, source: Search { access, searched: self, question } })
+        let (activation, request) = (self.activation_target_value, SearchRequest::new(&self));
+        Arc::new(SingleMetricScaler { spec, activation, source: Search { access, searched: self, request } })
     }
 }
 
@@ -80,7 +80,7 @@ impl ValueSource for Search {
     fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
             let SearchParameters { value_location, ignore_null_values, .. } = &self.searched;
-            let (status, body) = self.access.search(&self.question).await?;
+            let (status, body) = self.access.search(&self.request).await?;
             value(self.access.product, status, &body, value_location, *ignore_null_values)
         })
     }

@@ -119,13 +119,13 @@ impl RoundRecord<'_> {
 
     fn composite(&self) -> Option<FormulaResult> {
         let modifiers = self.object.modifiers()?;
-        let question = MetricQuery {
+        let metric_query = MetricQuery {
             now: self.now,
             object: self.object,
             metric: COMPOSITE_METRIC,
             formula: self.formula,
         };
-        let answer = activity::respond(&question, self.samples, self.facts, self.compat);
+        let answer = activity::respond(&metric_query, self.samples, self.facts, self.compat);
         let values =
             answer.values.map_err(|error| RecordedError::from(truncate(&error.to_string(), MAX_ERROR_CHARS)));
         let value = values.and_then(|values| {

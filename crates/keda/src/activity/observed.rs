@@ -19,12 +19,12 @@ pub fn uses_hpa_observations(object: &ScaledObject) -> bool {
 
 /// What a request of the HPA found out; the arguments are those of [`super::respond`].
 pub fn observations(
-    question: &MetricQuery<'_>,
+    metric_query: &MetricQuery<'_>,
     results: &[TriggerResult],
     facts: &TargetFacts,
     compat: Compat,
 ) -> HpaObservations {
-    let MetricQuery { object, metric, .. } = *question;
+    let MetricQuery { object, metric, .. } = *metric_query;
     let none = HpaObservations::new();
     let collected =
         CollectedMetrics::of(object, results, facts, &none, compat, |name| is_needed(object, metric, name));

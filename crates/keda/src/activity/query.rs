@@ -78,17 +78,17 @@ pub fn is_needed(object: &ScaledObject, requested: &str, name: &str) -> bool {
 /// Responds to a query. `results` has all triggers; metrics for which [`is_needed`] is false may be missing. A trigger with
 /// `useCachedMetrics` has its cached reading, if there is one.
 pub fn respond(
-    question: &MetricQuery<'_>,
+    metric_query: &MetricQuery<'_>,
     results: &[TriggerResult],
     facts: &TargetFacts,
     compat: Compat,
 ) -> MetricResponse {
-    let MetricQuery { object, metric, .. } = *question;
+    let MetricQuery { object, metric, .. } = *metric_query;
     let none = HpaObservations::new();
     let collected =
         CollectedMetrics::of(object, results, facts, &none, compat, |name| is_needed(object, metric, name));
     MetricResponse {
-        values: values(question, &collected, compat),
+        values: values(metric_query, &collected, compat),
         events: collected.events(None),
         rebuild: collected.rebuild(results, compat),
         changes: collected.changes,
@@ -96,11 +96,11 @@ pub fn respond(
 }
 
 fn values(
-    question: &MetricQuery<'_>,
+    metric_query: &MetricQuery<'_>,
     collected: &CollectedMetrics<'_>,
     compat: Compat,
 ) -> Result<Vec<MetricValue>, MetricQueryError> {
-    let MetricQuery { now, object, metric, formula } = *question;
+    let MetricQuery { now, object, metric, formula } = *metric_query;
     let values = || collected.values().map(|(_, value)| value.clone()).collect::<Vec<_>>();
     let is_composite = object.modifiers().is_some();
     let failure = collected.failures.iter().find(|failure| {

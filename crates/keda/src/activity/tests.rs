@@ -67,8 +67,9 @@ fn ask(
     results: &[TriggerResult],
     compat: Compat,
 ) -> Result<Vec<String>, String> {
-    let question = MetricQuery { now: now(), object, metric, formula: None };
-    let values = respond(&question, results, &facts(), compat).values.map_err(|error| error.to_string())?;
+    let metric_query = MetricQuery { now: now(), object, metric, formula: None };
+    let values =
+        respond(&metric_query, results, &facts(), compat).values.map_err(|error| error.to_string())?;
     Ok(values.iter().map(|value| value.value.canonical()).collect())
 }
 
@@ -97,8 +98,8 @@ fn observations_are_taken_as_they_are() {
     let mut object = object(2);
     object.spec.fallback = serde_json::from_value(json!({"failureThreshold": 0, "replicas": 4})).unwrap();
     let failing = results(&[Err("down"), Ok(("5", true))]);
-    let question = MetricQuery { now: now(), object: &object, metric: "s0-m", formula: None };
-    let observed = observations(&question, &failing, &facts(), Compat::Better);
+    let metric_query = MetricQuery { now: now(), object: &object, metric: "s0-m", formula: None };
+    let observed = observations(&metric_query, &failing, &facts(), Compat::Better);
     assert_eq!(observed.keys().collect::<Vec<_>>(), ["s0-m"], "only what was asked for");
     assert!(observed["s0-m"].reading.is_err());
     assert_eq!(observed["s0-m"].served.as_ref().unwrap().replicas, Some(4));
@@ -113,8 +114,8 @@ fn observations_are_taken_as_they_are() {
 
     let mut without = object.clone();
     without.spec.fallback = None;
-    let question = MetricQuery { object: &without, ..question };
-    let observed = observations(&question, &failing, &facts(), Compat::Better);
+    let metric_query = MetricQuery { object: &without, ..metric_query };
+    let observed = observations(&metric_query, &failing, &facts(), Compat::Better);
     let round = PollRound { object: &without, ..round };
     let reused = activity_state_with(&round, &failing, &facts(), &observed, Compat::Better);
     assert_eq!(reasons(&reused), ["KEDAScalerFailed"]);
@@ -257,10 +258,10 @@ fn formula_is_compared_with_its_activation_target() {
     };
     assert_eq!(is_active("5", "6"), (false, String::new()));
     assert_eq!(is_active("5", "7"), (true, "composite-metric".to_owned()));
-    let question =
+    let metric_query =
         MetricQuery { now: now(), object: &object, metric: "composite-metric", formula: Some(Ok(&compiled)) };
     let results = results(&[Ok(("5", true)), Ok(("7", false))]);
-    let values = respond(&question, &results, &facts(), Compat::Better).values.unwrap();
+    let values = respond(&metric_query, &results, &facts(), Compat::Better).values.unwrap();
     assert_eq!((values[0].name.as_str(), values[0].value.canonical().as_str()), ("composite-metric", "12"));
 }
 
@@ -345,8 +346,8 @@ proptest! {
             let state = activity_state(&PollRound { now: now(), object, formula }, results, &facts(), compat);
             let mut metrics = state.active_metrics.clone();
             metrics.sort();
-            let question = MetricQuery { now: now(), object, metric: "s0-m", formula };
-            let answer = respond(&question, results, &facts(), compat).values;
+            let metric_query = MetricQuery { now: now(), object, metric: "s0-m", formula };
+            let answer = respond(&metric_query, results, &facts(), compat).values;
             let answer = answer.map(|values| values.iter().map(|own| own.value.canonical()).collect::<Vec<_>>());
             (state.active, state.error.is_some(), metrics, answer.ok())
         };

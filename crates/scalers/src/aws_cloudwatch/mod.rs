@@ -186,7 +186,7 @@ impl Cloudwatch {
                 service: "monitoring",
                 target: "GraniteServiceVersion20100801.GetMetricData",
                 version: "1.0",
-                body: query::question(&self.parameters, now, &token),
+                body: query::request_body(&self.parameters, now, &token),
             };
             let (status, body) = self.client.send(request).await?;
             match query::newest(status, &body)? {

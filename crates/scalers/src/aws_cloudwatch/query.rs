@@ -19,7 +19,7 @@ pub(super) fn window(now: i64, parameters: &Parameters) -> (i64, i64) {
 }
 
 /// The request body for data of the metric or expression, newest first; `token` is that of the page before.
-pub(super) fn question(parameters: &Parameters, now: i64, token: &str) -> String {
+pub(super) fn request_body(parameters: &Parameters, now: i64, token: &str) -> String {
     let Parameters { namespace, metric_name, expression, statistic, metric_unit, period, account, .. } =
         parameters;
     let (start, end) = window(now, parameters);

@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::Parameters;
-use super::query::{CloudwatchPage, newest, question, window};
+use super::query::{CloudwatchPage, newest, request_body, window};
 use crate::Trigger;
 use crate::test_support::{ServerAction, build, read, server, texts, trigger};
 
@@ -78,10 +78,10 @@ fn windows_end_with_a_whole_period() {
 }
 
 #[test]
-fn questions() {
+fn request_bodies() {
     let now = 1_767_226_030;
     let body = |parameters: &Parameters, token| {
-        serde_json::from_str::<serde_json::Value>(&question(parameters, now, token)).unwrap()
+        serde_json::from_str::<serde_json::Value>(&request_body(parameters, now, token)).unwrap()
     };
     let metric = json!({
         "Namespace": "AWS/SQS",

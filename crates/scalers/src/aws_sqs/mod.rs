@@ -76,7 +76,7 @@ impl ValueSource for Sqs {
                 service: "sqs",
                 target: "AmazonSQS.GetQueueAttributes",
                 version: "1.0",
-                body: query::question(&self.parameters.queue_url, &self.attributes),
+                body: query::request_body(&self.parameters.queue_url, &self.attributes),
             };
             let (status, body) = self.client.send(request).await?;
             query::length(status, &body, &self.attributes).map(|length| length as f64)

@@ -26,7 +26,7 @@ pub(super) fn name(url: &str) -> Result<&str, ScalerError> {
 }
 
 /// The request body for attributes of a queue.
-pub(super) fn question(url: &str, attributes: &[&str]) -> String {
+pub(super) fn request_body(url: &str, attributes: &[&str]) -> String {
     json!({"QueueUrl": url, "AttributeNames": attributes}).to_string()
 }
 

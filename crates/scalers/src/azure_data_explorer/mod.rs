@@ -125,7 +125,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
 impl DataExplorer {
     async fn newest(&self) -> Result<f64, ScalerError> {
         let Parameters { database, query, .. } = &self.parameters;
-        let (status, body) = self.client.post(query::PATH, query::question(database, query)).await?;
+        let (status, body) = self.client.post(query::PATH, query::request_body(database, query)).await?;
         query::value(status, &body)
     }
 }

@@ -28,7 +28,7 @@ pub(super) fn endpoint(given: &str, is_workload: bool) -> Result<String, ScalerE
 }
 
 /// The body of a query whose tables are each in one frame.
-pub(super) fn question(database: &str, query: &str) -> String {
+pub(super) fn request_body(database: &str, query: &str) -> String {
     let properties = json!({"Options": {"results_progressive_enabled": false}});
     json!({"db": database, "csl": query, "properties": properties}).to_string()
 }

@@ -1,4 +1,4 @@
-use super::query::{endpoint, question, value};
+use super::query::{endpoint, request_body, value};
 use crate::Trigger;
 use crate::test_support::{azure_token, read_answered, texts, trigger};
 use crate::web::HttpCall;
@@ -106,7 +106,7 @@ async fn requests_carry_the_token_of_the_principal() {
         azure_token(call, SCOPE).unwrap_or_else(|| {
             assert_eq!(call.url, "https://shop.westeurope.kusto.windows.net/v2/rest/query");
             assert_eq!(call.headers.get("authorization").unwrap(), "Bearer token");
-            assert_eq!(call.body, question("d", "T | count"));
+            assert_eq!(call.body, request_body("d", "T | count"));
             (200, table("long", "[[9]]"))
         })
     };

@@ -128,7 +128,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
 impl LogAnalytics {
     async fn newest(&self) -> Result<f64, ScalerError> {
         let Parameters { workspace, query, .. } = &self.parameters;
-        let (status, body) = self.client.post(&query::path(workspace), query::question(query)).await?;
+        let (status, body) = self.client.post(&query::path(workspace), query::request_body(query)).await?;
         query::value(status, &body)
     }
 }

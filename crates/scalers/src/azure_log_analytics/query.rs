@@ -16,7 +16,7 @@ pub(super) fn path(workspace: &str) -> String {
 }
 
 /// The body of a query.
-pub(super) fn question(query: &str) -> String {
+pub(super) fn request_body(query: &str) -> String {
     json!({"query": query}).to_string()
 }
 

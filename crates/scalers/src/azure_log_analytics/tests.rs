@@ -1,4 +1,4 @@
-use super::query::{path, question, value};
+use super::query::{path, request_body, value};
 use crate::Trigger;
 use crate::test_support::{azure_token, read_answered, texts, trigger};
 
@@ -12,7 +12,7 @@ fn table(type_: &str, rows: &str) -> String {
 fn requests() {
     assert_eq!(path("w"), "/v1/workspaces/w/query");
     assert_eq!(path("../x"), "/v1/workspaces/..%2Fx/query");
-    assert_eq!(question("T | count \"x\""), r#"{"query":"T | count \"x\""}"#);
+    assert_eq!(request_body("T | count \"x\""), r#"{"query":"T | count \"x\""}"#);
 }
 
 #[test]

@@ -127,8 +127,8 @@ impl pool::PooledServer for CassandraNode {
         REQUEST_TIMEOUT
     }
 
-    fn sharing_key(question: &CqlQuery) -> String {
-        format!("{} {}", question.consistency, question.text)
+    fn sharing_key(request: &CqlQuery) -> String {
+        format!("{} {}", request.consistency, request.text)
     }
 
     fn connect(&self) -> PoolFuture<'_, CassandraConnection, ScalerError> {
@@ -138,10 +138,10 @@ impl pool::PooledServer for CassandraNode {
     fn ask<'a>(
         &'a self,
         connection: &'a mut CassandraConnection,
-        question: &'a CqlQuery,
+        request: &'a CqlQuery,
     ) -> PoolFuture<'a, f64, PoolError> {
         Box::pin(async move {
-            let frame = wire::query(self.version, &question.text, question.consistency);
+            let frame = wire::query(self.version, &request.text, request.consistency);
             match connection.ask(&frame).await {
                 Err(error) => Err(PoolError::Lost(error.inside(self.name()))),
                 Ok(CqlResponse::Result(field)) => number(&field).map_err(PoolError::Refused),

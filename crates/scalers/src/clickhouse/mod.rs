@@ -144,7 +144,7 @@ impl ClickHouseSource {
         let (server, access) = self.server.as_ref().map_err(Clone::clone)?;
         let mut failed = scaler_error!("connectionString names no host");
         for url in &server.urls {
-            let call = HttpCall::get(server.question(url, &self.query), self.within).access(access.clone());
+            let call = HttpCall::get(server.query_url(url, &self.query), self.within).access(access.clone());
             match send(&self.web, call).await {
                 Ok((status, body)) => return query::value(status, &body),
                 Err(error) => failed = error,

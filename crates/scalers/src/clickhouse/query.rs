@@ -93,7 +93,7 @@ impl ClickHouseServer {
     }
 
     /// The URL of a query. `GET` makes the server refuse queries that write.
-    pub(super) fn question(&self, url: &str, query: &str) -> String {
+    pub(super) fn query_url(&self, url: &str, query: &str) -> String {
         let plain = |text: &str| escaped(text).replace('+', "%20");
         let (database, query) = (plain(&self.database), plain(query));
         format!("{url}/?database={database}&default_format=JSONCompact&query={query}")

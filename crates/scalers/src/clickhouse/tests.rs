@@ -43,11 +43,11 @@ fn hosts_and_ports() {
 }
 
 #[test]
-fn questions() {
+fn query_urls() {
     let server =
         ClickHouseServer { database: "a b".into(), ..ClickHouseServer::new("h", "1", false).unwrap() };
     assert_eq!(
-        server.question("http://h:1", "SELECT 1+1 & 2"),
+        server.query_url("http://h:1", "SELECT 1+1 & 2"),
         "http://h:1/?database=a%20b&default_format=JSONCompact&query=SELECT%201%2B1%20%26%202"
     );
 }

@@ -2,7 +2,7 @@ use super::query::{body, found};
 use crate::test_support::{ServerAction, build, read, server, texts, trigger};
 
 #[test]
-fn questions() {
+fn request_bodies() {
     assert_eq!(
         body(r#"{"selector":{"a":1},"fields":["_id"],"x":1}"#, true).unwrap(),
         r#"{"selector":{"a":1},"fields":["_id"]}"#

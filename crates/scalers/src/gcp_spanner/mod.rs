@@ -97,7 +97,7 @@ impl Spanner {
         loop {
             let session = self.session().await?;
             let url = query::query_url(&self.parameters, &session);
-            let (status, body) = self.client.post(url, query::question(&self.parameters.query)).await?;
+            let (status, body) = self.client.post(url, query::request_body(&self.parameters.query)).await?;
             // Spanner ends sessions after an hour without queries.
             if status == 404 && may_retry {
                 may_retry = false;

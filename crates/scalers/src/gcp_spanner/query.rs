@@ -39,7 +39,7 @@ pub(super) fn query_url(parameters: &Parameters, session: &str) -> String {
 }
 
 /// The body of a query that reads the current data and changes nothing.
-pub(super) fn question(query: &str) -> String {
+pub(super) fn request_body(query: &str) -> String {
     json!({"sql": query, "transaction": {"singleUse": {"readOnly": {"strong": true}}}}).to_string()
 }
 

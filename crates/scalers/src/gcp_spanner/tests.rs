@@ -3,7 +3,7 @@ use std::sync::Mutex;
 use api::keda::KedaProfile;
 
 use super::Parameters;
-use super::query::{query_url, question, session, sessions_url, value};
+use super::query::{query_url, request_body, session, sessions_url, value};
 use crate::Trigger;
 use crate::test_support::{google_metadata, read_answered, texts, trigger};
 use crate::web::HttpCall;
@@ -27,7 +27,7 @@ fn requests() {
     assert_eq!(sessions_url(&parameters), SESSIONS);
     assert_eq!(query_url(&parameters, "s1"), format!("{SESSIONS}/s1:executeSql"));
     assert_eq!(
-        question("SELECT 1"),
+        request_body("SELECT 1"),
         r#"{"sql":"SELECT 1","transaction":{"singleUse":{"readOnly":{"strong":true}}}}"#
     );
     let evil = sessions_url(&Parameters::read(&query(&[("databaseId", "../x?")])).unwrap());

@@ -109,7 +109,7 @@ impl HttpSource<Parameters> {
             filter: &self.parameters.filter,
         };
         let (host, now) = (query::host(region, cloud)?, self.web.now());
-        let body = query::question(&metric, self.parameters.collection_time, now);
+        let body = query::request_body(&metric, self.parameters.collection_time, now);
         let date = query::date(now);
         let authorization = query::authorization((access_key, secret_key), (&host, project), &date, &body);
         HttpCall::post(format!("https://{host}{}", query::path(project)), body, self.within)

@@ -43,7 +43,7 @@ pub(super) fn path(project: &str) -> String {
 }
 
 /// The request for the values of the last seconds before the current minute.
-pub(super) fn question(metric: &CloudEyeMetric<'_>, seconds: i64, now: Timestamp) -> String {
+pub(super) fn request_body(metric: &CloudEyeMetric<'_>, seconds: i64, now: Timestamp) -> String {
     let CloudEyeMetric { namespace, name, dimension, period, filter } = metric;
     let minute = now.as_second() - now.as_second().rem_euclid(60);
     let from = minute.saturating_sub(seconds).saturating_mul(1000);

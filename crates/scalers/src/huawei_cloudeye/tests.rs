@@ -5,7 +5,7 @@ use http::{HeaderMap, StatusCode};
 use jiff::Timestamp;
 use sources::http::HttpResponse;
 
-use super::query::{CloudEyeMetric, authorization, date, host, path, question, value};
+use super::query::{CloudEyeMetric, authorization, date, host, path, request_body, value};
 use super::*;
 use crate::test_support::{texts, trigger};
 
@@ -35,7 +35,7 @@ fn hosts() {
 }
 
 #[test]
-fn questions() {
+fn request_bodies() {
     let metric = CloudEyeMetric {
         namespace: "SYS.ELB",
         name: "m1",
@@ -43,7 +43,7 @@ fn questions() {
         period: "300",
         filter: "max",
     };
-    let read: serde_json::Value = serde_json::from_str(&question(&metric, 300, now())).unwrap();
+    let read: serde_json::Value = serde_json::from_str(&request_body(&metric, 300, now())).unwrap();
     let end = now().as_second() - 9;
     let metric = serde_json::json!({"namespace": "SYS.ELB", "metric_name": "m1", "dimensions": [{"name": "lb", "value": "x"}]});
     assert_eq!(

@@ -331,8 +331,8 @@ impl pool::PooledServer for MongoServer {
         REQUEST_TIMEOUT
     }
 
-    fn sharing_key(question: &CountQuery) -> String {
-        let CountQuery { database, collection, filter } = question;
+    fn sharing_key(request: &CountQuery) -> String {
+        let CountQuery { database, collection, filter } = request;
         format!("{database:?} {collection:?} {filter:?}")
     }
 
@@ -343,10 +343,10 @@ impl pool::PooledServer for MongoServer {
     fn ask<'a>(
         &'a self,
         connection: &'a mut MongoConnection,
-        question: &'a CountQuery,
+        request: &'a CountQuery,
     ) -> PoolFuture<'a, f64, PoolError> {
         Box::pin(async move {
-            match connection.count(question).await {
+            match connection.count(request).await {
                 Ok(count) => Ok(count),
                 // Another member is asked at once.
                 Err(CommandError::Refused(code, text)) if NOT_PRIMARY.contains(&code) => {

@@ -216,8 +216,8 @@ impl pool::PooledServer for MssqlServer {
         REQUEST_TIMEOUT
     }
 
-    fn sharing_key(question: &String) -> String {
-        question.clone()
+    fn sharing_key(request: &String) -> String {
+        request.clone()
     }
 
     fn connect(&self) -> PoolFuture<'_, MssqlConnection, ScalerError> {
@@ -227,10 +227,10 @@ impl pool::PooledServer for MssqlServer {
     fn ask<'a>(
         &'a self,
         connection: &'a mut MssqlConnection,
-        question: &'a String,
+        request: &'a String,
     ) -> PoolFuture<'a, f64, PoolError> {
         Box::pin(async move {
-            match connection.query(question).await {
+            match connection.query(request).await {
                 Err(error) => Err(PoolError::Lost(error.inside(self.name()))),
                 Ok(Err(error)) => Err(PoolError::Refused(error.inside(self.name()))),
                 Ok(Ok(response)) => {

@@ -242,8 +242,8 @@ impl pool::PooledServer for MysqlServer {
         REQUEST_TIMEOUT
     }
 
-    fn sharing_key(question: &String) -> String {
-        question.clone()
+    fn sharing_key(request: &String) -> String {
+        request.clone()
     }
 
     fn connect(&self) -> PoolFuture<'_, MysqlConnection, ScalerError> {
@@ -253,10 +253,10 @@ impl pool::PooledServer for MysqlServer {
     fn ask<'a>(
         &'a self,
         connection: &'a mut MysqlConnection,
-        question: &'a String,
+        request: &'a String,
     ) -> PoolFuture<'a, f64, PoolError> {
         Box::pin(async move {
-            match connection.query(question).await {
+            match connection.query(request).await {
                 Err(error) => Err(PoolError::Lost(error.inside(self.name()))),
                 Ok(Err(error)) => Err(PoolError::Refused(error.inside(self.name()))),
                 Ok(Ok(field)) => {

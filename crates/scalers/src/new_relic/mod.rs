@@ -61,7 +61,7 @@ impl ValueSource for NewRelic {
     fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
             let Parameters { account, query_key, nrql, no_data_error, .. } = &self.parameters;
-            let call = HttpCall::post(&self.url, query::question(*account, nrql), self.within)
+            let call = HttpCall::post(&self.url, query::request_body(*account, nrql), self.within)
                 .header("content-type", "application/json")?
                 .header("api-key", query_key.reveal())?;
             let (status, body) = send(&self.web, call).await?;

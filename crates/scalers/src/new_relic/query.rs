@@ -15,7 +15,7 @@ pub(super) fn url(region: &str) -> &'static str {
 }
 
 /// The request body of a query. The query is a GraphQL variable, so that nothing in it needs escaping.
-pub(super) fn question(account: isize, nrql: &str) -> String {
+pub(super) fn request_body(account: isize, nrql: &str) -> String {
     let query = "query($account: Int!, $nrql: Nrql!) \
                  { actor { account(id: $account) { nrql(query: $nrql) { results } } } }";
     json!({"query": query, "variables": {"account": account, "nrql": nrql}}).to_string()

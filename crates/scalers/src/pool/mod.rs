@@ -60,7 +60,7 @@ pub(crate) trait PooledServer: Clone + Eq + Hash + Send + Sync + 'static {
     fn within(&self) -> Duration;
 
     /// Identifies equal requests, whose callers share a response.
-    fn sharing_key(question: &Self::Request) -> String;
+    fn sharing_key(request: &Self::Request) -> String;
 
     /// Connects to the server.
     fn connect(&self) -> PoolFuture<'_, Self::Connection, ScalerError>;
@@ -69,7 +69,7 @@ pub(crate) trait PooledServer: Clone + Eq + Hash + Send + Sync + 'static {
     fn ask<'a>(
         &'a self,
         connection: &'a mut Self::Connection,
-        question: &'a Self::Request,
+        request: &'a Self::Request,
     ) -> PoolFuture<'a, Self::Response, PoolError>;
 }
 
@@ -130,10 +130,10 @@ impl<S: PooledServer> Pool<S> {
     }
 
     /// Returns a recent response to an equal request, or sends the request over an idle or a new connection.
-    pub(crate) async fn ask(&self, question: &S::Request) -> Result<S::Response, ScalerError> {
+    pub(crate) async fn ask(&self, request: &S::Request) -> Result<S::Response, ScalerError> {
         let within = self.server.within();
         let deadline = Instant::now() + within;
-        match timeout_at(deadline, self.answer(question)).await {
+        match timeout_at(deadline, self.answer(request)).await {
             Ok(answer) => answer,
             Err(_) => {
                 let text = format!("{}: no answer within {within:?}", self.server.name());
@@ -144,10 +144,10 @@ impl<S: PooledServer> Pool<S> {
 
     /// A failure is shared by callers that wait for it, as in [`crate::web`]: otherwise they would fail one after the other, and the
     /// last of them by their own timeouts. Later callers ask again.
-    async fn answer(&self, question: &S::Request) -> Result<S::Response, ScalerError> {
-        let Some(max_age) = allowed_age() else { return self.attempts(question).await };
+    async fn answer(&self, request: &S::Request) -> Result<S::Response, ScalerError> {
+        let Some(max_age) = allowed_age() else { return self.attempts(request).await };
         let asked = Instant::now();
-        let slot = self.answers.slot(S::sharing_key(question));
+        let slot = self.answers.slot(S::sharing_key(request));
         let mut slot = slot.lock().await;
         if let Some(recent) = slot.as_ref().filter(|recent| recent.is_accepted(asked, max_age)) {
             if recent.answer.is_ok() {
@@ -156,7 +156,7 @@ impl<S: PooledServer> Pool<S> {
             return recent.answer.clone();
         }
         let begun = Instant::now();
-        let answer = self.attempts(question).await;
+        let answer = self.attempts(request).await;
         let at = Instant::now();
         if answer.is_ok() {
             response_used(at);
@@ -165,7 +165,7 @@ impl<S: PooledServer> Pool<S> {
         answer
     }
 
-    async fn attempts(&self, question: &S::Request) -> Result<S::Response, ScalerError> {
+    async fn attempts(&self, request: &S::Request) -> Result<S::Response, ScalerError> {
         // The semaphore is never closed.
         let Ok(_slot) = self.slots.acquire().await else { bail!("shutting down") };
         loop {
@@ -173,7 +173,7 @@ impl<S: PooledServer> Pool<S> {
                 Some(connection) => (connection, true),
                 None => (self.connect().await?, false),
             };
-            match self.server.ask(&mut connection, question).await {
+            match self.server.ask(&mut connection, request).await {
                 Ok(said) => {
                     self.keep(connection);
                     return Ok(said);

@@ -56,8 +56,8 @@ impl PooledServer for Play {
         Duration::from_secs(3)
     }
 
-    fn sharing_key(question: &&'static str) -> String {
-        (*question).to_owned()
+    fn sharing_key(request: &&'static str) -> String {
+        (*request).to_owned()
     }
 
     fn connect(&self) -> PoolFuture<'_, Line, ScalerError> {
@@ -75,14 +75,14 @@ impl PooledServer for Play {
         })
     }
 
-    fn ask<'a>(&'a self, line: &'a mut Line, question: &'a &'static str) -> PoolFuture<'a, usize, PoolError> {
+    fn ask<'a>(&'a self, line: &'a mut Line, request: &'a &'static str) -> PoolFuture<'a, usize, PoolError> {
         Box::pin(async move {
             self.state.asked.fetch_add(1, Ordering::SeqCst);
             tokio::time::sleep(Duration::from_millis(10)).await;
             if line.0 != self.state.generation.load(Ordering::SeqCst) {
                 return Err(PoolError::Lost(scaler_error!("broken pipe")));
             }
-            match *question {
+            match *request {
                 "nonsense" => Err(PoolError::Refused(scaler_error!("no such thing"))),
                 "hang" => std::future::pending().await,
                 _ => Ok(line.0),
@@ -183,9 +183,9 @@ async fn equal_servers_share_a_pool_until_it_is_dropped() {
 async fn equal_requests_share_a_response_of_accepted_age() {
     const MAX_AGE: Duration = Duration::from_secs(5);
     let (pool, state) = pool();
-    let ask = |question: &'static str, age| {
+    let ask = |request: &'static str, age| {
         let pool = Arc::clone(&pool);
-        async move { with_max_age(age, pool.ask(&question)).await.0 }
+        async move { with_max_age(age, pool.ask(&request)).await.0 }
     };
     let asked = || state.asked.load(Ordering::SeqCst);
     let both = futures::future::join(ask("value", MAX_AGE), ask("value", MAX_AGE)).await;

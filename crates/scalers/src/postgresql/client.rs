@@ -147,7 +147,7 @@ impl PostgresServer {
     }
 
     /// The number in the first row of the result of a query.
-    async fn first_number(&self, connection: &Connection, question: &str) -> Result<f64, PoolError> {
+    async fn first_number(&self, connection: &Connection, request: &str) -> Result<f64, PoolError> {
         let said = |error: &tokio_postgres::Error| {
             let text = scaler_error!("{}: {}", self.dsn.name(), describe(error)).with_refusal(refusal(error));
             if error.as_db_error().is_some_and(|error| !ends_connection(error.code().code())) {
@@ -158,7 +158,7 @@ impl PostgresServer {
         };
         connection.budget.renew();
         let _reading = ReadingResponse(connection.budget.clone());
-        let rows = connection.client.simple_query_raw(question).await.map_err(|error| said(&error))?;
+        let rows = connection.client.simple_query_raw(request).await.map_err(|error| said(&error))?;
         let mut rows = pin!(rows);
         while let Some(message) = rows.next().await {
             // Rows after the first are discarded.
@@ -185,8 +185,8 @@ impl pool::PooledServer for PostgresServer {
         REQUEST_TIMEOUT
     }
 
-    fn sharing_key(question: &String) -> String {
-        question.clone()
+    fn sharing_key(request: &String) -> String {
+        request.clone()
     }
 
     fn connect(&self) -> PoolFuture<'_, Connection, ScalerError> {
@@ -196,10 +196,10 @@ impl pool::PooledServer for PostgresServer {
     fn ask<'a>(
         &'a self,
         connection: &'a mut Connection,
-        question: &'a String,
+        request: &'a String,
     ) -> PoolFuture<'a, f64, PoolError> {
         Box::pin(async move {
-            let answer = self.first_number(connection, question).await;
+            let answer = self.first_number(connection, request).await;
             if connection.budget.is_used_up() {
                 // The next query opens a new connection.
                 connection.driver.abort();

@@ -190,13 +190,13 @@ async fn hanging_or_broken_servers_are_errors() {
 async fn tokens_are_requested_once_and_sent() {
     let asked = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&asked);
-    let host = test_support::server(move |question| {
-        if question.starts_with("POST /token") {
+    let host = test_support::server(move |head| {
+        if head.starts_with("POST /token") {
             count.fetch_add(1, Ordering::SeqCst);
-            assert!(question.contains("grant_type=client_credentials&scope=a+b&audience=x"), "{question}");
+            assert!(head.contains("grant_type=client_credentials&scope=a+b&audience=x"), "{head}");
             ServerAction::Answer(200, "{\"access_token\":\"t0k\",\"expires_in\":3600}".into())
         } else {
-            assert!(question.to_ascii_lowercase().contains("authorization: bearer t0k"), "{question}");
+            assert!(head.to_ascii_lowercase().contains("authorization: bearer t0k"), "{head}");
             ServerAction::Answer(200, about(2, 2, 0.0, 0.0))
         }
     })

@@ -183,8 +183,8 @@ impl pool::PooledServer for RedisServer {
         REQUEST_TIMEOUT
     }
 
-    fn sharing_key(question: &RedisCount) -> String {
-        format!("{question:?}")
+    fn sharing_key(request: &RedisCount) -> String {
+        format!("{request:?}")
     }
 
     fn connect(&self) -> PoolFuture<'_, Connection, ScalerError> {
@@ -194,10 +194,10 @@ impl pool::PooledServer for RedisServer {
     fn ask<'a>(
         &'a self,
         connection: &'a mut Connection,
-        question: &'a RedisCount,
+        request: &'a RedisCount,
     ) -> PoolFuture<'a, i64, PoolError> {
         Box::pin(async move {
-            self.count(connection, question).await.map_err(|failure| {
+            self.count(connection, request).await.map_err(|failure| {
                 let is_fatal = failure.is_fatal();
                 let error = ScalerError::from(failure).inside(self.name());
                 if is_fatal { PoolError::Lost(error) } else { PoolError::Refused(error) }

@@ -166,7 +166,7 @@ crate::parameters! {
 /// The count that a trigger reads, its target and activation.
 struct CountTarget {
     name: String,
-    question: RedisCount,
+    request: RedisCount,
     target: i64,
     activation: i64,
 }
@@ -215,7 +215,7 @@ impl ListParameters {
     fn count_target(self, _: &Trigger) -> (ConnectionParameters, CountTarget) {
         let asked = CountTarget {
             name: format!("redis-{}", self.list),
-            question: RedisCount::Entries { key: self.list },
+            request: RedisCount::Entries { key: self.list },
             target: self.length,
             activation: self.activation,
         };
@@ -233,12 +233,12 @@ impl StreamParameters {
     fn count_target(self, _: &Trigger) -> (ConnectionParameters, CountTarget) {
         let name = format!("redis-streams-{}", self.stream);
         let Self { stream, group, .. } = self;
-        let (question, target) = match (group.is_empty(), self.lag) {
+        let (request, target) = match (group.is_empty(), self.lag) {
             (true, _) => (RedisCount::Length { stream }, self.length),
             (false, 0) => (RedisCount::Pending { stream, group }, self.pending),
             (false, lag) => (RedisCount::Lag { stream, group }, lag),
         };
-        (self.connection, CountTarget { name, question, target, activation: self.activation })
+        (self.connection, CountTarget { name, request, target, activation: self.activation })
     }
 }
 
@@ -286,13 +286,13 @@ impl Scaler for Redis {
 
     fn read<'a>(&'a self, metric: &'a str) -> ScalerFuture<'a, Reading> {
         Box::pin(async move {
-            let count = self.pool.ask(&self.asked.question).await?;
+            let count = self.pool.ask(&self.asked.request).await?;
             Ok(Reading::one(metric, metric::whole(count), count > self.asked.activation))
         })
     }
 
     fn wake(self: Arc<Self>, ask_now: tokio::sync::mpsc::Sender<()>) -> Option<WakeFuture> {
-        let stream = match &self.asked.question {
+        let stream = match &self.asked.request {
             RedisCount::Entries { .. } => return None,
             RedisCount::Length { stream }
             | RedisCount::Pending { stream, .. }

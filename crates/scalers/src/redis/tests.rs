@@ -76,7 +76,7 @@ fn stream_parameters_select_the_count() {
     let asked = |more: &[(&str, &str)]| {
         let trigger = trigger(&[&[("address", "r:1"), ("stream", "s")], more].concat());
         let (_, asked) = StreamParameters::read(&trigger).unwrap().count_target(&trigger);
-        (asked.question, asked.target)
+        (asked.request, asked.target)
     };
     let (stream, group) = ("s".to_owned(), "g".to_owned());
     assert_eq!(asked(&[("lagCount", "4")]), (RedisCount::Length { stream: stream.clone() }, 5));

@@ -38,7 +38,7 @@ impl AwsSecretClient {
             service: "secretsmanager",
             target: "secretsmanager.GetSecretValue",
             version: "1.1",
-            body: question(secret),
+            body: request_body(secret),
         };
         let (status, body) = self.0.send(request).await?;
         let answer = answer("AWS Secrets Manager", status, &body)?;
@@ -49,7 +49,7 @@ impl AwsSecretClient {
     }
 }
 
-fn question(secret: &AwsSecretManagerSecret) -> String {
+fn request_body(secret: &AwsSecretManagerSecret) -> String {
     let fields = [
         ("SecretId", &secret.name),
         ("VersionId", &secret.version_id),

@@ -100,7 +100,7 @@ impl ValueSource for Grid {
         Box::pin(async {
             let Parameters { url, unsafe_ssl, username, password, auth_type, access_token, .. } =
                 &self.parameters;
-            let call = HttpCall::post_query(url, query::question(), self.within).unsafe_ssl(*unsafe_ssl);
+            let call = HttpCall::post_query(url, query::request_body(), self.within).unsafe_ssl(*unsafe_ssl);
             let mut call = call.header("content-type", "application/json")?;
             let token = access_token.reveal();
             if let (Some(type_), false) = (auth_type, token.is_empty()) {

@@ -27,7 +27,7 @@ pub(super) struct Node {
 const STANDARD_CAPABILITY_PREFIXES: [&str; 6] = ["goog:", "moz:", "ms:", "safari:", "se:", "webdriver"];
 
 /// The request body.
-pub(super) fn question() -> String {
+pub(super) fn request_body() -> String {
     let query = "{ nodesInfo { nodes { id, status, sessionCount, maxSession, slotCount, stereotypes, \
                  sessions { id, capabilities, slot { id, stereotype } } } }, sessionsInfo { sessionQueueRequests } }";
     json!({ "query": query }).to_string()

@@ -1,6 +1,6 @@
 use serde_json::{Map, Value, json};
 
-use super::query::{Node, nodes, question};
+use super::query::{Node, nodes, request_body};
 use crate::test_support::{ServerAction, read, server, texts, trigger};
 
 fn chrome() -> Node {
@@ -119,7 +119,7 @@ async fn reads_value() {
     let url = server(|head| {
         assert!(head.starts_with("POST /graphql "), "{head}");
         assert!(head.contains("authorization: Bearer t\r\n"), "{head}");
-        assert!(head.ends_with(&question()), "{head}");
+        assert!(head.ends_with(&request_body()), "{head}");
         ServerAction::Answer(200, String::from_utf8(grid(&[request("")], &json!([]))).unwrap())
     })
     .await;

@@ -141,15 +141,15 @@ impl SolaceClients {
     /// Adds what the clients of a server have to the rates.
     async fn add(&self, url: &str, what: Requested, rates: &mut ClientRates) -> Result<(), ScalerError> {
         let Parameters { message_vpn, client_pattern, username, password, unsafe_ssl, .. } = &self.parameters;
-        let mut question = query::question(client_pattern, what);
+        let mut request_body = query::request_body(client_pattern, what);
         for _ in 0..MAX_PAGES {
-            let call = HttpCall::post(query::url(url), question, self.within)
+            let call = HttpCall::post(query::url(url), request_body, self.within)
                 .basic(username, password)
                 .unsafe_ssl(*unsafe_ssl)
                 .header("content-type", "application/xml")?;
             let (status, body) = send(&self.web, call).await?;
             match query::add(status, &body, (what, message_vpn), rates)? {
-                Some(next) => question = next,
+                Some(next) => request_body = next,
                 None => return Ok(()),
             }
         }

@@ -64,7 +64,7 @@ pub(super) fn url(base: &str) -> String {
 }
 
 /// The request for clients with a part of a name.
-pub(super) fn question(pattern: &str, what: Requested) -> String {
+pub(super) fn request_body(pattern: &str, what: Requested) -> String {
     let pattern = pattern.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
     let queues = if what == Requested::Queues { "<queues/>" } else { "" };
     format!("<rpc><show><client><name>*{pattern}*</name><stats/>{queues}</client></show></rpc>")

@@ -1,4 +1,4 @@
-use super::query::{ClientRates, Requested, add, is_base_url, question, url};
+use super::query::{ClientRates, Requested, add, is_base_url, request_body, url};
 use crate::ScalerError;
 use crate::test_support::{ServerAction, build, server, texts, trigger};
 
@@ -34,10 +34,10 @@ fn added(status: u16, body: &str, what: Requested) -> Result<(ClientRates, Optio
 fn requests() {
     assert_eq!(url("http://s:8080/"), "http://s:8080/SEMP");
     assert_eq!(
-        question("a<b&c", Requested::Rates),
+        request_body("a<b&c", Requested::Rates),
         "<rpc><show><client><name>*a&lt;b&amp;c*</name><stats/></client></show></rpc>"
     );
-    assert!(question("a", Requested::Queues).contains("<stats/><queues/></client>"));
+    assert!(request_body("a", Requested::Queues).contains("<stats/><queues/></client>"));
     for good in ["http://ab", "https://s.example:8080/x", "see http://ab"] {
         assert!(is_base_url(good), "{good}");
     }

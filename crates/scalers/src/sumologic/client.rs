@@ -16,7 +16,7 @@ use crate::web::{HttpCall, SharedHttpClient, path_escaped};
 const MAX_RECORDS: u64 = 10_000;
 /// How long the records of a search job are waited for.
 const MAX_JOB_TIME: Duration = Duration::from_mins(2);
-/// The shortest time between two questions for the state of a search job.
+/// The shortest time between two requests for the state of a search job.
 const MIN_POLLING_INTERVAL: Duration = Duration::from_millis(100);
 /// Maximum number of attempts of a request.
 const MAX_ATTEMPTS: usize = 5;
@@ -41,8 +41,8 @@ pub(super) struct SumoLogicClient {
 
 impl SumoLogicClient {
     /// Sends a metric query; returns status and body of the response.
-    pub(super) async fn metrics(&self, question: String) -> Result<HttpResponse, ScalerError> {
-        self.send(Method::POST, query::metrics_url(&self.host), question, "").await
+    pub(super) async fn metrics(&self, request_body: String) -> Result<HttpResponse, ScalerError> {
+        self.send(Method::POST, query::metrics_url(&self.host), request_body, "").await
     }
 
     /// Runs a search job; returns the numbers in a field of its records, none without records.
@@ -53,8 +53,8 @@ impl SumoLogicClient {
         field: &str,
     ) -> Result<Option<Vec<f64>>, ScalerError> {
         let jobs = query::jobs_url(&self.host);
-        let question = query::job_question(search, range, zone);
-        let answer = self.send(Method::POST, jobs.clone(), question, "").await?;
+        let request_body = query::job_body(search, range, zone);
+        let answer = self.send(Method::POST, jobs.clone(), request_body, "").await?;
         let id = query::job_id(answer.status.as_u16(), &answer.body)?;
         let job = format!("{jobs}/{}", path_escaped(&id));
         // The node that runs the job is in a cookie.

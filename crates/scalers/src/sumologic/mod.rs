@@ -163,8 +163,8 @@ impl SumoLogicQuery {
             return numbers.map_or(Ok(0.0), |numbers| query::aggregated(&numbers, aggregator));
         }
         let quantization = self.parameters.quantization.unwrap_or_default();
-        let question = query::metrics_question(&self.rows, (quantization, rollup), &range);
-        let answer = self.client.metrics(question).await?;
+        let request_body = query::metrics_body(&self.rows, (quantization, rollup), &range);
+        let answer = self.client.metrics(request_body).await?;
         match query::points(answer.status.as_u16(), &answer.body, result_row)? {
             Some(numbers) => query::aggregated(&numbers, aggregator),
             None if self.parameters.ignore_null_values => Ok(0.0),

@@ -51,7 +51,7 @@ pub(super) fn jobs_url(host: &str) -> String {
 }
 
 /// The request of metric queries with their row ids.
-pub(super) fn metrics_question(
+pub(super) fn metrics_body(
     rows: &[(String, String)],
     (quantization, rollup): (Duration, &str),
     range: &QueryRange,
@@ -67,7 +67,7 @@ pub(super) fn metrics_question(
 }
 
 /// The request of a search job.
-pub(super) fn job_question(query: &str, range: &QueryRange, zone: &str) -> String {
+pub(super) fn job_body(query: &str, range: &QueryRange, zone: &str) -> String {
     json!({"query": query, "from": range.from, "to": range.to, "timeZone": zone}).to_string()
 }
 

@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::query::{SearchJob, aggregated, job, job_id, job_question, metrics_question, points, records};
+use super::query::{SearchJob, aggregated, job, job_body, job_id, metrics_body, points, records};
 use super::*;
 use crate::parameters::{KedaProfile, unknown};
 use crate::test_support::{ServerAction, build, read, server, texts, trigger};
@@ -49,10 +49,10 @@ fn series(values: &str) -> String {
 }
 
 #[test]
-fn questions() {
+fn request_bodies() {
     let rows = [("A".to_owned(), "metric=a".to_owned()), ("B".to_owned(), "#A * 2".to_owned())];
-    let question = metrics_question(&rows, (Duration::from_secs(15), "Max"), &range());
-    let read: serde_json::Value = serde_json::from_str(&question).unwrap();
+    let request_body = metrics_body(&rows, (Duration::from_secs(15), "Max"), &range());
+    let read: serde_json::Value = serde_json::from_str(&request_body).unwrap();
     let boundary = |time: &str| serde_json::json!({"type": "Iso8601TimeRangeBoundary", "iso8601Time": time});
     let expected = serde_json::json!({
         "queries": [
@@ -66,7 +66,7 @@ fn questions() {
         },
     });
     assert_eq!(read, expected);
-    let read: serde_json::Value = serde_json::from_str(&job_question("* | count", &range(), "UTC")).unwrap();
+    let read: serde_json::Value = serde_json::from_str(&job_body("* | count", &range(), "UTC")).unwrap();
     let (from, to) = ("2030-05-06T08:53:09+02:00", "2030-05-06T09:08:09+02:00");
     assert_eq!(read, serde_json::json!({"query": "* | count", "from": from, "to": to, "timeZone": "UTC"}));
     let now = "2030-05-06T07:08:09Z".parse().unwrap();

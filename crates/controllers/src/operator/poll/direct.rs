@@ -165,8 +165,8 @@ async fn complete(
     let Ok(scale) = &observation.scale else { return (false, Vec::new()) };
     let (object, compat) = (poll.object, context.settings.compat);
     let read = |metric: &str| {
-        let question = MetricQuery { now: input.now, object, metric, formula: poll.formula };
-        let answer = activity::respond(&question, poll.samples, poll.facts, compat);
+        let metric_query = MetricQuery { now: input.now, object, metric, formula: poll.formula };
+        let answer = activity::respond(&metric_query, poll.samples, poll.facts, compat);
         let values = answer.values.map(|values| values.into_iter().map(|value| value.value).collect());
         Some(values.map_err(OperationError::from_error))
     };

@@ -130,7 +130,7 @@ async fn many_pushes_query_the_source_once_per_second() {
     env.sources.push();
     env.until("the last is heard", async || env.replicas("worker").await == 3).await;
     let asked = env.sources.queries("orders") - asked;
-    assert!((3..=9).contains(&asked), "{asked} questions in five seconds");
+    assert!((3..=9).contains(&asked), "{asked} queries in five seconds");
     env.stop().await;
 }
 

@@ -13,7 +13,7 @@ use super::env::{TestEnv, trigger};
 use super::sources::SourceResponse;
 use crate::operator::OperatorSettings;
 
-fn question(metric: &str, selector: &str) -> ExternalMetricQuery {
+fn metric_query(metric: &str, selector: &str) -> ExternalMetricQuery {
     ExternalMetricQuery {
         namespace: "shop".to_owned(),
         metric: metric.to_owned(),
@@ -33,12 +33,12 @@ async fn external_metric_request_uses_a_recent_sample() {
     let selector = "scaledobject.keda.sh/name=worker";
     let asked = env.sources.queries("orders");
     for name in ["s0-orders", "S0-Orders"] {
-        let values = metrics.values(&question(name, selector)).await.unwrap();
+        let values = metrics.values(&metric_query(name, selector)).await.unwrap();
         assert_eq!((&*values[0].metric, &*values[0].value.to_string()), ("s0-orders", "25"));
     }
     assert_eq!(env.sources.queries("orders"), asked, "nobody was asked");
     sleep(Duration::from_secs(5)).await;
-    let query = question("s0-orders", selector);
+    let query = metric_query("s0-orders", selector);
     let first = metrics.values(&query).await.unwrap()[0].timestamp.unwrap();
     sleep(Duration::from_secs(1)).await;
     let second = metrics.values(&query).await.unwrap()[0].timestamp.unwrap();
@@ -51,14 +51,14 @@ async fn external_metric_request_uses_a_recent_sample() {
     assert_eq!(query.source.stated().as_deref(), Some("trigger scripted of ScaledObject worker"));
     env.sources.set("orders", SourceResponse::Value(30));
     sleep(Duration::from_secs(20)).await;
-    let values = metrics.values(&question("s0-orders", selector)).await.unwrap();
+    let values = metrics.values(&metric_query("s0-orders", selector)).await.unwrap();
     assert_eq!(values[0].value.to_string(), "30", "what is too old is asked for again");
 
-    let failure = metrics.values(&question("s0-orders", "")).await.unwrap_err();
+    let failure = metrics.values(&metric_query("s0-orders", "")).await.unwrap_err();
     assert_eq!(failure, MetricsError::Plain("scaledObject name is not specified".to_owned()));
-    let failure = metrics.values(&question("s0-other", selector)).await.unwrap_err();
+    let failure = metrics.values(&metric_query("s0-other", selector)).await.unwrap_err();
     assert!(failure.to_string().contains("no matching metrics found for s0-other"), "{failure}");
-    let failure = metrics.values(&question("s0-x", "scaledobject.keda.sh/name=none")).await.unwrap_err();
+    let failure = metrics.values(&metric_query("s0-x", "scaledobject.keda.sh/name=none")).await.unwrap_err();
     assert!(failure.to_string().contains("not found"), "{failure}");
     env.stop().await;
 }

@@ -97,8 +97,8 @@ async fn serve(mut stream: TcpStream, mode: Mode, port: u16, taken: Arc<AtomicU6
         return None;
     }
     loop {
-        let mut question = vec![0; 64 << 10];
-        if stream.read(&mut question).await.ok()? == 0 {
+        let mut request = vec![0; 64 << 10];
+        if stream.read(&mut request).await.ok()? == 0 {
             return None;
         }
         match mode {
