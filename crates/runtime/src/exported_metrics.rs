@@ -147,7 +147,7 @@ pub fn process(writer: &mut MetricsWriter) {
             .family("gauge", "process_resident_memory_bytes", "Resident memory size in bytes.")
             .value(&[], kilobytes * 1024);
     }
-    // Behind the name, which may contain anything, come the fields from the third on; ticks are hundredths of a second.
+    // The fields from the third on follow the name, which may contain any character; ticks are hundredths of a second.
     let fields: Vec<&str> =
         stat.rsplit_once(')').map(|(_, rest)| rest.split_whitespace().collect()).unwrap_or_default();
     let ticks = |at: usize| fields.get(at).and_then(|text| text.parse::<u64>().ok());

@@ -19,7 +19,7 @@ pub struct WatchHealth(Arc<watch::Sender<WatchCondition>>);
 /// The condition of a watch at some moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WatchCondition {
-    /// Whether a complete list was ever handed over.
+    /// Whether a complete list was ever delivered.
     pub synced: bool,
     /// Since when the server sends nothing; none while it does.
     pub disconnected_since: Option<Instant>,
@@ -37,12 +37,12 @@ pub struct WatchCondition {
     pub unreadable: u64,
     /// How often the task of the watch ended or panicked and was restarted.
     pub task_restarts: u64,
-    /// Whether the task of the watch ended or panicked and no complete list was handed over since: what is stored is frozen.
+    /// Whether the task of the watch ended or panicked and no complete list was delivered since: the store holds old data.
     pub is_stale: bool,
 }
 
 impl WatchCondition {
-    /// Whether the store holds what the server reported: listed, and the task has not died since.
+    /// Whether the store holds what the server reported: listed, and its task has not ended since.
     pub fn is_current(&self) -> bool {
         (self.synced || self.absent) && !self.is_stale
     }
@@ -61,7 +61,7 @@ impl WatchHealth {
         self.0.borrow().clone()
     }
 
-    /// Whether a complete list was ever handed over.
+    /// Whether a complete list was ever delivered.
     pub fn synced(&self) -> bool {
         self.0.borrow().synced
     }
@@ -71,7 +71,7 @@ impl WatchHealth {
         self.0.borrow().absent
     }
 
-    /// Whether the store holds what the server reported: listed, and the task has not died since.
+    /// Whether the store holds what the server reported: listed, and its task has not ended since.
     pub fn is_current(&self) -> bool {
         self.0.borrow().is_current()
     }
@@ -107,7 +107,7 @@ impl WatchHealth {
         self.0.borrow().unreadable
     }
 
-    /// Waits until a complete list was handed over. Somebody must read the stream meanwhile.
+    /// Waits until a complete list was delivered. The stream must be polled meanwhile.
     pub async fn wait_synced(&self) {
         self.wait_until(|condition| condition.synced).await;
     }
@@ -118,20 +118,20 @@ impl WatchHealth {
         let _ = self.0.subscribe().wait_for(predicate).await;
     }
 
-    /// Changes the condition and wakes who waits for it.
+    /// Changes the condition and wakes those that wait for it.
     pub fn update(&self, change: impl FnOnce(&mut WatchCondition)) {
         self.0.send_modify(change);
     }
 }
 
-/// Whether a loop still turns, and whether its stores were filled. Cheap to clone.
+/// Whether a loop still runs, and whether its stores were filled. Cheap to clone.
 #[derive(Clone, Debug, Default)]
 pub struct Liveness(Arc<LoopState>);
 
 #[derive(Debug, Default)]
 struct LoopState {
-    /// Seconds after the start at which the loop last turned.
-    last_turn: AtomicU64,
+    /// Seconds after the start of the last [`Liveness::mark_alive`].
+    last_alive: AtomicU64,
     synced: AtomicBool,
     started: OnceLock<Instant>,
 }
@@ -147,10 +147,10 @@ impl Liveness {
         self.0.synced.store(true, Ordering::Relaxed);
     }
 
-    /// The loop has turned.
-    pub fn mark_turn(&self) {
+    /// The loop has made progress.
+    pub fn mark_alive(&self) {
         let since = self.0.started.get().map_or(0, |started| started.elapsed().as_secs());
-        self.0.last_turn.store(since, Ordering::Relaxed);
+        self.0.last_alive.store(since, Ordering::Relaxed);
     }
 
     /// Whether everything that is watched was listed once.
@@ -158,10 +158,10 @@ impl Liveness {
         self.0.synced.load(Ordering::Relaxed)
     }
 
-    /// Whether the loop has turned within `limit`. A loop that is not synced yet counts as alive.
+    /// Whether the loop has made progress within `limit`. A loop that is not synced yet counts as alive.
     pub fn is_alive(&self, limit: Duration) -> bool {
         let Some(started) = self.0.started.get().filter(|_| self.synced()) else { return true };
-        let silent = started.elapsed().as_secs().saturating_sub(self.0.last_turn.load(Ordering::Relaxed));
+        let silent = started.elapsed().as_secs().saturating_sub(self.0.last_alive.load(Ordering::Relaxed));
         silent <= limit.as_secs()
     }
 }
@@ -178,7 +178,7 @@ mod tests {
         assert!(liveness.is_alive(Duration::from_secs(30)), "not synced yet");
         liveness.mark_synced();
         assert!(!liveness.is_alive(Duration::from_secs(30)));
-        liveness.mark_turn();
+        liveness.mark_alive();
         assert!(liveness.is_alive(Duration::from_secs(30)));
     }
 }

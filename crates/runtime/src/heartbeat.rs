@@ -14,7 +14,7 @@ pub const MAX_SILENCE: Duration = Duration::from_secs(30);
 /// Beats of the main thread. Cheap to clone; all clones are the same.
 ///
 /// A task of the main thread beats every second; it cannot while that thread is stuck in a computation. Threads that renew a
-/// lease or answer probes check the beats, so that they never vouch for a process that does nothing.
+/// lease or answer probes check the beats, so that neither keeps a process alive that makes no progress.
 #[derive(Clone, Debug)]
 pub struct Heartbeat(Arc<Beats>);
 

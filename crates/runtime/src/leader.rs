@@ -13,8 +13,8 @@ use crate::clock::Clock;
 ///
 /// The answer is yes only while the election says so *and* less than the lease duration, minus a margin, has passed
 /// since the start of the last renewal that succeeded. Others count the lease from a later moment, when they saw the
-/// effect of that renewal; so whoever asks before each write never writes after somebody else may have taken over, even
-/// if the process was stopped, starved or asleep and the election could not notice. Both clocks must agree: the monotonic
+/// effect of that renewal. So a process that checks before each write never writes after another may have become the leader,
+/// even if the process was suspended or got no CPU time and the election could not notice. Both clocks must agree: the monotonic
 /// clock stands still while a machine is suspended, the wall clock does not.
 #[derive(Clone, Debug)]
 pub struct Leadership(ElectionMode);
@@ -104,7 +104,7 @@ impl Leadership {
         }
     }
 
-    /// Who leads, as last seen; none if nobody does or nothing was seen yet. Alone, there is nobody to name.
+    /// The holder of the lease, as last read; none if it has no holder, was not read yet, or there is no election.
     pub fn holder(&self) -> Option<Arc<str>> {
         let ElectionMode::Elected { view, .. } = &self.0 else { return None };
         view.borrow().holder.clone()

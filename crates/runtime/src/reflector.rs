@@ -18,9 +18,9 @@ use crate::fault::FaultInjector;
 use crate::health::{CheckFailure, WatchHealth};
 use crate::store::WatchEvent;
 
-/// A task yields after so many events, so that one long list does not hold up everything else.
+/// A task yields after this many events, so that one long list does not delay other tasks.
 const EVENTS_PER_YIELD: usize = 256;
-/// A task that ran for so long before it died starts again at the shortest delay.
+/// A task that ran for this long before it ended restarts after the shortest delay.
 const STABLE_RUN: Duration = Duration::from_mins(10);
 
 /// Supervised reflectors, which end when this is dropped.
@@ -86,7 +86,7 @@ impl Reflectors {
     }
 }
 
-/// Runs a reflector for ever, however often it dies.
+/// Runs a reflector forever: restarts its task with backoff when that ends or panics.
 async fn supervise<T, S>(
     resource: String,
     health: WatchHealth,

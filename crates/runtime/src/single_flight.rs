@@ -27,7 +27,7 @@ pub enum FlightRole {
 #[derive(Debug)]
 struct Flight<T: Clone> {
     started: Instant,
-    /// Weak: a request whose callers have all gone is driven by nobody and must not be joined.
+    /// Weak, because a request without callers is not polled and must not be joined.
     request: WeakShared<BoxFuture<'static, T>>,
 }
 
@@ -168,7 +168,7 @@ mod tests {
         let (gone, stays) = tokio::join!(gone, stays);
         assert!(gone.is_err());
         assert_eq!(stays, (0, Joined));
-        // When all callers have left, nobody drives the request: the next caller starts another.
+        // Without callers the request is not polled, so the next caller starts another.
         let gone = timeout(SECOND / 4, flights.run_within(&"a", SECOND, || slow(&count, SECOND / 2)));
         assert!(gone.await.is_err());
         assert_eq!(flights.run_within(&"a", SECOND, || slow(&count, SECOND)).await, (2, Started));

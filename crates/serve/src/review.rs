@@ -21,7 +21,7 @@ pub struct ReviewTtls {
 }
 
 impl Default for ReviewTtls {
-    /// As aggregated API servers of Kubernetes: whoever loses a permission has it for ten more seconds at most.
+    /// As in aggregated API servers of Kubernetes: a permission that is revoked is used for ten more seconds at most.
     fn default() -> Self {
         let moment = Duration::from_secs(10);
         Self { allowed: moment, denied: moment, tokens: moment }

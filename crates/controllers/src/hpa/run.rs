@@ -333,7 +333,7 @@ impl HpaController {
         };
         let healths = self.reflectors.targets(&wanted);
         *self.reconciler.observer.targets.lock().unwrap_or_else(PoisonError::into_inner) = healths;
-        self.health.liveness.mark_turn();
+        self.health.liveness.mark_alive();
     }
 }
 

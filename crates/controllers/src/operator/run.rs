@@ -332,7 +332,7 @@ impl Operator {
             self.jobs_listed = self.reflectors.jobs();
         }
         self.context.resync_clock();
-        self.health.liveness.mark_turn();
+        self.health.liveness.mark_alive();
     }
 
     fn drop_unused_scalers(&self) {

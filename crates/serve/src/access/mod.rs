@@ -58,13 +58,13 @@ struct AccessDecision {
 /// Why a request is allowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Permission {
-    /// Its path is open to everybody, or its user is nobody in particular.
-    OfEverybody,
+    /// Its path is public, or anonymous users are allowed it.
+    OfAnonymous,
     /// Its user was allowed it.
     OfUser,
 }
 
-/// Who pays for reviews that end in a refusal.
+/// The client whose limit counts reviews that end in a refusal.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ReviewedClient {
     /// A user without credentials, by address.
@@ -95,7 +95,7 @@ impl Authorizer {
         Self { client, open, known, failures: Throttle::new(MAX_FAILED_REVIEWS, FAILED_REVIEWS_PER_SECOND) }
     }
 
-    /// An error if the user may not. Without a client nobody pays for refusals.
+    /// An error if the user is not allowed the request. A refusal counts against the limit of the client, if there is one.
     pub(crate) async fn check(
         &self,
         client: Option<ReviewedClient>,
@@ -106,9 +106,9 @@ impl Authorizer {
             return Ok(Permission::OfUser);
         }
         if is_open(&self.open, wanted) {
-            return Ok(Permission::OfEverybody);
+            return Ok(Permission::OfAnonymous);
         }
-        let permission = if user.is_anonymous() { Permission::OfEverybody } else { Permission::OfUser };
+        let permission = if user.is_anonymous() { Permission::OfAnonymous } else { Permission::OfUser };
         // A user who may read all objects may read those of a selector, so autoscalers with different selectors share one review.
         if let Some(broader) = wanted.broader()
             && self.decision(client.as_ref(), user, &broader).await?.allowed
@@ -149,7 +149,7 @@ impl Authorizer {
 }
 
 impl ReviewedClient {
-    /// Who pays for the reviews of a user; nobody inside this process.
+    /// The client of a user: its address if the user is anonymous, else its name. None inside this process.
     pub(crate) fn of(user: &User, address: Option<PeerAddress>) -> Option<Self> {
         if user.is_anonymous() { address.map(Self::Address) } else { Some(Self::User(user.name.clone())) }
     }

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use bytes::Bytes;
 use http::HeaderMap;
 
-use super::{Choice, Encoding, Forms, Object, choose, dressed, encode, presentable};
+use super::{Choice, Encoding, Forms, Object, choose, converted, encode, presentable};
 use crate::query::Query;
 use crate::status::Status;
 
@@ -37,7 +37,7 @@ impl Encoded {
     ) -> Result<(&'static str, Bytes), Status> {
         presentable(headers, false)?;
         let choice = choose(headers, query, Forms::default())?;
-        let convert = || dressed(self.json.trim_ascii_end().to_vec(), choice);
+        let convert = || converted(self.json.trim_ascii_end().to_vec(), choice);
         let bytes = match choice.encoding {
             Encoding::Protobuf => &self.protobuf,
             Encoding::Yaml => self.yaml.get_or_init(convert),

@@ -49,13 +49,13 @@ pub(crate) fn encode(object: &impl Object, choice: Choice) -> Bytes {
         Encoding::Json | Encoding::Yaml => {
             let mut text = Vec::with_capacity(object.size());
             object.json(&mut text);
-            dressed(text, choice)
+            converted(text, choice)
         }
     }
 }
 
 /// Converts compact JSON to the chosen form.
-pub(crate) fn dressed(mut text: Vec<u8>, choice: Choice) -> Bytes {
+pub(crate) fn converted(mut text: Vec<u8>, choice: Choice) -> Bytes {
     if choice.encoding == Encoding::Yaml {
         return yaml(&text).into();
     }

@@ -29,7 +29,7 @@ impl User {
         self.groups.iter().any(|own| own == group)
     }
 
-    /// Whether nobody knows who it is.
+    /// Whether the user was not authenticated.
     pub(crate) fn is_anonymous(&self) -> bool {
         !self.is_in(AUTHENTICATED)
     }

@@ -1,4 +1,4 @@
-//! What the query of a list says.
+//! The query parameters of a list.
 
 use api::gotext::quote;
 use api::selector::{FieldSelector, Selector};

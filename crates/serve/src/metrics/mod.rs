@@ -4,13 +4,13 @@
 //! resource   /nodes, /pods …              usage, table, partial  how nodes and pods are shown
 //! custom     /{resource}/{name}/{metric}  values                 how values are shown
 //! external   /namespaces/{ns}/{metric}
-//! options    what the query of a list says
-//! known      the list of metrics, which changes
-//! list_stream  long lists, encoded while they are sent
-//! freshness  how old what is answered is
+//! list_options    the query parameters of a list
+//! metric_listing  the list of metrics, which changes
+//! list_stream     long lists, encoded while they are sent
+//! freshness       the age of the samples in responses
 //! ```
 //!
-//! Where the numbers come from is known to whoever implements the traits of [`api::provider`].
+//! The values come from the implementations of the traits of [`api::provider`].
 
 mod custom;
 mod external;
@@ -52,7 +52,7 @@ pub struct MetricsApiSettings {
     pub compat: Compat,
     /// The clock.
     pub clock: Clock,
-    /// Where it is noted how old the answers are; keep a clone to tell about it.
+    /// Records the age of samples in responses; the caller keeps a clone to export it.
     pub freshness: Arc<Freshness>,
 }
 

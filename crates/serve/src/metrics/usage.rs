@@ -10,7 +10,7 @@ use crate::encode::{Object, protobuf};
 
 /// What nodes and pods have in common.
 pub(super) trait Measured: Send + Sync + 'static {
-    /// The kind; that of a list has the suffix `UsageList`.
+    /// The kind; that of a list has the suffix `List`.
     const KIND: &'static str;
     fn name(&self) -> &str;
     fn namespace(&self) -> &str;

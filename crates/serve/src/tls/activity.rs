@@ -115,7 +115,7 @@ impl Activity {
         self.0.close.notified().await;
     }
 
-    /// Counts the request as cancelled unless the guard is told of its end.
+    /// Counts the request as cancelled unless [`CancellationGuard::ended`] is called.
     pub(super) fn guard(&self) -> CancellationGuard {
         CancellationGuard(Some(self.clone()))
     }

@@ -1,5 +1,4 @@
-//! A CA, the certificate it signed, and their renewal: what replicas share. Where a bundle is stored is not known here.
-//!
+//! A CA, the certificate it signed, and their renewal: what replicas share. The caller stores the bundle.
 
 use std::fmt;
 use std::net::IpAddr;

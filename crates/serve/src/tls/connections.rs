@@ -1,6 +1,6 @@
 //! The connections of a listener: how many there may be, and which of them makes room for a new one.
 //!
-//! A new connection is always accepted unless every other one is in use by somebody who was allowed to use it. A client
+//! A new connection is always accepted unless every other one has a running request of an authorized user. A client
 //! that has reached the limit of its address only displaces its own connections.
 
 use std::cmp::Reverse;
@@ -92,7 +92,7 @@ impl HeldConnections {
         }
         let candidates = all.iter().filter(|(_, peer, _)| among.is_none_or(|among| among == *peer));
         let candidates = candidates.filter(|(_, _, snapshot)| match snapshot.rank {
-            // Requests of somebody unknown are cut off before anybody else is turned away.
+            // Requests of unknown clients are cancelled before a new connection is refused.
             ConnectionRank::Unknown => true,
             ConnectionRank::Authorized => !snapshot.is_busy,
             ConnectionRank::FrontProxy => !snapshot.is_busy && proxies > total / 2,
