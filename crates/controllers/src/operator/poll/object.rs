@@ -8,6 +8,7 @@ use api::diagnosis::poll_causes;
 use api::keda::{ConditionStatus, ScaledObject, types};
 use keda::OperationError;
 use keda::activity::{self, HpaObservations, MetricSample, TriggerMetric, TriggerResult};
+use keda::event::Event;
 use keda::executor::ExecutorInput;
 use keda::fallback;
 use tokio::time::Instant;
@@ -93,11 +94,7 @@ pub(super) async fn poll_object(context: &OperatorContext, id: &ResourceId, age:
     match skip(&object, formula, build_error, target_missing, compat) {
         Some(PollSkip::Silent) => return PollOutcome::default(),
         Some(PollSkip::ScalerFailed(event)) => {
-            let round = failed_triggers(&object, &samples);
-            let event = Effect::Event(event).because(&poll_causes(&round));
-            applier.log_failed_status(applier.apply(event).await);
-            context.counters.count_build_failure(&object.metadata, EventSubject::Object);
-            keep_unpolled(context, id, &object, round).await;
+            report_failed_scaler(applier, &object, &samples, event).await;
             return PollOutcome::default();
         }
         None => {}
@@ -121,14 +118,7 @@ pub(super) async fn poll_object(context: &OperatorContext, id: &ResourceId, age:
         compat,
     };
     let Evaluation { activity, effects, next } = evaluate(&poll);
-    if let NextStep::Scale(evaluated) = &next
-        && evaluated.status.last_active_time != object.status.last_active_time
-    {
-        // A new leader assumes a time that nobody wrote, because the status says that the object was active. This poll may
-        // write that it no longer is, so the next one could not assume it again.
-        let mut state = entry.state();
-        state.last_active = state.last_active.max(evaluated.status.last_active_time);
-    }
+    keep_assumed_activity(&entry, &object, &next);
     remember(context, &entry, &object, &samples, &activity);
     if compat.is_strict() && !activity.rebuild.is_empty() {
         // KEDA builds all scalers anew as soon as one fails. Otherwise the failed one is built anew while it is queried.
@@ -160,6 +150,32 @@ pub(super) async fn poll_object(context: &OperatorContext, id: &ResourceId, age:
         decide_and_scale(applier, &object, input, activity.changes.clone(), record).await;
     }
     PollOutcome { hpa_is_stale: is_hpa_stale(&object, &samples), activated }
+}
+
+/// Reports a scaler that could not be built, which ends the poll.
+async fn report_failed_scaler(
+    applier: Applier<'_>,
+    object: &ScaledObject,
+    samples: &[TriggerResult],
+    event: Event,
+) {
+    let Applier { context, id, .. } = applier;
+    let round = failed_triggers(object, samples);
+    let event = Effect::Event(event).because(&poll_causes(&round));
+    applier.log_failed_status(applier.apply(event).await);
+    context.counters.count_build_failure(&object.metadata, EventSubject::Object);
+    keep_unpolled(context, id, object, round).await;
+}
+
+/// Keeps the time of last activity that a new leader assumes because the status says that the object was active. It is not in the
+/// status, and this poll may write that the object is inactive, so that the next poll could not assume it again.
+fn keep_assumed_activity(entry: &ObjectEntry, object: &ScaledObject, next: &NextStep) {
+    if let NextStep::Scale(evaluated) = next
+        && evaluated.status.last_active_time != object.status.last_active_time
+    {
+        let mut state = entry.state();
+        state.last_active = state.last_active.max(evaluated.status.last_active_time);
+    }
 }
 
 /// What requests of the HPA found out, if this poll may use it: the HPA is there, and it says that it scales by its metrics.
