@@ -114,7 +114,7 @@ impl Backends {
 
     /// Shared state without a cluster: reads from the cluster fail.
     pub fn without_cluster(settings: HttpSettings, compat: Compat) -> Self {
-        Self::new(Arc::new(Nowhere), settings, compat)
+        Self::new(Arc::new(NoCluster), settings, compat)
     }
 
     /// The shared state of this type, e.g. the connection pools of one scaler; created on first use. Scalers own the type, so
@@ -128,9 +128,9 @@ impl Backends {
 }
 
 /// A cluster whose reads all fail.
-struct Nowhere;
+struct NoCluster;
 
-impl Cluster for Nowhere {
+impl Cluster for NoCluster {
     fn pods<'a>(&'a self, _: &'a str, _: &'a Selector) -> ClusterFuture<'a, Vec<PodView>> {
         Box::pin(async { Err(scaler_error!("there is no cluster")) })
     }

@@ -21,12 +21,12 @@ const MAX_WORKERS: usize = 2;
 static WORKERS: Semaphore = Semaphore::const_new(MAX_WORKERS);
 
 thread_local! {
-    static PLACE: Cell<Place> = const { Cell::new(Place::Anywhere) };
+    static PLACE: Cell<PollPlace> = const { Cell::new(PollPlace::Anywhere) };
 }
 
 /// Where the current future is polled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum PollPlace {
     /// Not by [`run`]: it stays where it is.
     Anywhere,
     /// By the task that called [`run`].
@@ -50,10 +50,10 @@ pub async fn run<T: Send + 'static>(read: impl Future<Output = T> + Send + 'stat
     let mut read: BoxedRead<T> = Box::pin(read);
     loop {
         let next = poll_fn(|context| {
-            let (polled, place) = poll_at(Place::Task, &mut read, context);
+            let (polled, place) = poll_at(PollPlace::Task, &mut read, context);
             match polled {
                 Poll::Ready(value) => Poll::Ready(Next::Done(value)),
-                Poll::Pending if place == Place::MoveWanted => {
+                Poll::Pending if place == PollPlace::MoveWanted => {
                     Poll::Ready(Next::Move(context.waker().clone()))
                 }
                 Poll::Pending => Poll::Pending,
@@ -64,7 +64,7 @@ pub async fn run<T: Send + 'static>(read: impl Future<Output = T> + Send + 'stat
             Next::Move(waker) => waker,
         };
         let (back, polled) = compute(move || {
-            let (polled, _) = poll_at(Place::Worker, &mut read, &mut Context::from_waker(&waker));
+            let (polled, _) = poll_at(PollPlace::Worker, &mut read, &mut Context::from_waker(&waker));
             (read, polled)
         })
         .await;
@@ -93,7 +93,7 @@ pub async fn compute<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stati
     }
 }
 
-fn poll_at<T>(place: Place, read: &mut BoxedRead<T>, context: &mut Context<'_>) -> (Poll<T>, Place) {
+fn poll_at<T>(place: PollPlace, read: &mut BoxedRead<T>, context: &mut Context<'_>) -> (Poll<T>, PollPlace) {
     let before = PLACE.replace(place);
     // Also after a panic the thread must not remember a place.
     let _restore = Restore(before);
@@ -101,7 +101,7 @@ fn poll_at<T>(place: Place, read: &mut BoxedRead<T>, context: &mut Context<'_>) 
     (polled, PLACE.get())
 }
 
-struct Restore(Place);
+struct Restore(PollPlace);
 
 impl Drop for Restore {
     fn drop(&mut self) {
@@ -115,9 +115,9 @@ pub(crate) async fn decode_elsewhere(bytes: usize) {
         return;
     }
     poll_fn(|context| match PLACE.get() {
-        Place::Anywhere | Place::Worker => Poll::Ready(()),
-        Place::Task | Place::MoveWanted => {
-            PLACE.set(Place::MoveWanted);
+        PollPlace::Anywhere | PollPlace::Worker => Poll::Ready(()),
+        PollPlace::Task | PollPlace::MoveWanted => {
+            PLACE.set(PollPlace::MoveWanted);
             // A set of futures polls only those of its futures that were woken.
             context.waker().wake_by_ref();
             Poll::Pending
@@ -129,7 +129,7 @@ pub(crate) async fn decode_elsewhere(bytes: usize) {
 /// Returns from a worker to the task of the read before it sends a request, because task-local settings apply to requests.
 pub(crate) async fn send_from_task() {
     poll_fn(|context| match PLACE.get() {
-        Place::Worker => {
+        PollPlace::Worker => {
             context.waker().wake_by_ref();
             Poll::Pending
         }
@@ -228,7 +228,7 @@ mod tests {
             });
             let panic = std::panic::AssertUnwindSafe(read).catch_unwind().await.unwrap_err();
             assert_eq!(panic.downcast_ref(), Some(&"broken decoder"));
-            assert_eq!(PLACE.get(), Place::Anywhere);
+            assert_eq!(PLACE.get(), PollPlace::Anywhere);
         }
     }
 }

@@ -136,7 +136,7 @@ crate::parameters! {
         length: i64 = "listLength" in [Metadata], default "5";
         /// The trigger is active above this number of entries.
         activation: i64 = "activationListLength" in [Metadata], default "0";
-        /// Where it is.
+        /// Addresses, credentials and TLS settings.
         connection: ConnectionParameters;
     }
 }
@@ -157,7 +157,7 @@ crate::parameters! {
         lag: i64 = "lagCount" in [Metadata];
         /// The trigger is active above this number of entries, for every kind of count.
         activation: i64 = "activationLagCount" in [Metadata], default "0";
-        /// Where it is.
+        /// Addresses, credentials and TLS settings.
         connection: ConnectionParameters;
     }
     check StreamParameters::check

@@ -79,11 +79,11 @@ impl Parameters {
     }
 }
 
-/// One of the three metrics.
-type Pick = fn(&SolaceQueue) -> f64;
+/// Reads one of the three metrics.
+type QueueMetric = fn(&SolaceQueue) -> f64;
 
 struct Solace {
-    metrics: Vec<(MetricSpec, Pick)>,
+    metrics: Vec<(MetricSpec, QueueMetric)>,
     parameters: Parameters,
     /// Which of the URLs answered last.
     current: AtomicUsize,
@@ -95,7 +95,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     target_type(trigger)?;
     let parameters = Parameters::read(trigger)?;
     let Parameters { messages, spool, rate, queue_name, .. } = &parameters;
-    let all: [(i64, &str, Pick); 3] = [
+    let all: [(i64, &str, QueueMetric); 3] = [
         (*messages, "msgcount", |queue| queue.messages),
         (spool.saturating_mul(BYTES_PER_MEGABYTE), "msgspoolusage", |queue| queue.spool),
         (*rate, "msgrcvrate", |queue| queue.rate),

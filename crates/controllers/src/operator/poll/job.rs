@@ -17,6 +17,7 @@ use crate::operator::record::{JobRecord, job_triggers, keep_job};
 use crate::operator::scaled_resource::ScaledResource;
 use crate::operator::scalers_cache::{SampleQuery, build_error};
 
+/// Polls a ScaledJob.
 pub(super) async fn poll_job(context: &OperatorContext, id: &ResourceId, age: SampleAge) {
     let Some(job) = context.store().scaled_job(id) else { return };
     let entry = context.entry(id);

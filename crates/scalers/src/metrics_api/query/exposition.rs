@@ -8,7 +8,7 @@ use crate::ScalerError;
 const MAX_LOCATION_BYTES: usize = 16 << 10;
 
 /// A metric and its required labels.
-struct Wanted<'a> {
+struct SampleSelector<'a> {
     name: &'a str,
     /// The required values of each label, with the number of the last line that had them.
     labels: HashMap<&'a str, HashMap<String, usize>>,
@@ -69,7 +69,7 @@ pub fn read(text: &str, location: &str) -> Result<f64, ScalerError> {
     }))
 }
 
-fn wanted(location: &str) -> Result<Wanted<'_>, ScalerError> {
+fn wanted(location: &str) -> Result<SampleSelector<'_>, ScalerError> {
     let bad = || scaler_error!("valueLocation {location:?} is no metric such as waiting{{queue=\"mail\"}}");
     if location.len() > MAX_LOCATION_BYTES {
         bail!("valueLocation has more than {MAX_LOCATION_BYTES} bytes");
@@ -94,7 +94,7 @@ fn wanted(location: &str) -> Result<Wanted<'_>, ScalerError> {
         return Err(bad());
     }
     let count = all.values().map(HashMap::len).sum();
-    Ok(Wanted { name, labels: all, count })
+    Ok(SampleSelector { name, labels: all, count })
 }
 
 /// Calls `each` with every label up to the closing brace; returns the rest.

@@ -75,8 +75,8 @@ pub fn find(body: &[u8], path: &str) -> Result<Option<Value>, FindError> {
     };
     let mut json = serde_json::Deserializer::from_slice(body);
     let too_large = Cell::new(false);
-    let along = Along { steps, work: &work, too_large: &too_large };
-    match along.deserialize(&mut json) {
+    let seed = PathSeed { steps, work: &work, too_large: &too_large };
+    match seed.deserialize(&mut json) {
         Ok(found) => {
             json.end()?;
             Ok(found)
@@ -87,23 +87,23 @@ pub fn find(body: &[u8], path: &str) -> Result<Option<Value>, FindError> {
     }
 }
 
-/// Decodes along the rest of a path.
+/// Decodes only the value at the rest of a path.
 #[derive(Clone, Copy)]
-struct Along<'s> {
+struct PathSeed<'s> {
     steps: &'s [Step],
     work: &'s WorkBudget,
     /// Whether an item was too large.
     too_large: &'s Cell<bool>,
 }
 
-impl Along<'_> {
+impl PathSeed<'_> {
     /// A value that is neither a list nor an object.
     fn scalar(self, value: Value) -> Option<Value> {
         self.steps.is_empty().then_some(value)
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Along<'_> {
+impl<'de> DeserializeSeed<'de> for PathSeed<'_> {
     type Value = Option<Value>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -111,7 +111,7 @@ impl<'de> DeserializeSeed<'de> for Along<'_> {
     }
 }
 
-impl<'de> Visitor<'de> for Along<'_> {
+impl<'de> Visitor<'de> for PathSeed<'_> {
     type Value = Option<Value>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -181,7 +181,7 @@ impl<'de> Visitor<'de> for Along<'_> {
                 if matches!(step, Step::Pattern(_)) && chosen.is_none() {
                     chosen = Some(name.into_owned());
                 }
-                found = members.next_value_seed(Along { steps: rest, ..self })?;
+                found = members.next_value_seed(PathSeed { steps: rest, ..self })?;
             } else {
                 members.next_value::<IgnoredAny>()?;
             }
@@ -190,7 +190,7 @@ impl<'de> Visitor<'de> for Along<'_> {
     }
 }
 
-impl Along<'_> {
+impl PathSeed<'_> {
     /// The item at an index.
     fn item<'de, A: SeqAccess<'de>>(
         self,
@@ -203,7 +203,7 @@ impl Along<'_> {
                 return Ok(None);
             }
         }
-        let item = Along { steps: rest, work: self.work, too_large: self.too_large };
+        let item = PathSeed { steps: rest, work: self.work, too_large: self.too_large };
         Ok(items.next_element_seed(item)?.flatten())
     }
 
