@@ -32,6 +32,9 @@ pub const OPERATOR_GROUP: &str = "operator.plimsoll.dev";
 /// Group and version of the operator's decisions.
 pub const OPERATOR_API_VERSION: &str = "operator.plimsoll.dev/v1alpha1";
 
+/// The annotation of an HPA or Autoscaler with a mode of its own: `active`, `shadow`, `dry-run` or `off`.
+pub const MODE_ANNOTATION: &str = "plimsoll.dev/mode";
+
 /// Names a record: `hpa.web` in a namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

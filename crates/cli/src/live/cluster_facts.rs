@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use api::decisions::DecisionRecord;
+use api::decisions::{DecisionRecord, MODE_ANNOTATION};
 use api::diagnosis::{
     ApiServiceFact, ClusterFacts, NodeFact, PausedFact, PodFact, RivalFact, SelectedOwner, ServedMetrics,
 };
@@ -25,8 +25,6 @@ use super::{AutoscalerName, ClusterClient, Scope};
 const MAX_READ_NODES: usize = 20;
 /// Pods that are read for one autoscaler.
 const MAX_READ_PODS: usize = 500;
-/// The annotation with the mode of an object.
-const MODE: &str = "plimsoll.dev/mode";
 /// Kinds that own the pods that their selector matches, directly or through a ReplicaSet.
 const OWNING_KINDS: [&str; 4] = ["Deployment", "ReplicaSet", "StatefulSet", "ReplicationController"];
 
@@ -106,7 +104,7 @@ pub(crate) async fn read(
 
 /// Whether nothing is decided about an autoscaler because its annotation says so.
 pub(crate) fn is_off(kind: AutoscalerKind, annotations: &StringMap) -> bool {
-    !kind.has_triggers() && annotations.get(MODE).is_some_and(|mode| mode == "off")
+    !kind.has_triggers() && annotations.get(MODE_ANNOTATION).is_some_and(|mode| mode == "off")
 }
 
 /// Whether a ScaledObject or ScaledJob is paused, and at which count.
@@ -127,7 +125,7 @@ fn rivals(all: &[Object], named: &AutoscalerName, record: &DecisionRecord) -> Ve
     };
     let own_owner = all.iter().find(|object| object.named() == *named).and_then(owner_of);
     let acts = |object: &Object| {
-        let mode = object.hpa.metadata.annotations.get(MODE).map(String::as_str);
+        let mode = object.hpa.metadata.annotations.get(MODE_ANNOTATION).map(String::as_str);
         !object.dry_run && !matches!(mode, Some("off" | "shadow" | "dry-run"))
     };
     let same_target = |object: &Object| {

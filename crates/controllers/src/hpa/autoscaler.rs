@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use api::autoscaling::v2;
 use api::convert;
-use api::decisions::DecisionMode;
+use api::decisions::{DecisionMode, MODE_ANNOTATION};
 use api::plimsoll::{self, Autoscaler};
 use cluster::AutoscalerKey;
 use cluster::events::ObjectReference;
@@ -15,8 +15,6 @@ use engine::{Decision, Gates, Spec, Status};
 
 use super::settings::HpaSettings;
 
-/// The annotation with the mode of this object: `active`, `shadow`, `dry-run` or `off`.
-pub(crate) const MODE: &str = "plimsoll.dev/mode";
 /// The annotation with the persisted state: windows and scale events.
 pub(crate) const MEMORY: &str = "plimsoll.dev/memory";
 
@@ -130,7 +128,8 @@ impl AutoscalerEntry {
     }
 
     fn new(key: AutoscalerKey, object: AutoscalerObject, spec: Spec) -> Self {
-        let (own_mode, annotation_error) = match object.metadata().annotations.get(MODE).map(String::as_str) {
+        let mode = object.metadata().annotations.get(MODE_ANNOTATION).map(String::as_str);
+        let (own_mode, annotation_error) = match mode {
             None => (None, None),
             Some("active") => (Some(DecisionMode::Active), None),
             Some("shadow") => (Some(DecisionMode::Shadow), None),
@@ -140,7 +139,7 @@ impl AutoscalerEntry {
             Some(other) => (
                 Some(DecisionMode::DryRun),
                 Some(format!(
-                    "annotation {MODE}: {other:?} is not known; write active, shadow, dry-run or off"
+                    "annotation {MODE_ANNOTATION}: {other:?} is not known; write active, shadow, dry-run or off"
                 )),
             ),
         };

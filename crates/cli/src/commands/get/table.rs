@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use api::autoscaling::print::{self, Row};
 use api::autoscaling::v2::HorizontalPodAutoscalerCondition;
-use api::decisions::{DecisionMode, DecisionRecord};
+use api::decisions::{DecisionMode, DecisionRecord, MODE_ANNOTATION};
 use api::diagnosis::diagnose;
 use api::keda::annotations as keda_annotations;
 use api::table::Table;
@@ -14,11 +14,9 @@ use engine::normalize::{ScalingLimit, StabilizationHold};
 use engine::{Decision, Replicas, ScaleOutcome};
 use jiff::Timestamp;
 
+use crate::live::cluster_facts::is_off;
 use crate::live::objects::Object;
 use crate::live::page::length;
-
-/// The annotation with the mode of an object.
-const MODE: &str = "plimsoll.dev/mode";
 
 /// An autoscaler and what was last decided about it.
 pub(crate) struct Entry {
@@ -77,7 +75,7 @@ impl Entry {
 
     /// Whether the annotation says that nothing is decided about it, whatever was decided before.
     pub(crate) fn is_off(&self) -> bool {
-        !self.object.kind.has_triggers() && self.annotation(MODE) == Some("off")
+        is_off(self.object.kind, &self.object.hpa.metadata.annotations)
     }
 
     /// Whether rows show the status instead of what was decided: in mode `off` that is outdated, and in shadow mode another
@@ -97,9 +95,9 @@ impl Entry {
                 .then(|| at.map_or_else(|| "paused".to_owned(), |count| format!("paused at {count}")));
         }
         if self.is_off() {
-            return Some(format!("off: nothing is decided (annotation {MODE})"));
+            return Some(format!("off: nothing is decided (annotation {MODE_ANNOTATION})"));
         }
-        match (self.record.as_ref().map(|record| record.mode), self.annotation(MODE)) {
+        match (self.record.as_ref().map(|record| record.mode), self.annotation(MODE_ANNOTATION)) {
             (Some(DecisionMode::Shadow), _) | (None, Some("shadow")) => Some("shadow".to_owned()),
             (Some(DecisionMode::DryRun), _) | (None, Some("dry-run")) => Some("dry run".to_owned()),
             _ => self.object.dry_run.then(|| "dry run".to_owned()),

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use api::autoscaling::{Defaults as _, FeatureGates, v2};
 use api::convert;
+use api::decisions::MODE_ANNOTATION;
 use api::keda::ScaledObject;
 use api::manifest::{self, Manifest};
 use api::plimsoll::Autoscaler;
@@ -26,8 +27,6 @@ use crate::live::{ClusterClient, Scope};
 /// The kinds whose pods are known.
 const WORKLOADS: [(&str, &str); 3] =
     [("Deployment", "deployments"), ("StatefulSet", "statefulsets"), ("ReplicaSet", "replicasets")];
-/// The annotation with the mode of an object.
-const MODE: &str = "plimsoll.dev/mode";
 
 /// What is compared.
 #[derive(Default)]
@@ -153,7 +152,7 @@ fn of_hpa(hpa: &v2::HorizontalPodAutoscaler, place: String) -> LintAutoscaler {
         name: format!("hpa/{}", meta.name),
         namespace: meta.namespace.clone(),
         place,
-        acts: writes(meta.annotations.get(MODE)),
+        acts: writes(meta.annotations.get(MODE_ANNOTATION)),
         generated: meta.owner_references.iter().any(|owner| owner.kind == "ScaledObject"),
         spec: convert::spec_of_hpa(hpa),
     }
@@ -165,7 +164,7 @@ fn of_autoscaler(autoscaler: &Autoscaler, place: String) -> LintAutoscaler {
         name: format!("autoscaler/{}", meta.name),
         namespace: meta.namespace.clone(),
         place,
-        acts: writes(meta.annotations.get(MODE)) && !autoscaler.spec.dry_run,
+        acts: writes(meta.annotations.get(MODE_ANNOTATION)) && !autoscaler.spec.dry_run,
         generated: false,
         spec: convert::spec_of_autoscaler(autoscaler),
     }
