@@ -220,7 +220,7 @@ impl CaInjector {
         match self.owners.as_mut()?.owner(&self.client, namespace, has_election).await {
             Owner::Other(holder) => Some(format!("{holder} renews the lease of its operators")),
             Owner::Unknown(error) if is_foreign => {
-                Some(format!("it has a CA, and whether its operator lives is unknown: {error}"))
+                Some(format!("it has a CA, and whether its operator runs is unknown: {error}"))
             }
             Owner::Nobody | Owner::Unknown(_) => None,
         }

@@ -113,7 +113,7 @@ target      Deployment/web
 metrics     cpu: <unknown>/50% (now/target)
 limits      min 1, max 10
 conditions  ScalingActive=False (FailedGetResourceMetric): no metrics
-note        this is all that the object itself tells; decisions cannot be read
+note        this is all that the object itself shows; decisions cannot be read
             cause: this cluster does not serve decisions.plimsoll.dev/v1alpha1
             remedy: run `plimsoll controller` on it, with its APIService
 "
@@ -189,7 +189,7 @@ async fn get_prints_kubectl_columns_and_the_last_decision() {
     let ended = setting.run(&["get", "hpa", "-n", "shop"]).await;
     let lines: Vec<&str> = ended.out.lines().collect();
     assert!(lines[0].starts_with("NAME      REFERENCE        TARGETS"), "{ended:?}");
-    assert!(lines[1].starts_with("hpa/api ") && lines[1].ends_with("   not looked at yet"), "{ended:?}");
+    assert!(lines[1].starts_with("hpa/api ") && lines[1].ends_with("   not reconciled yet"), "{ended:?}");
     assert!(lines[2].ends_with("1 → 4: cpu wants 7; scale-up limit is 4 this time"), "{ended:?}");
     assert_eq!(lines.len(), 3);
     let all = setting.run(&["get", "-A", "-o", "wide"]).await;

@@ -269,16 +269,16 @@ impl Kubelets {
 /// Groups failing nodes by error. Nodes that are not ready are expected to fail.
 fn node_problem(group: &FailureGroup, inventory: &Inventory) -> ReportedProblem {
     let ready = group.nodes.iter().any(|(name, _)| inventory.node(name).is_none_or(|node| node.ready));
-    let fares = || group.nodes.iter().map(|(_, fare)| fare);
+    let statuses = || group.nodes.iter().map(|(_, status)| status);
     ReportedProblem {
         grade: if ready { ProblemSeverity::Error } else { ProblemSeverity::Warning },
         reason: group.cause.label().to_owned(),
         cause: group.message.clone(),
         remedy: group.cause.remedy(),
-        since: fares().filter_map(|fare| fare.failing_since).min(),
-        times: fares().map(|fare| u64::from(fare.failures)).max().unwrap_or_default(),
-        last_good: if fares().all(|fare| fare.good.is_some()) {
-            fares().filter_map(|fare| fare.good).min()
+        since: statuses().filter_map(|status| status.failing_since).min(),
+        times: statuses().map(|status| u64::from(status.failures)).max().unwrap_or_default(),
+        last_good: if statuses().all(|status| status.good.is_some()) {
+            statuses().filter_map(|status| status.good).min()
         } else {
             None
         },

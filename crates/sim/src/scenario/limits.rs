@@ -31,7 +31,7 @@ pub(super) fn check(
     let looks = ticks.saturating_mul(shapes as i64);
     if looks > MAX_LOAD_EVALUATIONS {
         let message = format!(
-            "this would look at shapes of load {looks} times; {MAX_LOAD_EVALUATIONS} times are allowed"
+            "this would evaluate shapes of load {looks} times; {MAX_LOAD_EVALUATIONS} times are allowed"
         );
         faults.add_with_hint(
             "spec.duration",
@@ -47,9 +47,8 @@ pub(super) fn check(
     });
     let looks = looks.fold(0_i64, i64::saturating_add);
     if looks > MAX_SAMPLE_READS {
-        let message = format!(
-            "this would look at pods and metrics {looks} times; {MAX_SAMPLE_READS} times are allowed"
-        );
+        let message =
+            format!("this would read pods and metrics {looks} times; {MAX_SAMPLE_READS} times are allowed");
         let hint = "shorten `duration`, lower `maxReplicas` or lengthen `controller.syncPeriod`";
         faults.add_with_hint("spec.duration", message, Some(hint.to_owned()));
     }

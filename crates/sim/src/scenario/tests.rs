@@ -170,7 +170,7 @@ fn bad_scenarios_by_table() {
         (
             "duration: 10m",
             "duration: 400d\n  tick: 100ms",
-            "34:13: this would look at shapes of load 691200000 times; 500000000 times are allowed (shorten `duration` or lengthen `tick`)",
+            "34:13: this would evaluate shapes of load 691200000 times; 500000000 times are allowed (shorten `duration` or lengthen `tick`)",
         ),
         (
             "duration: 10m",

@@ -188,7 +188,7 @@ fn by_conditions(conditions: &[HorizontalPodAutoscalerCondition]) -> String {
     };
     match conditions.iter().find(bad) {
         Some(condition) => format!("{}: {}", condition.reason, explain::plain(&condition.message)),
-        None if conditions.is_empty() => "not looked at yet".to_owned(),
+        None if conditions.is_empty() => "not reconciled yet".to_owned(),
         None => "ok".to_owned(),
     }
 }
@@ -203,7 +203,7 @@ fn by_conditions_of_events(conditions: &[HorizontalPodAutoscalerCondition]) -> S
         }
         (.., Some(active)) if active.status == "True" => "active".to_owned(),
         (.., Some(active)) if active.status == "False" => format!("not active ({})", active.reason),
-        _ => "not looked at yet".to_owned(),
+        _ => "not reconciled yet".to_owned(),
     }
 }
 

@@ -21,13 +21,13 @@ pub(super) fn group(reporter: Reporter) -> ApiGroupVersion {
         namespaced: false,
         verbs: vec!["get".to_owned(), "list".to_owned()],
         description:
-            "Report is how a replica of the metrics server fares, and what is wrong, by cause, with remedies."
+            "Report is the status of a replica of the metrics server, with its problems by cause and their remedies."
                 .to_owned(),
         properties: json!({
             "server": any("Who reports."),
-            "resource": any("How metrics.k8s.io fares."),
-            "custom": any("How custom.metrics.k8s.io fares."),
-            "external": any("How external.metrics.k8s.io fares."),
+            "resource": any("Status of metrics.k8s.io."),
+            "custom": any("Status of custom.metrics.k8s.io."),
+            "external": any("Status of external.metrics.k8s.io."),
         }),
         ..ApiResource::default()
     };

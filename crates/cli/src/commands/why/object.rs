@@ -72,7 +72,7 @@ pub(crate) fn explanation(
         );
     }
     if status.conditions.is_empty() {
-        say("conditions", "none: no controller has looked at it yet".to_owned());
+        say("conditions", "none: no controller has reconciled it yet".to_owned());
     }
     for event in events.iter().take(MAX_EVENTS) {
         let when = event.last().map_or_else(|| "some time".to_owned(), |_| age(event, now));
@@ -92,7 +92,7 @@ pub(crate) fn explanation(
             );
         }
         MissingDecision::Unavailable(why) => {
-            say("note", "this is all that the object itself tells; decisions cannot be read".to_owned());
+            say("note", "this is all that the object itself shows; decisions cannot be read".to_owned());
             say("note", format!("cause: {}", why.cause));
             say("note", format!("remedy: {}", why.remedy));
         }
@@ -140,7 +140,7 @@ limits      min 2, max 5
 scaled      2026-01-04 09:00:00 UTC
 conditions  AbleToScale=True (SucceededRescale): done
 events      2m ago, 2 times: SuccessfulRescale: New size: 3
-note        this is all that the object itself tells; decisions cannot be read
+note        this is all that the object itself shows; decisions cannot be read
             cause: nobody there
             remedy: start somebody
 "

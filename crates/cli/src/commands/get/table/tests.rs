@@ -95,12 +95,12 @@ fn objects_that_are_not_scaled_are_marked() {
     let mut shadow = annotated("plimsoll.dev/mode", "shadow", record());
     shadow.record.as_mut().unwrap().mode = DecisionMode::Shadow;
     assert_eq!(shadow.sentence(), "shadow; cpu 50 % of 50 %: close enough");
-    assert_eq!(annotated("plimsoll.dev/mode", "dry-run", None).sentence(), "dry run; not looked at yet");
+    assert_eq!(annotated("plimsoll.dev/mode", "dry-run", None).sentence(), "dry run; not reconciled yet");
     assert_eq!(annotated("other", "off", record()).sentence(), "cpu 50 % of 50 %: close enough");
     for (name, value, expected) in [
-        ("autoscaling.keda.sh/paused", "true", "paused; not looked at yet"),
-        ("autoscaling.keda.sh/paused", "false", "not looked at yet"),
-        ("autoscaling.keda.sh/paused-replicas", "3", "paused at 3; not looked at yet"),
+        ("autoscaling.keda.sh/paused", "true", "paused; not reconciled yet"),
+        ("autoscaling.keda.sh/paused", "false", "not reconciled yet"),
+        ("autoscaling.keda.sh/paused-replicas", "3", "paused at 3; not reconciled yet"),
     ] {
         let mut entry = annotated(name, value, None);
         entry.object.kind = AutoscalerKind::ScaledObject;

@@ -206,7 +206,7 @@ fn unavailable(found: &ApiService) -> ReportedProblem {
         _ => format!("kubectl describe apiservice {}.{}", found.version, found.group),
     };
     let message = if found.message.is_empty() {
-        "kube-apiserver has not looked at it yet"
+        "kube-apiserver has not checked it yet"
     } else {
         found.message.as_str()
     };

@@ -69,13 +69,13 @@ fn headline(group: &GroupFinding, findings: &Findings, report: Option<&ServerRep
         (GroupServer::Plimsoll, _) => {
             let replicas = findings.ready_replicas.filter(|count| *count > 1);
             let replicas = replicas.map(|count| format!(" ({count} replicas)")).unwrap_or_default();
-            let fares = report.map(|report| fares(group.group, report)).unwrap_or_default();
-            format!("served by plimsoll{replicas}{fares}")
+            let served_metrics = report.map(|report| served_metrics(group.group, report)).unwrap_or_default();
+            format!("served by plimsoll{replicas}{served_metrics}")
         }
     }
 }
 
-fn fares(group: &str, report: &ServerReport) -> String {
+fn served_metrics(group: &str, report: &ServerReport) -> String {
     match (group, &report.resource, &report.custom, &report.external) {
         ("metrics.k8s.io", Some(found), _, _) => resource(found),
         ("custom.metrics.k8s.io", _, Some(found), _) | ("external.metrics.k8s.io", _, _, Some(found)) => {
@@ -138,7 +138,7 @@ fn behind(text: &mut String, page: Page, report: &ServerReport, now: Timestamp) 
     if !lost.is_empty() {
         let _ = writeln!(
             text,
-            "{:<24} {} not heard from: {}; the others scrape its nodes",
+            "{:<24} {} no response from {}; the others scrape its nodes",
             "replicas",
             page.paint(Paint::Yellow, "!"),
             lost.join(", ")
