@@ -125,14 +125,7 @@ pub(super) fn missing(store: &Store, inventory: &Inventory, limit: usize) -> Mis
     missing
 }
 
-/// Why one running pod has no metrics; `None` if it has.
-pub(super) fn of_pod(store: &Store, pod: &Pod) -> Option<MissingReason> {
-    match store.sample(&pod.namespace, &pod.name) {
-        Some(sample) => of_sample(&sample),
-        None => Some(UnreportedPods::of(&store.read()).reason(pod)),
-    }
-}
-
+/// Why a pod with this sample has no metrics; `None` if it has.
 fn of_sample(sample: &PodSample) -> Option<MissingReason> {
     sample.containers.iter().find_map(|(name, pair)| match pair.rate() {
         CpuRate::Known { .. } => None,

@@ -12,7 +12,7 @@ use quantity::{Format, Quantity};
 
 use super::pair::{CpuRate, PointPair};
 use super::sample::PodSample;
-use super::{MissingPods, MissingReason, Store, missing};
+use super::{MissingPods, Store, missing};
 use crate::inventory::{Inventory, Node, Pod};
 
 /// Resource metrics from kubelet scrapes, for the nodes and pods of the API server.
@@ -50,12 +50,6 @@ impl KubeletProvider {
     /// Counts running pods without metrics by reason; at most `limit` of them by name.
     pub fn missing(&self, limit: usize) -> MissingPods {
         missing::missing(&self.store, &self.inventory, limit)
-    }
-
-    /// Why a running pod has no metrics; `None` if it has metrics or does not exist.
-    pub fn missing_reason(&self, namespace: &str, name: &str) -> Option<MissingReason> {
-        let pod = self.inventory.pod(namespace, name)?;
-        missing::of_pod(&self.store, &pod)
     }
 
     /// Usage of those pods (in ascending order) that have complete samples.

@@ -54,8 +54,15 @@ impl StoredCluster {
         self.list(None, "", "").iter().map(shown).collect()
     }
 
+    /// Why a running pod of the namespace `default` has no metrics; none if it has.
+    fn reason(&self, name: &str) -> Option<MissingReason> {
+        let missing = self.provider.missing(usize::MAX).pods;
+        let pod = missing.into_iter().find(|pod| &*pod.namespace == "default" && &*pod.name == name);
+        pod.map(|pod| pod.reason)
+    }
+
     fn missing_reason(&self, name: &str) -> Option<&'static str> {
-        self.provider.missing_reason("default", name).map(|reason| reason.code())
+        self.reason(name).map(|reason| reason.code())
     }
 }
 
@@ -146,7 +153,7 @@ fn failed_node_is_kept_for_a_while() {
     cluster.store.scrape_failed("a", at(1141));
     assert_eq!(cluster.shown(), [""; 0]);
     assert!(!cluster.store.is_ready());
-    let reason = cluster.provider.missing_reason("default", "web").unwrap();
+    let reason = cluster.reason("web").unwrap();
     assert_eq!(reason.to_string(), "its node a cannot be scraped");
     // No rate is computed from dropped points.
     cluster.store.scrape_failed("a", at(1200));
@@ -179,7 +186,7 @@ fn incomplete_pod_is_kept_for_a_while() {
     cluster.store.take("a", incomplete(1076), at(1076));
     assert_eq!(cluster.shown(), [""; 0]);
     assert_eq!(
-        cluster.provider.missing_reason("default", "web").unwrap().to_string(),
+        cluster.reason("web").unwrap().to_string(),
         "the kubelet of a reports no processor time for container c"
     );
 }

@@ -203,7 +203,8 @@ impl ScrapeReport {
     }
 
     /// Scrape status of one node.
-    pub fn node_status(&self, node: &str) -> Option<NodeScrapeStatus> {
+    #[cfg(test)]
+    pub(crate) fn node_status(&self, node: &str) -> Option<NodeScrapeStatus> {
         self.state().nodes.get(node).map(|(status, _)| status.clone())
     }
 
