@@ -118,8 +118,6 @@ fn uri(of: &Resource, namespace: Option<&str>, labels: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;

@@ -96,8 +96,6 @@ fn pem(certificates: &[Vec<u8>]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     fn of(user: &str) -> Credentials {

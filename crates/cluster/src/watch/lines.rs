@@ -46,7 +46,6 @@ impl Lines {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn next(lines: &mut Lines) -> Option<Vec<u8>> {

@@ -145,8 +145,6 @@ impl<'de> Deserialize<'de> for MeasuredNode {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use serde_json::json;
 
     use super::*;

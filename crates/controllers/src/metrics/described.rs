@@ -112,8 +112,6 @@ impl ClusterResources for Described {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use localkube::{Cluster, Options};
 
     use super::*;

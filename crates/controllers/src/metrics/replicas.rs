@@ -126,8 +126,6 @@ impl EndpointSliceView {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use serde_json::json;
 
     use super::*;

@@ -237,8 +237,6 @@ impl InventoryFeed {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     fn pod(name: &str) -> WatchEvent<MeasuredPod> {

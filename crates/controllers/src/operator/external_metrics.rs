@@ -201,8 +201,6 @@ fn object_name(selector: &Selector) -> Result<String, MetricError> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     #[test]

@@ -33,8 +33,6 @@ fn profile_of(schemas: &[u8]) -> KedaProfile {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use http::Method;
     use localkube::{Cluster, Options};
     use serde_json::{Value, json};

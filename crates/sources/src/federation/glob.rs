@@ -144,8 +144,6 @@ impl<'de> Deserialize<'de> for GlobPattern {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use proptest::prelude::*;
     use regex::Regex;
 

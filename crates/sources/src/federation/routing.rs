@@ -112,8 +112,6 @@ impl<T> ResponseCollector<T> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
-
     use proptest::prelude::*;
 
     use super::*;

@@ -96,7 +96,6 @@ fn escaped(path: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn node(addresses: &[(&str, &str)]) -> Node {

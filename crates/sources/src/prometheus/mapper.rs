@@ -151,7 +151,6 @@ fn list_of(resource: &KnownResource) -> KnownResource {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
     use super::*;
 
     fn known(group: &str, plural: &str, singular: &str, kind: &str, namespaced: bool) -> KnownResource {

@@ -270,8 +270,6 @@ impl<'a> ByteReader<'a> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
-
     use proptest::prelude::*;
 
     use super::*;

@@ -96,8 +96,6 @@ impl Journal {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
     use crate::kubelet::{MetricsPoint, PodPoints};
 

@@ -122,8 +122,6 @@ impl Member {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
-
     use proptest::prelude::*;
 
     use super::*;

@@ -28,8 +28,6 @@ pub(crate) fn owner<'a>(node: &str, replicas: impl IntoIterator<Item = &'a str>)
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use std::collections::BTreeMap;
 
     use proptest::prelude::*;

@@ -180,8 +180,6 @@ fn total(average: MilliValue, existing: Replicas, end: RoundingEnd) -> Option<Mi
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
-
     use std::sync::Arc;
 
     use cluster::AutoscalerKey;

@@ -88,8 +88,6 @@ fn since_creation(remembered: Option<Timestamp>, created: Option<Timestamp>) -> 
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use api::keda::{Condition, Conditions};
 
     use super::*;

@@ -210,8 +210,6 @@ pub(crate) fn check_claims(
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use serde_json::json;
 
     use super::*;

@@ -246,8 +246,6 @@ fn origin(server: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     fn listing(endpoints: &[&str], mode: &str) -> OutboundFilter {

@@ -257,8 +257,6 @@ impl<'a> JsonCursor<'a> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
-
     use proptest::prelude::*;
 
     use super::*;
