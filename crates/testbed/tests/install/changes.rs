@@ -5,6 +5,10 @@ use serde_json::Value;
 use crate::cluster::{Cluster, ROLES, SYSTEM};
 
 const NODE_METRICS: &str = "/apis/metrics.k8s.io/v1beta1/nodes";
+const OPERATOR: &str = "plimsoll-operator";
+/// From too little for a debug build to too little for any program, in small steps: with much less, not even the sandbox of a pod can be
+/// started. They are written as the API server writes them.
+const MEMORY_LIMITS: [&str; 5] = ["6Mi", "5632Ki", "5Mi", "4608Ki", "4Mi"];
 
 fn leader_of(cluster: &Cluster, lease: &str) -> Option<String> {
     let lease = cluster.get(&format!("lease {lease} --namespace {SYSTEM}"));
@@ -84,22 +88,35 @@ pub(crate) fn drain(cluster: &Cluster) {
     cluster.kubectl("uncordon node-2");
 }
 
-/// A limit below what the process needs: the kernel kills it, the kubelet restarts it, the rest of the cluster goes on.
+/// A limit below what the process needs: the kernel kills it, the kubelet restarts it, the rest of the cluster goes on. What it needs
+/// depends on how it was built, so the limit is lowered until a container does not become ready under it.
 pub(crate) fn out_of_memory(cluster: &Cluster) {
-    let limit = |memory: &str| {
-        let set =
-            format!("set resources deployment/plimsoll-operator --namespace {SYSTEM} --containers operator");
-        cluster.kubectl(&format!("{set} --requests cpu=50m,memory={memory} --limits memory={memory}"));
-    };
-    limit("6Mi");
-    cluster.until("a container is killed and restarted", || {
-        let killed = |pod: &Value| {
-            let status = &pod["status"]["containerStatuses"][0];
-            let ends = [&status["lastState"], &status["state"]];
-            ends.iter().any(|end| end["terminated"]["reason"] == "OOMKilled")
-        };
-        cluster.pods("plimsoll-operator").iter().any(killed).then_some(())
+    let killed = MEMORY_LIMITS.into_iter().any(|limit| {
+        limit_memory(cluster, limit);
+        cluster.until("a container becomes ready, or runs out of memory", || {
+            let pods = cluster.pods(OPERATOR);
+            let limited = pods
+                .iter()
+                .filter(|pod| pod["spec"]["containers"][0]["resources"]["limits"]["memory"] == limit);
+            let statuses: Vec<&Value> = limited.map(|pod| &pod["status"]["containerStatuses"][0]).collect();
+            if statuses.iter().any(|status| ran_out_of_memory(status)) {
+                return Some(true);
+            }
+            statuses.iter().any(|status| status["ready"] == true).then_some(false)
+        })
     });
-    limit("512Mi");
-    cluster.rolled_out("plimsoll-operator");
+    assert!(killed, "a container becomes ready with each of {MEMORY_LIMITS:?}");
+    limit_memory(cluster, "512Mi");
+    cluster.rolled_out(OPERATOR);
+}
+
+fn limit_memory(cluster: &Cluster, limit: &str) {
+    let set = format!("set resources deployment/{OPERATOR} --namespace {SYSTEM} --containers operator");
+    cluster.kubectl(&format!("{set} --requests cpu=50m,memory={limit} --limits memory={limit}"));
+}
+
+/// Whether a container was killed for its memory, or has too little to be started at all.
+fn ran_out_of_memory(status: &Value) -> bool {
+    let status = status.to_string();
+    status.contains("OOMKilled") || status.contains("memory limit")
 }
