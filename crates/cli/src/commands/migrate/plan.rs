@@ -20,6 +20,8 @@ const OPERATOR_DECISIONS: &str = "v1alpha1.operator.plimsoll.dev";
 const EXTERNAL_METRICS: &str = "external.metrics.k8s.io";
 /// The variable with the namespace of the Secrets of ClusterTriggerAuthentications.
 const CLUSTER_OBJECTS: &str = "KEDA_CLUSTER_OBJECT_NAMESPACE";
+/// The role with which users read `metrics.k8s.io`.
+const READER_ROLE: &str = "clusterrole system:aggregated-metrics-reader";
 /// KEDA's definitions.
 const KEDA_DEFINITIONS: &str = "scaledobjects.keda.sh scaledjobs.keda.sh triggerauthentications.keda.sh \
      clustertriggerauthentications.keda.sh cloudeventsources.eventing.keda.sh clustercloudeventsources.eventing.keda.sh";
@@ -89,22 +91,15 @@ fn metrics_server(state: &ClusterState, server: &InstalledProgram, place: &Desti
     metrics_arguments(&mut values, "args", &server.arguments);
     values.set("metrics.enabled", json!(true));
     values.set("metrics.apiServices", json!({"resource": false}));
-    let mut install = install(
-        "Start the metrics server beside metrics-server; no API leads to it yet",
-        "metrics",
-        &values,
-        place,
-    );
-    if server.release.is_empty() {
-        // Both have a role of this name.
-        let role = "clusterrole system:aggregated-metrics-reader";
-        let owner = release(place.namespace);
-        install.commands.insert(0, format!("kubectl annotate {role} {owner} --overwrite"));
-        install
-            .commands
-            .insert(1, format!("kubectl label {role} app.kubernetes.io/managed-by=Helm --overwrite"));
-    }
-    let mut steps = vec![install, ready("plimsoll-metrics", METRICS_REPORT, place)];
+    let mut steps = vec![
+        install(
+            "Start the metrics server beside metrics-server; no API leads to it yet",
+            "metrics",
+            &values,
+            place,
+        ),
+        ready("plimsoll-metrics", METRICS_REPORT, place),
+    ];
     steps.extend(switches(state, &["metrics.k8s.io"], "plimsoll-metrics", METRICS_REPORT, place));
     steps.push(step(
         "See that it answers",
@@ -112,7 +107,14 @@ fn metrics_server(state: &ClusterState, server: &InstalledProgram, place: &Desti
         Vec::new(),
     ));
     steps.push(stop(&[server]));
-    steps.extend(owned(state, &["metrics.k8s.io"], &["metrics.apiServices.resource"], place));
+    let mut owned = owned(state, &["metrics.k8s.io"], &["metrics.apiServices.resource"], place);
+    if let Some(owned) = owned.as_mut().filter(|_| server.release.is_empty()) {
+        // The manifests of metrics-server have a role of the same name.
+        let mut commands = adoption(READER_ROLE, place);
+        commands.append(&mut owned.commands);
+        owned.commands = commands;
+    }
+    steps.extend(owned);
     steps.push(removal(&[server]));
     steps
 }
@@ -382,29 +384,28 @@ fn owned(
     if names.is_empty() {
         return None;
     }
-    let (names, Destination { namespace, .. }) = (names.join(" "), place);
     let set = |to: bool| {
         let options: Vec<String> = values.iter().map(|value| format!("--set {value}={to}")).collect();
         helm(place, &options.join(" "))
     };
+    let mut commands = adoption(&format!("apiservice {}", names.join(" ")), place);
+    commands.push(set(true));
     Some(step(
         "Let the release own what now leads to it",
-        vec![
-            format!(
-                "kubectl annotate apiservice {names} helm.sh/resource-policy=keep {} --overwrite",
-                release(namespace)
-            ),
-            format!("kubectl label apiservice {names} app.kubernetes.io/managed-by=Helm --overwrite"),
-            set(true),
-        ],
+        commands,
         // The annotation keeps the APIService although the release has it no more.
         vec![set(false)],
     ))
 }
 
-/// The annotations by which Helm knows the owner of an object.
-fn release(namespace: &str) -> String {
-    format!("meta.helm.sh/release-name=plimsoll meta.helm.sh/release-namespace={namespace}")
+/// The commands after which Helm takes objects for its own, and keeps them when the release has them no more.
+fn adoption(objects: &str, place: &Destination<'_>) -> Vec<String> {
+    let release =
+        format!("meta.helm.sh/release-name=plimsoll meta.helm.sh/release-namespace={}", place.namespace);
+    vec![
+        format!("kubectl annotate {objects} helm.sh/resource-policy=keep {release} --overwrite"),
+        format!("kubectl label {objects} app.kubernetes.io/managed-by=Helm --overwrite"),
+    ]
 }
 
 fn scale(program: &InstalledProgram, replicas: i64) -> String {
