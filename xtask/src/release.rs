@@ -13,6 +13,9 @@ use testbed::Helm;
 use crate::help::{CommandHelp, help_of_all};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
+const CHART: &str = "charts/plimsoll/Chart.yaml";
+/// The image in the plain manifests, without its tag; the tag is the word VERSION there.
+const IMAGE: &str = "ghcr.io/plimsoll/plimsoll";
 /// The last file that is written; a folder with it is a release.
 const CHECKSUMS: &str = "SHA256SUMS";
 /// What is in every archive beside the program.
@@ -53,6 +56,10 @@ pub(crate) fn run(args: &ReleaseArgs) -> anyhow::Result<ExitCode> {
     if !has_section(&changes, VERSION) {
         bail!("CHANGELOG.md has no section for {VERSION}\n  remedy: name the section Unreleased after it");
     }
+    let chart = fs::read_to_string(CHART).with_context(|| format!("reading {CHART}"))?;
+    if !is_of_version(&chart, VERSION) {
+        bail!("{CHART} has another version than {VERSION}\n  remedy: set version and appVersion there");
+    }
     let output = &args.output;
     if output.exists() {
         if !output.join(CHECKSUMS).exists() {
@@ -72,8 +79,10 @@ pub(crate) fn run(args: &ReleaseArgs) -> anyhow::Result<ExitCode> {
         .collect::<anyhow::Result<Vec<Archive>>>()?;
     let helm = Helm::ensure()?.helm;
     succeed(Command::new(helm).args(["package", "charts/plimsoll", "--destination"]).arg(output))?;
-    let manifests = output.join(format!("plimsoll-{VERSION}-manifests.tar.gz"));
-    pack(&manifests, Path::new("."), &["deploy"])?;
+    let manifests = output.join("deploy");
+    copy_manifests(Path::new("deploy"), &manifests)?;
+    pack(&output.join(format!("plimsoll-{VERSION}-manifests.tar.gz")), output, &["deploy"])?;
+    fs::remove_dir_all(&manifests).with_context(|| format!("removing {}", manifests.display()))?;
     if let Some(url) = &args.url {
         let path = output.join("krew.yaml");
         fs::write(&path, plugin(url, &archives)).with_context(|| format!("writing {}", path.display()))?;
@@ -104,6 +113,23 @@ fn archive(output: &Path, platform: &str, program: &Path, host: &Path) -> anyhow
     fs::remove_dir_all(&folder).with_context(|| format!("removing {}", folder.display()))?;
     let digest = digest(&output.join(&file))?;
     Ok(Archive { platform: platform.to_owned(), file, digest })
+}
+
+/// Copies the plain manifests, with the image of this release.
+fn copy_manifests(from: &Path, to: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(to).with_context(|| format!("creating {}", to.display()))?;
+    for entry in fs::read_dir(from).with_context(|| format!("reading {}", from.display()))? {
+        let entry = entry?;
+        let (path, copy) = (entry.path(), to.join(entry.file_name()));
+        if path.is_dir() {
+            copy_manifests(&path, &copy)?;
+            continue;
+        }
+        let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+        let text = text.replace(&format!("image: {IMAGE}:VERSION"), &format!("image: {IMAGE}:{VERSION}"));
+        fs::write(&copy, text).with_context(|| format!("writing {}", copy.display()))?;
+    }
+    Ok(())
 }
 
 /// Writes a manual page for the program and for each of its commands.
@@ -209,6 +235,12 @@ fn has_section(changes: &str, version: &str) -> bool {
     })
 }
 
+/// Whether a chart and the image that it installs have a version.
+fn is_of_version(chart: &str, version: &str) -> bool {
+    let has = |wanted: &str| chart.lines().any(|line| line == wanted);
+    has(&format!("version: {version}")) && has(&format!("appVersion: {version}"))
+}
+
 fn platform(text: &str) -> anyhow::Result<(String, PathBuf)> {
     let (platform, file) = text.split_once('=').context("expected PLATFORM=FILE")?;
     let known = platform
@@ -237,6 +269,28 @@ mod tests {
         let changes = "# Changelog\n\n## Unreleased\n\n## 0.2.0 (2026-11-17)\n\n## [v0.1.0]\n";
         assert!(has_section(changes, "0.2.0") && has_section(changes, "0.1.0"));
         assert!(!has_section(changes, "0.3.0") && !has_section(changes, "0.2"));
+    }
+
+    fn repository() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+    }
+
+    #[test]
+    fn chart_has_the_version_of_the_program() {
+        let chart = fs::read_to_string(repository().join(CHART)).unwrap();
+        assert!(is_of_version(&chart, VERSION), "{chart}");
+        assert!(!is_of_version("version: 1.0.0\nappVersion: 0.9.0\n", "1.0.0"));
+    }
+
+    #[test]
+    fn manifests_of_a_release_name_its_image() {
+        let copy = std::env::temp_dir().join(format!("plimsoll-manifests-{}", std::process::id()));
+        copy_manifests(&repository().join("deploy"), &copy).unwrap();
+        let controller = fs::read_to_string(copy.join("3-controller.yaml")).unwrap();
+        assert!(controller.contains(&format!("image: {IMAGE}:{VERSION}\n")), "{controller}");
+        let metrics = fs::read_to_string(copy.join("metrics/2-metrics.yaml")).unwrap();
+        assert!(!metrics.contains(":VERSION"), "{metrics}");
+        fs::remove_dir_all(&copy).unwrap();
     }
 
     #[test]
