@@ -8,11 +8,13 @@
 //! problem     what would not be as before                           pure
 //! report      what would change and what would break                pure
 //! page        prints the report                                     pure
-//! plan        the commands of a switch, and of the way back         pure
+//! plan        the steps of a switch, and of the way back            pure
+//! commands    commands in these steps                               pure
 //! values      chart values of the replaced programs                 pure
 //! ```
 
 mod arguments;
+mod commands;
 mod installed;
 mod look;
 mod objects;
@@ -167,7 +169,7 @@ fn check(args: &MigrateCheckArgs) -> Outcome {
 fn plan(args: &PlanArgs) -> Outcome {
     crate::live::named::check("namespace", &args.namespace)?;
     let state = read(&args.cluster)?;
-    let place = plan::Destination { namespace: &args.namespace, chart: &args.chart };
+    let place = commands::Destination { namespace: &args.namespace, chart: &args.chart };
     let plans = plan::plans(&state, args.from, &place);
     if plans.is_empty() && !state.unread.is_empty() {
         return Err(Failure::Outside(format!(

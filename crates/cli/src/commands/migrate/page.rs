@@ -12,6 +12,9 @@ use crate::live::page::{Page, Paint};
 
 /// How many problems are shown of one kind and field.
 const MAX_SHOWN_OBJECTS: usize = 5;
+/// The plans do not know the registry.
+const IMAGE_NOTE: &str = "# If Plimsoll is not installed yet, the first helm command also names your image:\n\
+     #   --set image.repository=REGISTRY/plimsoll --set image.tag=TAG   (docs/installation.md)\n\n";
 
 pub(super) fn report(report: &MigrationReport, page: Page) -> String {
     let mut text = String::new();
@@ -99,6 +102,8 @@ pub(super) fn plans(plans: &[SwitchPlan], back: bool) -> String {
     let mut plans: Vec<&SwitchPlan> = plans.iter().collect();
     if back {
         plans.reverse();
+    } else if !plans.is_empty() {
+        text.push_str(IMAGE_NOTE);
     }
     for plan in plans {
         let direction = if back { "Back to" } else { "From" };

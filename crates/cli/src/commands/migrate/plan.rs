@@ -1,4 +1,4 @@
-//! The commands of a switch, each step with its way back.
+//! The steps of a switch, each with its way back.
 
 use api::keda::KedaProfile;
 use api::yaml;
@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::Peer;
 use super::arguments::hpa_arguments;
+use super::commands::{Destination, adoption, gone, helm, scale, start};
 use super::installed::{InstalledProgram, Program, text};
 use super::look::{ClusterState, GROUPS, WEBHOOK};
 use super::values::{ConvertedValues, LostValue, keda_arguments, keda_variables, metrics_arguments};
@@ -40,12 +41,6 @@ pub(super) struct PlanStep {
     pub(super) commands: Vec<String>,
     /// The commands that undo it; none if there is nothing to undo.
     pub(super) back: Vec<String>,
-}
-
-/// Where Plimsoll is installed, and from which chart.
-pub(super) struct Destination<'a> {
-    pub(super) namespace: &'a str,
-    pub(super) chart: &'a str,
 }
 
 /// The plans for what is installed, or for one peer.
@@ -106,7 +101,7 @@ fn metrics_server(state: &ClusterState, server: &InstalledProgram, place: &Desti
         vec!["kubectl top nodes".into(), "plimsoll metrics doctor".into()],
         Vec::new(),
     ));
-    steps.push(stop(&[server]));
+    steps.push(stop_server(server));
     let mut owned = owned(state, &["metrics.k8s.io"], &["metrics.apiServices.resource"], place);
     if let Some(owned) = owned.as_mut().filter(|_| server.release.is_empty()) {
         // The manifests of metrics-server have a role of the same name.
@@ -167,7 +162,7 @@ fn adapter(
         // No API is known to lead to it, so none was switched, and stopping it could end one.
         return steps;
     }
-    steps.push(stop(&[adapter]));
+    steps.push(stop_server(adapter));
     let taken: Vec<&str> = own
         .iter()
         .map(|group| match *group {
@@ -303,14 +298,6 @@ fn hpa(manager: Option<&InstalledProgram>, place: &Destination<'_>) -> Vec<PlanS
     ]
 }
 
-/// The command that changes values of the release.
-fn helm(place: &Destination<'_>, options: &str) -> String {
-    let Destination { namespace, chart } = place;
-    format!(
-        "helm upgrade --install plimsoll {chart} -n {namespace} --create-namespace --reset-then-reuse-values {options}"
-    )
-}
-
 fn install(title: &str, role: &str, values: &ConvertedValues, place: &Destination<'_>) -> PlanStep {
     let file = format!("plimsoll-{role}.yaml");
     let mut commands = vec![format!("cat > {file} <<'EOF'\n{}EOF", yaml::to_yaml(&values.values))];
@@ -398,38 +385,18 @@ fn owned(
     ))
 }
 
-/// The commands after which Helm takes objects for its own, and keeps them when the release has them no more.
-fn adoption(objects: &str, place: &Destination<'_>) -> Vec<String> {
-    let release =
-        format!("meta.helm.sh/release-name=plimsoll meta.helm.sh/release-namespace={}", place.namespace);
-    vec![
-        format!("kubectl annotate {objects} helm.sh/resource-policy=keep {release} --overwrite"),
-        format!("kubectl label {objects} app.kubernetes.io/managed-by=Helm --overwrite"),
-    ]
-}
-
-fn scale(program: &InstalledProgram, replicas: i64) -> String {
-    format!("kubectl -n {} scale deployment {} --replicas={replicas}", program.namespace, program.name)
-}
-
-/// Starts a program again, also one that is stopped already.
-fn start(program: &InstalledProgram) -> String {
-    scale(program, program.replicas.unwrap_or(1).max(1))
-}
-
-/// Waits until its pods are gone.
-fn gone(program: &InstalledProgram) -> String {
-    let labels = program.raw.pointer("/spec/selector/matchLabels").and_then(Value::as_object);
-    let labels = labels.into_iter().flatten();
-    let selector: Vec<String> =
-        labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
-    format!("kubectl -n {} wait --for=delete pod -l '{}' --timeout=2m", program.namespace, selector.join(","))
-}
-
 fn stop(programs: &[&InstalledProgram]) -> PlanStep {
     let commands = programs.iter().map(|program| scale(program, 0)).collect();
     let back = programs.iter().map(|program| start(program)).collect();
     step("Stop what is not asked any more", commands, back)
+}
+
+/// The same for a server to which an API leads again on the way back, as soon as it is ready.
+fn stop_server(server: &InstalledProgram) -> PlanStep {
+    let mut step = stop(&[server]);
+    let InstalledProgram { namespace, name, .. } = server;
+    step.back.push(format!("kubectl -n {namespace} rollout status deployment/{name} --timeout=5m"));
+    step
 }
 
 /// Removes the Deployments for good.
@@ -449,3 +416,6 @@ fn removal(programs: &[&InstalledProgram]) -> PlanStep {
     }
     step("When you do not want to go back any more, remove it", commands, Vec::new())
 }
+
+#[cfg(test)]
+mod tests;

@@ -2,9 +2,10 @@
 
 use serde_json::{Value, json};
 
+use super::commands::Destination;
 use super::installed::{InstalledProgram, Program};
 use super::look::{AdapterRules, ClusterState};
-use super::plan::{Destination, plans};
+use super::plan::plans;
 use super::problem::{MigrationProblem, SwitchImpact};
 use super::report::{MetricsApi, report};
 use super::{Peer, page};
@@ -41,7 +42,7 @@ fn scaled_object(name: &str, trigger: &Value) -> Value {
 }
 
 /// A cluster with all that is replaced.
-fn cluster() -> ClusterState {
+pub(super) fn cluster() -> ClusterState {
     let programs = [
         deployment(
             "kube-system",
@@ -273,29 +274,6 @@ fn plan_switches_by_one_patch_and_leads_back_to_what_is_there() {
 }
 
 #[test]
-fn helm_gets_the_objects_that_the_manifests_of_metrics_server_have_too() {
-    let mut state = cluster();
-    let place = Destination { namespace: "p", chart: "c" };
-    let owned = |state: &ClusterState| {
-        let plan = plans(state, Some(Peer::MetricsServer), &place).remove(0);
-        let step = plan.steps.into_iter().find(|step| step.title.starts_with("Let the release own")).unwrap();
-        step.commands
-    };
-    let release = "helm.sh/resource-policy=keep meta.helm.sh/release-name=plimsoll meta.helm.sh/release-namespace=p --overwrite";
-    let label = "app.kubernetes.io/managed-by=Helm --overwrite";
-    let of = |objects: &str| {
-        [format!("kubectl annotate {objects} {release}"), format!("kubectl label {objects} {label}")]
-    };
-    let api = of("apiservice v1beta1.metrics.k8s.io");
-    let role = of("clusterrole system:aggregated-metrics-reader");
-    let commands = owned(&state);
-    assert_eq!((&commands[..2], &commands[2..4]), (role.as_slice(), api.as_slice()));
-    // The role of its chart has another name.
-    state.installed[0].release = "metrics-server".to_owned();
-    assert_eq!(owned(&state)[..2], api);
-}
-
-#[test]
 fn plan_is_about_the_deployment_that_serves_the_api() {
     let mut state = cluster();
     let copy = deployment("a-tenant", "mine", "x/metrics-server:1", &["--mine\nrm -rf /"]);
@@ -420,7 +398,13 @@ fn plan_from_keda_leaves_the_api_of_another_program() {
     assert!(text.contains("\n# prometheus-adapter (m/adapter) serves it; "), "{text}");
     // It was stopped before the plan was made.
     let back = page::plans(&plans(&state, Some(Peer::PrometheusAdapter), &place), true);
-    assert!(back.contains("\nkubectl -n m scale deployment adapter --replicas=1\n"), "{back}");
+    let start = "\nkubectl -n m scale deployment adapter --replicas=1\nkubectl -n m rollout status deployment/adapter ";
+    assert!(back.contains(start), "{back}");
+    // Only the way there installs something.
+    assert!(
+        text.starts_with("# If Plimsoll is not installed yet, ") && !back.contains("image.tag"),
+        "{back}"
+    );
 }
 
 #[test]

@@ -1,0 +1,27 @@
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use super::super::tests::cluster;
+use super::*;
+
+#[test]
+fn helm_gets_the_objects_that_the_manifests_of_metrics_server_have_too() {
+    let mut state = cluster();
+    let place = Destination { namespace: "p", chart: "c" };
+    let owned = |state: &ClusterState| {
+        let plan = plans(state, Some(Peer::MetricsServer), &place).remove(0);
+        let step = plan.steps.into_iter().find(|step| step.title.starts_with("Let the release own")).unwrap();
+        step.commands
+    };
+    let release = "helm.sh/resource-policy=keep meta.helm.sh/release-name=plimsoll meta.helm.sh/release-namespace=p --overwrite";
+    let label = "app.kubernetes.io/managed-by=Helm --overwrite";
+    let of = |objects: &str| {
+        [format!("kubectl annotate {objects} {release}"), format!("kubectl label {objects} {label}")]
+    };
+    let api = of("apiservice v1beta1.metrics.k8s.io");
+    let role = of("clusterrole system:aggregated-metrics-reader");
+    let commands = owned(&state);
+    assert_eq!((&commands[..2], &commands[2..4]), (role.as_slice(), api.as_slice()));
+    // The role of its chart has another name.
+    state.installed[0].release = "metrics-server".to_owned();
+    assert_eq!(owned(&state)[..2], api);
+}
