@@ -23,7 +23,7 @@ pub(crate) fn helm(arguments: &[&str]) -> Result<String, String> {
 }
 
 /// The objects that the chart renders with these values.
-fn rendered(values: &[String]) -> Vec<Value> {
+pub(crate) fn rendered(values: &[String]) -> Vec<Value> {
     let mut arguments = vec!["template", "plimsoll", "charts/plimsoll", "--namespace", "plimsoll-system"];
     arguments.extend(values.iter().map(String::as_str));
     let text = helm(&arguments).unwrap_or_else(|error| panic!("{values:?}: {error}"));

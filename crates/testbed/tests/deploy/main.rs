@@ -8,6 +8,7 @@
 //! | `shadow` | so does shadow mode, which cannot write status or scale |
 //! | `chart` | Helm and both API servers accept the chart, whatever is switched on |
 //! | `values` | every value of the chart has an effect |
+//! | `guides` | commands of Helm and kubectl in the documentation have flags and values that exist |
 //! | `image` | what the Dockerfile names is there |
 //! | `manifests`, `account`, `serving`, `full` | what these stand on |
 
@@ -29,6 +30,7 @@ mod definition;
 #[allow(dead_code, unused_imports, reason = "shared with the tests of the controller, which use more of it")]
 mod env;
 mod full;
+mod guides;
 mod image;
 mod manifests;
 mod serving;
