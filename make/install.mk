@@ -13,7 +13,7 @@ image: dist programs ## Write the container image as an OCI layout to target/ima
 IMAGE ?= target/image/oci
 .PHONY: test-install
 
-test-install: programs ## Install the chart on real nodes: every role in pods (15 min and an image; root only; builds Kubernetes the first time, needs Go).
+test-install: programs ## Install the chart on real nodes: every role in pods (18 min and an image; root only; builds Kubernetes the first time, needs Go).
 	@[ "$$(id -u)" = 0 ] || { echo "error: real nodes need root"; echo "  remedy: run make test-install as root"; exit 1; }
 	@[ -e $(IMAGE)/index.json ] || $(MAKE) --no-print-directory image
 	@echo "testing the image in $(IMAGE) of $$(date -r $(IMAGE)/index.json '+%F %T'); make image builds a new one"

@@ -31,6 +31,10 @@ pub(crate) const VALUES: [&str; 4] = [
     "--set=image.pullPolicy=Never",
 ];
 
+pub(crate) fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
 pub(crate) struct Cluster {
     plane: ControlPlane,
     helm: PathBuf,
@@ -58,16 +62,38 @@ impl Cluster {
     /// Runs Helm in the repository and the namespace of the installation.
     pub(crate) fn helm(&self, arguments: &[&str]) -> String {
         let mut command = Command::new(&self.helm);
-        command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
-        command.env("KUBECONFIG", &self.plane.access().kubeconfig).args(["--namespace", SYSTEM]);
-        // Its folders are in the home folder of the user otherwise.
-        for variable in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME"] {
+        command.current_dir(repository()).args(["--namespace", SYSTEM]).args(arguments);
+        self.run(&mut command)
+    }
+
+    /// Runs a script with Helm and kubectl, until a command fails.
+    pub(crate) fn shell(&self, script: &str) -> String {
+        let access = self.plane.access();
+        let folder = access.folder.join("scripts");
+        std::fs::create_dir_all(&folder).unwrap();
+        let programs = [&self.helm, &access.parts.kubectl].map(|program| program.parent().unwrap());
+        let path = std::env::var("PATH").unwrap_or_default();
+        let path = format!("{}:{}:{path}", programs[0].display(), programs[1].display());
+        let mut command = Command::new("sh");
+        self.run(command.args(["-e", "-c", script]).env("PATH", path).current_dir(folder))
+    }
+
+    /// What a command prints that finds the cluster by its environment.
+    fn run(&self, command: &mut Command) -> String {
+        command.env("KUBECONFIG", self.kubeconfig()).env("KUBERC", "off");
+        // These folders are in the home folder of the user otherwise.
+        for variable in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME", "KUBECACHEDIR"] {
             command.env(variable, self.plane.access().folder.join("helm"));
         }
-        let output = command.args(arguments).output().unwrap();
+        let output = command.output().unwrap();
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        assert!(output.status.success(), "helm {arguments:?}: {}", text(&output.stderr));
+        assert!(output.status.success(), "{command:?}: {}", text(&output.stderr));
         text(&output.stdout)
+    }
+
+    /// The kubeconfig of an administrator.
+    pub(crate) fn kubeconfig(&self) -> &Path {
+        &self.plane.access().kubeconfig
     }
 
     /// Starts Kubernetes' own HPA controller; it ends when it is dropped.

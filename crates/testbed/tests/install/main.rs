@@ -11,6 +11,7 @@
 //! | `switching` | Kubernetes' own HPA controller acts on the metrics of the installation, while ours is in shadow mode |
 //! | `one_process` | the same chart with all roles in one process |
 //! | `removal` | what `helm uninstall` leaves |
+//! | `guide` | the commands of `plimsoll migrate plan` from metrics-server, there and back |
 //! | `cluster` | what these stand on |
 
 #![allow(clippy::disallowed_methods, reason = "tests and benches measure with the clock of the machine")]
@@ -26,6 +27,7 @@
 mod changes;
 mod cluster;
 mod events;
+mod guide;
 mod load;
 mod one_process;
 mod removal;
@@ -42,7 +44,7 @@ type InstallStep = (&'static str, fn(&Cluster));
 #[ignore = "needs root and an image: make test-install"]
 fn every_role_runs_in_pods_on_real_nodes() {
     let cluster = Cluster::start();
-    let steps: [InstallStep; 13] = [
+    let steps: [InstallStep; 14] = [
         ("every role becomes ready", roles::become_ready),
         ("kubectl reads what they serve", roles::serve),
         ("an HPA follows real load", load::is_followed),
@@ -56,6 +58,7 @@ fn every_role_runs_in_pods_on_real_nodes() {
         ("a container that runs out of memory is restarted", changes::out_of_memory),
         ("all roles in one process replace them", one_process::replaces_the_roles),
         ("helm uninstall leaves only definitions", removal::leaves_definitions),
+        ("the plan leads from metrics-server and back", guide::from_metrics_server),
     ];
     for (name, step) in steps {
         eprintln!("install: {name}");
