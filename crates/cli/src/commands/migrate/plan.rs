@@ -210,17 +210,19 @@ fn keda(state: &ClusterState, operator: &InstalledProgram, place: &Destination<'
     };
     let other = state.installed.iter().find(is_of_other);
     let groups: Vec<&str> = if other.is_some() { Vec::new() } else { vec![EXTERNAL_METRICS] };
+    let mut save = vec![
+        "kubectl get scaledobjects,scaledjobs,triggerauthentications -A -o yaml > keda-objects.yaml"
+            .to_owned(),
+        "echo --- >> keda-objects.yaml".to_owned(),
+        "kubectl get clustertriggerauthentications -o yaml >> keda-objects.yaml".to_owned(),
+    ];
+    if state.webhook.is_some() {
+        save.push(format!(
+            "kubectl get validatingwebhookconfiguration {WEBHOOK} -o yaml > keda-webhook.yaml"
+        ));
+    }
     let mut steps = vec![
-        step(
-            "Save KEDA's objects",
-            vec![
-                "kubectl get scaledobjects,scaledjobs,triggerauthentications -A -o yaml > keda-objects.yaml"
-                    .into(),
-                "kubectl get clustertriggerauthentications -o yaml >> keda-objects.yaml".into(),
-                format!("kubectl get validatingwebhookconfiguration {WEBHOOK} -o yaml > keda-webhook.yaml"),
-            ],
-            Vec::new(),
-        ),
+        step("Save KEDA's objects", save, Vec::new()),
         step(
             "Stop KEDA's operator; until the next two steps are done, counts stay as they are and nothing is activated",
             vec![scale(operator, 0), gone(operator)],

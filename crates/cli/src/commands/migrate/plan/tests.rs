@@ -25,3 +25,17 @@ fn helm_gets_the_objects_that_the_manifests_of_metrics_server_have_too() {
     state.installed[0].release = "metrics-server".to_owned();
     assert_eq!(owned(&state)[..2], api);
 }
+
+#[test]
+fn only_a_webhook_that_exists_is_saved_and_switched() {
+    let mut state = cluster();
+    let place = Destination { namespace: "p", chart: "c" };
+    let is_named = |state: &ClusterState| {
+        let plan = plans(state, Some(Peer::Keda), &place).remove(0);
+        let mut commands = plan.steps.iter().flat_map(|step| &step.commands);
+        commands.any(|command| command.contains("validatingwebhookconfiguration"))
+    };
+    assert!(!is_named(&state));
+    state.webhook = Some(json!({}));
+    assert!(is_named(&state));
+}
