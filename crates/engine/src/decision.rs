@@ -23,6 +23,7 @@ use crate::units::Replicas;
 #[serde(rename_all = "camelCase")]
 pub struct Decision {
     /// Time of the step.
+    #[serde(serialize_with = "crate::nanoseconds::serialize")]
     pub at: Timestamp,
     /// The target's scale; absent if it could not be read.
     pub scale: Option<Scale>,

@@ -21,6 +21,7 @@ pub mod evaluate;
 pub mod explain;
 pub mod failure;
 mod float;
+pub mod nanoseconds;
 pub mod normalize;
 pub mod observe;
 pub mod pod;

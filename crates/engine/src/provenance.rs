@@ -31,16 +31,16 @@ pub struct Provenance {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<Arc<str>>,
     /// When the oldest sample was taken; absent if the time of a sample is not known.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "crate::nanoseconds::serialize")]
     pub oldest: Option<Timestamp>,
     /// When the newest sample was taken; absent if the time of a sample is not known.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "crate::nanoseconds::serialize")]
     pub newest: Option<Timestamp>,
     /// The longest time over which a sample was measured.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "crate::nanoseconds::serialize")]
     pub window: Option<SignedDuration>,
     /// Age of the oldest sample at the decision.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "crate::nanoseconds::serialize")]
     pub age: Option<SignedDuration>,
     /// Number of samples: one per pod, or one per series.
     pub samples: usize,
@@ -48,7 +48,7 @@ pub struct Provenance {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub largest: Vec<LargestSample>,
     /// How long the metric took to fetch and evaluate, as `metric_computation_duration_seconds` counts it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "crate::nanoseconds::serialize")]
     pub took: Option<SignedDuration>,
     /// Whether the response was shared with another query.
     pub response: ResponseSharing,

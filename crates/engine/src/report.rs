@@ -28,6 +28,7 @@ pub struct Status {
     /// Replicas after this step's change.
     pub desired_replicas: Replicas,
     /// Time of the last scale write.
+    #[serde(serialize_with = "crate::nanoseconds::serialize")]
     pub last_scale_time: Option<Timestamp>,
     /// One entry per metric of the spec, `None` where the metric failed; absent if metrics were not evaluated.
     pub metrics: Option<Vec<Option<CurrentMetricValue>>>,
@@ -60,6 +61,7 @@ pub struct Condition {
     /// `True`, `False` or `Unknown`.
     pub status: CowStr,
     /// When the status last changed.
+    #[serde(serialize_with = "crate::nanoseconds::serialize")]
     pub since: Option<Timestamp>,
     /// Reason in CamelCase.
     pub reason: CowStr,

@@ -30,6 +30,7 @@ pub struct NewPass<'a> {
     /// Mode of the controller for this object.
     pub mode: DecisionMode,
     /// Time between two passes.
+    #[serde(serialize_with = "engine::nanoseconds::serialize")]
     pub period: SignedDuration,
     /// The decision.
     pub decision: &'a Decision,

@@ -1,5 +1,7 @@
 //! The parts of a pass that vary: numbers, times, durations and texts.
 
+use std::borrow::Cow;
+
 use jiff::{SignedDuration, Timestamp};
 
 use super::canonical;
@@ -97,4 +99,17 @@ fn integer(text: &str) -> Option<i64> {
         _ => false,
     };
     if canonical { text.parse().ok() } else { None }
+}
+
+/// The content of the JSON string of a text.
+pub(super) fn escaped(text: &str) -> Cow<'_, str> {
+    // A loop without branches lets the compiler check several bytes with one instruction.
+    let special = |byte: u8| u8::from(byte < 0x20) | u8::from(byte == b'"') | u8::from(byte == b'\\');
+    if text.bytes().fold(0, |found, byte| found | special(byte)) == 0 {
+        return Cow::Borrowed(text);
+    }
+    // Serializing a string cannot fail.
+    let quoted = serde_json::to_string(text).unwrap_or_default();
+    let inner = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+    Cow::Owned(inner.unwrap_or_default().to_owned())
 }

@@ -2,14 +2,14 @@
 //!
 //! The shape has what `serde_json` would write, with a hole for each leaf.
 
-use std::borrow::Cow;
 use std::fmt::{Display, Write as _};
 
+use engine::nanoseconds;
 use serde::ser::{self, Serialize};
 use serde_json::Error;
 
 use super::codec::LastPass;
-use super::leaf::Leaf;
+use super::leaf::{Leaf, escaped};
 use super::shape::{SharedTexts, SplitBuffers, Tables};
 
 /// Splits one pass.
@@ -21,8 +21,18 @@ pub(super) struct Splitter<'a> {
     last: Option<&'a LastPass>,
     /// Whether the brace of the outermost object is written already, before the spec.
     is_open: bool,
-    /// Whether a key is being serialized.
-    is_key: bool,
+    next: NextValue,
+}
+
+/// What the value that is being serialized means.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum NextValue {
+    Plain,
+    Key,
+    /// The nanoseconds of a time, which JSON has as text.
+    Time,
+    /// The nanoseconds of a duration, which JSON has as text.
+    Duration,
 }
 
 impl<'a> Splitter<'a> {
@@ -34,7 +44,7 @@ impl<'a> Splitter<'a> {
     ) -> Self {
         buffers.shape.clear();
         buffers.leaves.clear();
-        Self { buffers, tables, shared, last, is_open: true, is_key: false }
+        Self { buffers, tables, shared, last, is_open: true, next: NextValue::Plain }
     }
 
     /// Splits a pass: the JSON text of its spec, which is a leaf as a whole, and an object with the rest.
@@ -46,7 +56,10 @@ impl<'a> Splitter<'a> {
             _ => None,
         };
         match before {
-            Some((index, known)) if **known == *spec => self.push(Leaf::Text(index)),
+            // Mostly it is the same text, of which no byte has to be read.
+            Some((index, known)) if std::ptr::eq(&**known, spec) || **known == *spec => {
+                self.push(Leaf::Text(index))
+            }
             _ => self.text(spec),
         }
         self.write(b",");
@@ -83,12 +96,16 @@ impl<'a> Splitter<'a> {
     fn text_before(&self, value: &str) -> Option<u32> {
         let Leaf::Text(index) = *self.last?.leaves.get(self.buffers.leaves.len())? else { return None };
         let known = self.tables.texts.get(index as usize)?;
-        (!self.is_key && **known == *value && !value.as_bytes().contains(&b'\\')).then_some(index)
+        (!self.is_key() && **known == *value && !value.as_bytes().contains(&b'\\')).then_some(index)
     }
 
     fn new_string(&mut self, value: &str) {
+        if value.bytes().all(|byte| byte.is_ascii_alphabetic()) {
+            self.write(value.as_bytes());
+            return;
+        }
         let text = escaped(value);
-        if self.is_key || text.bytes().all(|byte| byte.is_ascii_alphabetic()) {
+        if self.is_key() {
             self.write(text.as_bytes());
         } else if let Some(leaf) = Leaf::of_time(&text) {
             self.push(leaf);
@@ -102,8 +119,10 @@ impl<'a> Splitter<'a> {
 
     /// Adds an integer; one that does not fit is a part of the shape.
     fn integer<T: Copy + Display + TryInto<i64>>(&mut self, value: T) {
-        match value.try_into() {
-            Ok(value) if !self.is_key => self.push(Leaf::Int(value)),
+        match (value.try_into(), self.next) {
+            (Ok(value), NextValue::Plain) => self.push(Leaf::Int(value)),
+            (Ok(nanos), NextValue::Time) => self.push(Leaf::Time(nanos)),
+            (Ok(nanos), NextValue::Duration) => self.push(Leaf::Span(nanos)),
             _ => {
                 let text = value.to_string();
                 self.quoted_key(text.as_bytes());
@@ -111,9 +130,21 @@ impl<'a> Splitter<'a> {
         }
     }
 
+    fn is_key(&self) -> bool {
+        self.next == NextValue::Key
+    }
+
+    /// Serializes a value with another meaning.
+    fn serialize_as(&mut self, next: NextValue, value: &(impl Serialize + ?Sized)) -> Result<(), Error> {
+        self.next = next;
+        let result = value.serialize(&mut *self);
+        self.next = NextValue::Plain;
+        result
+    }
+
     /// Writes a value as it is; as a key, in quotes.
     fn quoted_key(&mut self, text: &[u8]) {
-        let quote: &[u8] = if self.is_key { b"\"" } else { b"" };
+        let quote: &[u8] = if self.is_key() { b"\"" } else { b"" };
         self.write(quote);
         self.write(text);
         self.write(quote);
@@ -146,19 +177,6 @@ impl<'a> Splitter<'a> {
         shape.extend_from_slice(key.as_bytes());
         shape.extend_from_slice(b"\":");
     }
-}
-
-/// The content of the JSON string of a text.
-fn escaped(text: &str) -> Cow<'_, str> {
-    // A loop without branches lets the compiler check several bytes with one instruction.
-    let special = |byte: u8| u8::from(byte < 0x20) | u8::from(byte == b'"') | u8::from(byte == b'\\');
-    if text.bytes().fold(0, |found, byte| found | special(byte)) == 0 {
-        return Cow::Borrowed(text);
-    }
-    // Serializing a string cannot fail.
-    let quoted = serde_json::to_string(text).unwrap_or_default();
-    let inner = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
-    Cow::Owned(inner.unwrap_or_default().to_owned())
 }
 
 /// The members of an array or object.
@@ -217,6 +235,11 @@ impl<'s, 'a> ser::Serializer for &'s mut Splitter<'a> {
         serialize_u8: u8, serialize_u16: u16, serialize_u32: u32, serialize_u64: u64, serialize_u128: u128
     );
 
+    /// Times and durations are taken as numbers.
+    fn is_human_readable(&self) -> bool {
+        false
+    }
+
     fn serialize_bool(self, value: bool) -> Result<(), Error> {
         self.quoted_key(if value { b"true" } else { b"false" });
         Ok(())
@@ -225,14 +248,14 @@ impl<'s, 'a> ser::Serializer for &'s mut Splitter<'a> {
     fn serialize_f32(self, value: f32) -> Result<(), Error> {
         let text = serde_json::to_string(&value)?;
         match Leaf::of_number(&text) {
-            Some(leaf) if !self.is_key => self.push(leaf),
+            Some(leaf) if !self.is_key() => self.push(leaf),
             _ => self.quoted_key(text.as_bytes()),
         }
         Ok(())
     }
 
     fn serialize_f64(self, value: f64) -> Result<(), Error> {
-        if value.is_finite() && !self.is_key {
+        if value.is_finite() && !self.is_key() {
             self.push(Leaf::Float(value.to_bits()));
         } else {
             self.quoted_key(serde_json::to_string(&value)?.as_bytes());
@@ -288,10 +311,18 @@ impl<'s, 'a> ser::Serializer for &'s mut Splitter<'a> {
 
     fn serialize_newtype_struct<T: Serialize + ?Sized>(
         self,
-        _name: &'static str,
+        name: &'static str,
         value: &T,
     ) -> Result<(), Error> {
-        value.serialize(self)
+        let next = match name {
+            nanoseconds::TIME => NextValue::Time,
+            nanoseconds::DURATION => NextValue::Duration,
+            _ => return value.serialize(self),
+        };
+        self.write(b"\"");
+        self.serialize_as(next, value)?;
+        self.write(b"\"");
+        Ok(())
     }
 
     fn serialize_newtype_variant<T: Serialize + ?Sized>(
@@ -400,10 +431,7 @@ impl ser::SerializeMap for Members<'_, '_> {
 
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), Error> {
         self.next();
-        self.splitter.is_key = true;
-        let key = key.serialize(&mut *self.splitter);
-        self.splitter.is_key = false;
-        key
+        self.splitter.serialize_as(NextValue::Key, key)
     }
 
     fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Error> {

@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
+mod nanoseconds;
+
 use std::sync::Arc;
 
 use engine::pod::{ConditionStatus, Container, ReadyCondition, Resources};

@@ -51,7 +51,11 @@ pub struct PerPodArithmetic {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub uncounted: Vec<UncountedPod>,
     /// The time of the oldest sample that counts, if [`crate::DecisionDetail::Uncounted`] was requested.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "crate::nanoseconds::serialize"
+    )]
     pub oldest: Option<Timestamp>,
 }
 

@@ -40,12 +40,15 @@ pub struct Stabilized {
     /// The window that changed the recommendation.
     pub hold: StabilizationHold,
     /// Scale-down window.
+    #[serde(serialize_with = "crate::nanoseconds::serialize")]
     pub down_window: SignedDuration,
     /// Scale-up window; absent without `behavior`.
+    #[serde(serialize_with = "crate::nanoseconds::serialize")]
     pub up_window: Option<SignedDuration>,
     /// The earlier recommendation that replaced the current one, if one did.
     pub by: Option<EarlierRecommendation>,
     /// Until when the window holds this count: before this time, recommendations beyond it do not apply.
+    #[serde(serialize_with = "crate::nanoseconds::serialize")]
     pub until: Option<Timestamp>,
 }
 
