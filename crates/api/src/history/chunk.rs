@@ -115,16 +115,13 @@ impl ChunkBuilder {
             NewestStart { bytes: bytes.len(), shapes: tables.shapes.len(), texts: tables.texts.len() };
         let mut buffers = std::mem::take(&mut shared.buffers);
         let split = Splitter::new(&mut buffers, tables, shared, last.as_ref()).split(spec, pass);
-        let added = split.is_ok() && {
-            let index = tables.shape(shared, &buffers.shape);
+        let shape = split.ok().and_then(|()| tables.shape(shared, &buffers.shape));
+        let added = shape.is_some_and(|shape| {
             if bytes.capacity() - bytes.len() < GROWTH_BYTES / 4 {
                 bytes.reserve_exact(GROWTH_BYTES);
             }
-            let shape = tables.shapes.get(index).cloned();
-            shape.is_some_and(|shape| {
-                codec::encode(bytes, last, time, (index, shape), &buffers.leaves).is_some()
-            })
-        };
+            codec::encode(bytes, last, time, shape, &buffers.leaves).is_some()
+        });
         shared.buffers = buffers;
         if added {
             if self.passes == 0 {

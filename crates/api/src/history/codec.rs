@@ -61,8 +61,41 @@ struct Prediction {
     step: i64,
     number: u64,
     number_step: u64,
-    /// What the changed leaves were and became.
-    changed: Vec<(Leaf, Leaf)>,
+    changed: ChangedLeaves,
+}
+
+/// What the changed leaves were and became.
+#[derive(Default)]
+struct ChangedLeaves {
+    pairs: Vec<(Leaf, Leaf)>,
+    /// A bit for each old value: most leaves are found not to be among them without a search.
+    filter: u64,
+}
+
+impl ChangedLeaves {
+    fn bit(was: Leaf) -> u64 {
+        1 << (was.bits().wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 58)
+    }
+
+    fn add(&mut self, was: Leaf, is: Leaf) {
+        if self.pairs.is_empty() {
+            self.pairs.reserve(16);
+        }
+        self.pairs.push((was, is));
+        self.filter |= Self::bit(was);
+    }
+
+    fn may_have(&self, was: Leaf) -> bool {
+        self.filter & Self::bit(was) != 0
+    }
+
+    /// What the last changed leaf with this value became; none if no leaf with this value has changed.
+    fn of(&self, was: Leaf) -> Option<Leaf> {
+        if !self.may_have(was) {
+            return None;
+        }
+        self.pairs.iter().rev().find(|(known, _)| *known == was).map(|(_, is)| *is)
+    }
 }
 
 impl Prediction {
@@ -77,12 +110,13 @@ impl Prediction {
                 step: 0,
                 number: 0,
                 number_step: 0,
-                changed: Vec::new(),
+                changed: ChangedLeaves::default(),
             });
         };
         let LastPass { shape: known, leaves, moving, at, step, number, number_step } = last;
         if Arc::ptr_eq(&known, shape) {
-            return Some(Self { leaves, moving, at, step, number, number_step, changed: Vec::new() });
+            let changed = ChangedLeaves::default();
+            return Some(Self { leaves, moving, at, step, number, number_step, changed });
         }
         let before: Vec<(u32, Leaf, bool)> = known
             .paths()
@@ -106,17 +140,21 @@ impl Prediction {
             }
         }
         let (leaves, moving) = aligned.into_iter().unzip();
-        Some(Self { leaves, moving, at, step, number, number_step, changed: Vec::new() })
+        Some(Self { leaves, moving, at, step, number, number_step, changed: ChangedLeaves::default() })
+    }
+
+    /// Whether a leaf is what it was and is predicted to be, as most are: then there is nothing to write or to learn.
+    fn is_same(&self, index: usize, new: Leaf) -> bool {
+        self.leaves.get(index) == Some(&new)
+            && self.moving.get(index) == Some(&false)
+            && !self.changed.may_have(new)
     }
 
     fn predict(&self, index: usize, elapsed: i64) -> Option<Leaf> {
         let last = *self.leaves.get(index)?;
         match last {
             Leaf::Time(time) if *self.moving.get(index)? => Some(Leaf::Time(time.wrapping_add(elapsed))),
-            _ => {
-                let copied = self.changed.iter().rev().find(|(was, _)| *was == last);
-                Some(copied.map_or(last, |(_, is)| *is))
-            }
+            _ => Some(self.changed.of(last).unwrap_or(last)),
         }
     }
 
@@ -129,7 +167,7 @@ impl Prediction {
             *moving = is != was && is.wrapping_sub(was) == elapsed;
         }
         if *last != new {
-            self.changed.push((*last, new));
+            self.changed.add(*last, new);
         }
         *last = new;
     }
@@ -162,19 +200,25 @@ pub(super) fn encode(
     put_nanos(out, i128::from(elapsed) - i128::from(prediction.step));
     let numbers = time.number.wrapping_sub(prediction.number).wrapping_sub(prediction.number_step);
     put_signed(out, (numbers as i64).into());
-    let mut differing = Vec::new();
+    let start = out.len();
     let (mut count, mut next) = (0_u128, 0);
     for (place, new) in leaves.iter().enumerate() {
+        if prediction.is_same(place, *new) {
+            continue;
+        }
         let predicted = prediction.predict(place, elapsed)?;
         if *new != predicted {
-            put(&mut differing, (place - next) as u128);
-            put_leaf(&mut differing, *new, predicted, leaves.get(..place)?);
+            put(out, (place - next) as u128);
+            put_leaf(out, *new, predicted, leaves.get(..place)?);
             (count, next) = (count + 1, place + 1);
         }
         prediction.learn(place, *new, elapsed);
     }
+    // The count is known last and comes first.
+    let end = out.len();
     put(out, count);
-    out.extend_from_slice(&differing);
+    let length = out.len() - end;
+    out.get_mut(start..)?.rotate_right(length);
     *last = Some(prediction.done(shape, at, time.number, first));
     Some(())
 }

@@ -35,6 +35,15 @@ impl Leaf {
         }
     }
 
+    /// Its value as bits.
+    pub(super) fn bits(self) -> u64 {
+        match self {
+            Self::Int(value) | Self::Time(value) | Self::Span(value) => value as u64,
+            Self::Float(bits) => bits,
+            Self::Text(index) => index.into(),
+        }
+    }
+
     /// What a leaf is before there is a pass with it.
     pub(super) fn zero(hole: u8) -> Option<Self> {
         Some(match hole {

@@ -109,13 +109,14 @@ impl Tables {
         )
     }
 
-    /// The index of a shape.
-    pub(super) fn shape(&mut self, shared: &mut SharedTexts, text: &[u8]) -> usize {
+    /// A shape and its index.
+    pub(super) fn shape(&mut self, shared: &mut SharedTexts, text: &[u8]) -> Option<(usize, Arc<Shape>)> {
         let known = self.shapes.iter().position(|known| *known.text == *text);
-        known.unwrap_or_else(|| {
+        let index = known.unwrap_or_else(|| {
             self.shapes.push(shared.shape(text));
             self.shapes.len() - 1
-        })
+        });
+        Some((index, self.shapes.get(index)?.clone()))
     }
 }
 

@@ -57,8 +57,8 @@ impl<'a> Splitter<'a> {
         };
         match before {
             // Mostly it is the same text, of which no byte has to be read.
-            Some((index, known)) if std::ptr::eq(&**known, spec) || **known == *spec => {
-                self.push(Leaf::Text(index))
+            Some((index, known)) if std::ptr::eq(&raw const **known, spec) || **known == *spec => {
+                self.push(Leaf::Text(index));
             }
             _ => self.text(spec),
         }
