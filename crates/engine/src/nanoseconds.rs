@@ -1,4 +1,4 @@
-//! Times and durations as numbers, for the packed form of passes: a few of them are in each pass, and printing and reading them took
+//! Times and durations as numbers, for the packed form of passes: each pass has about fifteen, and printing and reading them took
 //! longer than anything else in it.
 
 use jiff::{SignedDuration, Timestamp};

@@ -165,14 +165,18 @@ impl<'a> Splitter<'a> {
         close: &'static [u8],
     ) -> Members<'s, 'a> {
         self.write(b"{");
-        self.key(variant);
+        self.key(true, variant);
         self.open(open, close)
     }
 
-    /// Adds the name of a field or variant, which needs no escapes.
-    fn key(&mut self, key: &'static str) {
+    /// Adds the name of a field or variant, which needs no escapes. A call for each field keeps the code of a pass small.
+    #[inline(never)]
+    fn key(&mut self, is_first: bool, key: &'static str) {
         let Self { buffers: SplitBuffers { shape, .. }, .. } = self;
-        shape.reserve(key.len() + 3);
+        shape.reserve(key.len() + 4);
+        if !is_first {
+            shape.push(b',');
+        }
         shape.push(b'"');
         shape.extend_from_slice(key.as_bytes());
         shape.extend_from_slice(b"\":");
@@ -199,8 +203,8 @@ impl Members<'_, '_> {
     }
 
     fn field(&mut self, key: &'static str, value: &(impl Serialize + ?Sized)) -> Result<(), Error> {
-        self.next();
-        self.splitter.key(key);
+        let is_first = std::mem::take(&mut self.is_first);
+        self.splitter.key(is_first, key);
         value.serialize(&mut *self.splitter)
     }
 

@@ -10,7 +10,7 @@ struct Times {
     took: Option<SignedDuration>,
 }
 
-/// They are read back as serde_json writes them.
+/// They are read back as `serde_json` writes them.
 fn assert_read_back(passes: &[Times]) {
     let (mut open, mut shared) = (ChunkBuilder::default(), SharedTexts::default());
     for pass in passes {
