@@ -17,6 +17,8 @@ use super::run::RunLength;
 pub(super) struct AutoscalerHistory {
     /// Full chunks.
     pub(super) sealed: VecDeque<Arc<SealedChunk>>,
+    /// The bytes of the full chunks, so that they are not read for every pass.
+    sealed_bytes: usize,
     /// The number of the oldest full chunk, counted from the first.
     pub(super) serial: u64,
     /// The newest passes; never empty.
@@ -40,6 +42,12 @@ pub(super) struct SealedChunk {
     start: RunLength,
 }
 
+impl SealedChunk {
+    fn weight(&self) -> usize {
+        160 + self.chunk.approximate_bytes()
+    }
+}
+
 /// A new pass and its number.
 pub(super) struct NumberedPass<'a> {
     pub(super) number: u64,
@@ -58,6 +66,7 @@ impl AutoscalerHistory {
     pub(super) fn new(spec: &Arc<Spec>, shared: &mut SharedTexts) -> Self {
         Self {
             sealed: VecDeque::new(),
+            sealed_bytes: 0,
             serial: 0,
             open: ChunkBuilder::default(),
             open_start: RunLength::NONE,
@@ -95,6 +104,7 @@ impl AutoscalerHistory {
         let ended = self.open.is_full() || (begins_file && !self.open.is_empty());
         if ended {
             let sealed = SealedChunk { chunk: self.open.finish(), start: self.open_start };
+            self.sealed_bytes += sealed.weight();
             self.sealed.push_back(Arc::new(sealed));
             self.open_start = self.run;
         }
@@ -118,6 +128,7 @@ impl AutoscalerHistory {
     pub(super) fn evict(&mut self, evicted: &mut u64) {
         if let Some(sealed) = self.sealed.pop_front() {
             *evicted = (*evicted).max(sealed.chunk.newest_number());
+            self.sealed_bytes = self.sealed_bytes.saturating_sub(sealed.weight());
             self.serial += 1;
         }
     }
@@ -138,8 +149,7 @@ impl AutoscalerHistory {
 
     /// Bytes on the heap, without shared texts.
     pub(super) fn weight(&self) -> usize {
-        let sealed: usize = self.sealed.iter().map(|sealed| 160 + sealed.chunk.approximate_bytes()).sum();
-        sealed + self.sealed.capacity() * 8 + self.open.approximate_bytes()
+        self.sealed_bytes + self.sealed.capacity() * 8 + self.open.approximate_bytes()
     }
 
     /// The number of the newest pass.

@@ -76,25 +76,32 @@ impl RecordTable {
         if let Ok(limit) = at.checked_sub(limits.age) {
             history.evict_before(limit, evicted);
         }
-        let total = *bytes + shared.approximate_bytes();
-        if total > limits.bytes && sealed.is_empty() {
+        if *bytes + shared.approximate_bytes() > limits.bytes && sealed.is_empty() {
             history.drop_open(evicted);
         }
         let pass = NumberedPass { number: *number, fingerprint, pass };
-        if history.add(shared, key, spec, &pass, recording) {
+        let ended = history.add(shared, key, spec, &pass, recording);
+        if ended {
             sealed.push_back((key.clone(), history.newest_sealed()));
         }
         *bytes = (*bytes + history.weight()).saturating_sub(before);
         let run = history.run;
-        self.make_room(limits);
+        // While everything fits, the oldest chunk is looked at only when there is a new one: it is far away in memory.
+        if ended || self.is_full(limits) {
+            self.make_room(limits);
+        }
         run
+    }
+
+    fn is_full(&self, limits: &HistoryLimits) -> bool {
+        self.bytes + self.shared.approximate_bytes() > limits.bytes
     }
 
     /// Removes the oldest full chunks until the rest fits.
     fn make_room(&mut self, limits: &HistoryLimits) {
         while let Some((key, serial)) = self.sealed.front() {
+            let full = self.is_full(limits);
             let history = self.kept.get_mut(key).filter(|history| history.serial <= *serial);
-            let full = self.bytes + self.shared.approximate_bytes() > limits.bytes;
             match history {
                 Some(_) if !full => break,
                 Some(history) => {
