@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 use super::leaf::{HOLES, Leaf};
 
+/// The size of the JSON text of a pass. A few bytes of a crafted file could otherwise repeat a long text in every hole of a long shape.
+const MAX_JSON_BYTES: usize = 16 << 20;
+
 /// A JSON text with a hole for each leaf.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub struct Shape {
@@ -138,7 +141,7 @@ impl Shape {
         self.text.iter().copied().filter(|byte| HOLES.contains(byte))
     }
 
-    /// The JSON text with these leaves. None if a leaf does not belong to the shape.
+    /// The JSON text with these leaves. None if a leaf does not belong to the shape, or the text would be too long.
     pub(super) fn join(&self, leaves: &[Leaf], texts: &[Arc<str>]) -> Option<Vec<u8>> {
         let mut out = Vec::with_capacity(self.text.len() + leaves.len() * 8);
         let mut leaves = leaves.iter();
@@ -150,6 +153,9 @@ impl Shape {
             match *leaves.next()? {
                 Leaf::Text(index) => out.extend_from_slice(texts.get(index as usize)?.as_bytes()),
                 leaf => out.extend_from_slice(leaf.print()?.as_bytes()),
+            }
+            if out.len() > MAX_JSON_BYTES {
+                return None;
             }
         }
         Some(out)
@@ -212,4 +218,23 @@ fn paths(shape: &[u8]) -> Vec<u32> {
         rest = after;
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn repeated_text_does_not_make_a_pass_of_any_size() {
+        let texts: [Arc<str>; 1] = ["a".repeat(1 << 20).into()];
+        let length = |holes: usize| {
+            let leaves = vec![Leaf::Text(0); holes];
+            let shape = Shape::new(&vec![Leaf::Text(0).hole(); holes]);
+            shape.join(&leaves, &texts).map(|json| json.len())
+        };
+        assert_eq!(length(16), Some(16 << 20));
+        assert_eq!(length(17), None);
+    }
 }
