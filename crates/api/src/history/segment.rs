@@ -134,6 +134,12 @@ impl SegmentWriter {
         self.content = content;
     }
 
+    /// The approximate memory in bytes.
+    pub fn approximate_bytes(&self) -> usize {
+        let entry = size_of::<((u64, u64), usize)>() + 1;
+        (self.shapes.capacity() + self.texts.capacity()) * 8 / 7 * entry + self.content.capacity()
+    }
+
     fn id(&self, bytes: &[u8]) -> (u64, u64) {
         (self.hashers.0.hash_one(bytes), self.hashers.1.hash_one(bytes))
     }

@@ -279,13 +279,18 @@ impl Records {
 
     /// The approximate memory in bytes.
     pub fn approximate_bytes(&self) -> usize {
-        self.lock().weight()
+        let recording = self.recording.as_ref().map_or(0, Recording::approximate_bytes);
+        self.lock().weight() + recording
     }
 
     /// Exports the memory of passes and the state of the recording.
     pub(crate) fn export(&self, writer: &mut MetricsWriter) {
         writer
-            .family("gauge", "plimsoll_record_bytes", "Memory used for passes that are kept.")
+            .family(
+                "gauge",
+                "plimsoll_record_bytes",
+                "Memory used for passes that are kept and for their recording.",
+            )
             .value(&[], self.approximate_bytes());
         if let Some(recording) = &self.recording {
             let help = "Whether recording has ended because a file could not be written.";

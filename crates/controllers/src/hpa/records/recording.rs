@@ -110,6 +110,11 @@ impl Recording {
         self.pending().is_stopped()
     }
 
+    /// The approximate memory in bytes.
+    pub(super) fn approximate_bytes(&self) -> usize {
+        self.pending().approximate_bytes()
+    }
+
     /// The number of passes that were not written, because of an error or because the disk is too slow.
     pub fn lost(&self) -> u64 {
         self.pending().lost()

@@ -26,6 +26,8 @@ pub(in crate::hpa::records) struct PendingPasses {
     file: Option<CurrentFile>,
     /// How many files were begun.
     files: u64,
+    /// How many passes are in the parts, also while they are being written.
+    unwritten: u64,
     is_closed: bool,
     is_stopped: bool,
     lost: u64,
@@ -37,6 +39,7 @@ pub(super) struct PendingBytes {
     /// The time of the first pass of a file, if a file begins with these bytes.
     pub(super) begins_file: Option<Timestamp>,
     pub(super) bytes: Vec<u8>,
+    passes: u64,
 }
 
 #[derive(Debug)]
@@ -58,8 +61,9 @@ pub(in crate::hpa::records) struct RecordedPlace {
 pub(in crate::hpa::records) struct OpenSegment<'a> {
     number: u64,
     file: &'a mut CurrentFile,
-    out: &'a mut Vec<u8>,
+    part: &'a mut PendingBytes,
     waiting: &'a mut usize,
+    unwritten: &'a mut u64,
 }
 
 impl PendingPasses {
@@ -71,6 +75,7 @@ impl PendingPasses {
             spare: Vec::new(),
             file: None,
             files: 0,
+            unwritten: 0,
             is_closed: false,
             is_stopped: false,
             lost: 0,
@@ -84,16 +89,24 @@ impl PendingPasses {
             return None;
         }
         let RecordingLimits { segment_bytes, segment_age, .. } = self.limits;
-        let is_full =
-            |file: &CurrentFile| file.bytes >= segment_bytes || at.duration_since(file.began) >= segment_age;
+        // A clock that was set back ends a file, too: otherwise its age would end none until the clock is there again.
+        let is_full = |file: &CurrentFile| {
+            file.bytes >= segment_bytes || at.duration_since(file.began).abs() >= segment_age
+        };
         if self.file.as_ref().is_none_or(is_full) {
             self.begin_file(at);
         } else if self.parts.is_empty() {
-            self.parts.push(PendingBytes { begins_file: None, bytes: std::mem::take(&mut self.spare) });
+            let bytes = std::mem::take(&mut self.spare);
+            self.parts.push(PendingBytes { begins_file: None, bytes, passes: 0 });
         }
-        let Self { parts, waiting, file, files, .. } = self;
-        let out = &mut parts.last_mut()?.bytes;
-        Some(OpenSegment { number: *files, file: file.as_mut()?, out, waiting })
+        let Self { parts, waiting, file, files, unwritten, .. } = self;
+        Some(OpenSegment {
+            number: *files,
+            file: file.as_mut()?,
+            part: parts.last_mut()?,
+            waiting,
+            unwritten,
+        })
     }
 
     fn begin_file(&mut self, at: Timestamp) {
@@ -102,7 +115,7 @@ impl PendingPasses {
         self.waiting += bytes.len();
         self.file = Some(CurrentFile { writer, began: at, bytes: bytes.len() as u64 });
         self.files += 1;
-        self.parts.push(PendingBytes { begins_file: Some(at), bytes });
+        self.parts.push(PendingBytes { begins_file: Some(at), bytes, passes: 0 });
     }
 
     /// What is to be written, oldest first.
@@ -112,7 +125,8 @@ impl PendingPasses {
 
     /// Takes back parts that were written, to use their buffers again.
     pub(super) fn written(&mut self, parts: Vec<PendingBytes>) {
-        for PendingBytes { mut bytes, .. } in parts {
+        for PendingBytes { mut bytes, passes, .. } in parts {
+            self.unwritten = self.unwritten.saturating_sub(passes);
             self.waiting = self.waiting.saturating_sub(bytes.len());
             if bytes.capacity() <= MAX_SPARE_BYTES {
                 bytes.clear();
@@ -121,9 +135,10 @@ impl PendingPasses {
         }
     }
 
-    /// Recording ends because of an error.
+    /// Recording ends because of an error. What was to be written is lost.
     pub(super) fn stop(&mut self) {
         self.is_stopped = true;
+        self.lost += std::mem::take(&mut self.unwritten);
         (self.parts, self.spare, self.file) = (Vec::new(), Vec::new(), None);
     }
 
@@ -142,6 +157,12 @@ impl PendingPasses {
     pub(super) fn lost(&self) -> u64 {
         self.lost
     }
+
+    /// The approximate memory in bytes.
+    pub(super) fn approximate_bytes(&self) -> usize {
+        let file = self.file.as_ref().map_or(0, |file| file.writer.approximate_bytes());
+        self.waiting + self.spare.capacity() + file
+    }
 }
 
 impl OpenSegment<'_> {
@@ -157,15 +178,18 @@ impl OpenSegment<'_> {
         key: &AutoscalerKey,
         chunk: &ChunkBuilder,
     ) -> RecordedPlace {
-        let before = self.out.len();
+        let out = &mut self.part.bytes;
+        let before = out.len();
         let known = recorded.filter(|recorded| recorded.file == self.number);
         let place = known.unwrap_or_else(|| {
             let metadata = DecisionMeta { name: name_of(key), namespace: key.namespace.to_string() };
-            let autoscaler = self.file.writer.add_autoscaler(self.out, key.kind.decisions(), metadata);
+            let autoscaler = self.file.writer.add_autoscaler(out, key.kind.decisions(), metadata);
             RecordedPlace { file: self.number, autoscaler }
         });
-        self.file.writer.push(self.out, place.autoscaler, chunk, recorded.is_some());
-        let added = self.out.len() - before;
+        self.file.writer.push(out, place.autoscaler, chunk, recorded.is_some());
+        let added = out.len() - before;
+        self.part.passes += 1;
+        *self.unwritten += 1;
         self.file.bytes += added as u64;
         *self.waiting += added;
         place

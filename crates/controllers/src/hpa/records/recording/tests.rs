@@ -104,6 +104,17 @@ fn files_rotate_by_size_and_age_and_old_ones_go() {
     assert!(total <= 16 * 1024, "{total}");
 }
 
+#[test]
+fn clock_that_is_set_back_begins_a_file() {
+    let folder = RecordingFolder::new("clock");
+    let limits = RecordingLimits { segment_age: SignedDuration::from_mins(10), ..RecordingLimits::default() };
+    let times = [3600, 3615, 15, 30];
+    let decisions: Vec<_> = times.iter().map(|second| once(*second, &mk_spec("web"), Some(250))).collect();
+    record(&folder, limits, &decisions);
+    assert_eq!(reader::segments(&folder.0).unwrap().len(), 2);
+    assert_eq!(read_recording(&folder.0, |_, _| true).unwrap().len(), 4);
+}
+
 /// Passes that are not recorded, as those of another leader, end a chunk: what follows does not refer to them.
 #[test]
 fn passes_between_recorded_ones_are_not_missed() {
@@ -151,6 +162,7 @@ fn recording_that_cannot_write_ends_and_nothing_else() {
     }
     records.add(&key, DecisionMode::Active, PERIOD, &spec, &decision);
     assert_eq!(records.latest(None)[0].times, added + 1);
+    assert_eq!(recording.lost(), added + 1);
     assert!(Recording::start(Path::new("/proc/nowhere"), limits).is_err());
 }
 
