@@ -258,6 +258,7 @@ pub(super) fn decode(input: &mut &[u8], last: &mut Option<LastPass>, tables: &Ta
     Some(PassTime { at, number, continues: flags & CONTINUES != 0 })
 }
 
+#[inline(never)]
 fn put_leaf(out: &mut Vec<u8>, new: Leaf, predicted: Leaf, before: &[Leaf]) {
     match (new, predicted) {
         (Leaf::Int(new), Leaf::Int(was)) => put_signed(out, i128::from(new) - i128::from(was)),

@@ -1,6 +1,7 @@
 //! Integers of variable length, seven bits a byte, least significant first.
 
-/// Appends a number.
+/// Appends a number. It is called from many places: a copy of the loop in each of them would have to be read from memory.
+#[inline(never)]
 pub(super) fn put(out: &mut Vec<u8>, mut value: u128) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
@@ -49,6 +50,7 @@ pub(super) fn take_signed(input: &mut &[u8]) -> Option<i128> {
 const UNITS: [i128; 4] = [1, 1_000, 1_000_000, 1_000_000_000];
 
 /// Appends a duration in nanoseconds, in the largest unit that is exact.
+#[inline(never)]
 pub(super) fn put_nanos(out: &mut Vec<u8>, nanos: i128) {
     let unit = UNITS.iter().rposition(|unit| nanos % unit == 0).unwrap_or(0);
     let count = nanos / UNITS.get(unit).copied().unwrap_or(1);
