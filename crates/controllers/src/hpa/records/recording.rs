@@ -150,10 +150,11 @@ fn write_all(writer: &mut RecordingWriter, passes: &SharedPasses) -> io::Result<
         let (mut pending, _) = waited.unwrap_or_else(PoisonError::into_inner);
         let (parts, is_closed) = (pending.take(), pending.is_closed());
         drop(pending);
-        for part in &parts {
-            writer.write(part)?;
+        for part in parts {
+            writer.write(&part)?;
+            // One by one, so that only parts that were not written count as lost when a later one fails.
+            passes.lock().written(part);
         }
-        passes.lock().written(parts);
         if is_closed {
             return Ok(());
         }

@@ -123,15 +123,14 @@ impl PendingPasses {
         std::mem::take(&mut self.parts)
     }
 
-    /// Takes back parts that were written, to use their buffers again.
-    pub(super) fn written(&mut self, parts: Vec<PendingBytes>) {
-        for PendingBytes { mut bytes, passes, .. } in parts {
-            self.unwritten = self.unwritten.saturating_sub(passes);
-            self.waiting = self.waiting.saturating_sub(bytes.len());
-            if bytes.capacity() <= MAX_SPARE_BYTES {
-                bytes.clear();
-                self.spare = bytes;
-            }
+    /// Takes back a part that was written, to use its buffer again.
+    pub(super) fn written(&mut self, part: PendingBytes) {
+        let PendingBytes { mut bytes, passes, .. } = part;
+        self.unwritten = self.unwritten.saturating_sub(passes);
+        self.waiting = self.waiting.saturating_sub(bytes.len());
+        if bytes.capacity() <= MAX_SPARE_BYTES {
+            bytes.clear();
+            self.spare = bytes;
         }
     }
 
@@ -139,6 +138,7 @@ impl PendingPasses {
     pub(super) fn stop(&mut self) {
         self.is_stopped = true;
         self.lost += std::mem::take(&mut self.unwritten);
+        self.waiting = 0;
         (self.parts, self.spare, self.file) = (Vec::new(), Vec::new(), None);
     }
 
