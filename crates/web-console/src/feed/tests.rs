@@ -91,6 +91,21 @@ async fn names_are_sent_again_when_they_change() {
     assert_eq!(data["rows"], json!([{"id": "a", "max": 9, "replicas": 2}]), "it was created again");
 }
 
+#[tokio::test]
+async fn names_of_missed_revisions_are_sent() {
+    let feed = Arc::new(Feed::new("p"));
+    feed.publish(1.0, vec![row("a", 1), row("b", 1)], Vec::new());
+    let names = Arc::new(RowNames::new("a", &json!({"max": 12})));
+    let renamed = FeedRow { names: Arc::clone(&names), ..row("a", 1) };
+    feed.change(2.0, vec![renamed], vec!["b".into()], Vec::new());
+    feed.change(3.0, vec![FeedRow { names, ..row("a", 2) }, row("b", 3)], Vec::new(), Vec::new());
+    let mut events = Box::pin(Arc::clone(&feed).events(Some("p.1")));
+    let (kind, _, data) = parsed(&events.next().await.unwrap());
+    assert_eq!(kind, "change");
+    let rows = json!([{"id": "a", "max": 12, "replicas": 2}, {"id": "b", "max": 9, "replicas": 3}]);
+    assert_eq!((&data["rows"], &data["removed"]), (&rows, &json!([])), "b was created again");
+}
+
 #[test]
 fn counts_of_the_last_hour_are_kept() {
     let feed = Feed::new("p");
