@@ -82,8 +82,10 @@ impl Entry {
     /// controller scales the HPA and writes its status.
     pub(crate) fn shows_status(&self) -> bool {
         let is_shadow = |record: &DecisionRecord| record.mode == DecisionMode::Shadow;
-        self.is_off()
-            || (self.object.kind == AutoscalerKind::Hpa && self.record.as_ref().is_some_and(is_shadow))
+        // The counts of a status without conditions are missing, not zero: no controller has written it yet.
+        let is_written = !self.object.hpa.status.conditions.is_empty();
+        let is_hpa = self.object.kind == AutoscalerKind::Hpa;
+        self.is_off() || (is_hpa && is_written && self.record.as_ref().is_some_and(is_shadow))
     }
 
     /// What keeps the object from being scaled: a mode, a dry run, a pause.

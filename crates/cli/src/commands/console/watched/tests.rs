@@ -184,6 +184,23 @@ fn row_in_shadow_mode_shows_the_status_and_marks_our_decision() {
 }
 
 #[test]
+fn row_in_shadow_mode_shows_our_values_until_a_status_is_written() {
+    let mut store = listed(&["web"]);
+    let mut record = record_of("web", "2026-01-05T09:15:00Z", 1, &[300]);
+    record.mode = DecisionMode::Shadow;
+    store.decided(record);
+    assert!(store.add(pass("2026-01-05T09:15:15Z", 3, 70)));
+    let row = changed(&mut store);
+    assert_eq!(
+        (&row["metrics"], &row["desired"], &row["pressure"]),
+        (&json!("cpu: 70%/50%"), &json!(3), &json!(1.4))
+    );
+    assert!(store.apply_status(&event(8, 10, 60)).is_none(), "the conditions are new");
+    let row = decode(&mut store, 8, 10, 60);
+    assert_eq!((&row["metrics"], &row["desired"]), (&json!("cpu: 60%/50%"), &json!(4)));
+}
+
+#[test]
 fn mode_off_is_shown_at_once() {
     let mut store = listed(&["web"]);
     store.decided(record_of("web", "2026-01-05T09:15:00Z", 1, &[]));
