@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::leaf::{HOLES, Leaf};
 
-/// The size of the JSON text of a pass. A few bytes of a crafted file could otherwise repeat a long text in every hole of a long shape.
+/// The largest JSON text of a pass, in bytes. Otherwise a few bytes of a crafted file could repeat a long text in every hole of a shape.
 const MAX_JSON_BYTES: usize = 16 << 20;
 
 /// A JSON text with a hole for each leaf.
@@ -222,8 +222,6 @@ fn paths(shape: &[u8]) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
-
     use super::*;
 
     #[test]
