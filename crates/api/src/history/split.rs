@@ -239,7 +239,7 @@ impl<'s, 'a> ser::Serializer for &'s mut Splitter<'a> {
         serialize_u8: u8, serialize_u16: u16, serialize_u32: u32, serialize_u64: u64, serialize_u128: u128
     );
 
-    /// Times and durations are taken as numbers.
+    /// Times and durations are taken as numbers. A type such as `IpAddr`, which has another form for this, must not be in a pass.
     fn is_human_readable(&self) -> bool {
         false
     }

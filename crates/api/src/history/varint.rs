@@ -1,6 +1,6 @@
 //! Integers of variable length, seven bits a byte, least significant first.
 
-/// Appends a number. It is called from many places: a copy of the loop in each of them would have to be read from memory.
+/// Appends a number. It is called from many places: one copy of the loop keeps their code small enough for the processor's cache.
 #[inline(never)]
 pub(super) fn put(out: &mut Vec<u8>, mut value: u128) {
     while value >= 0x80 {

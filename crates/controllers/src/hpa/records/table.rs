@@ -86,7 +86,7 @@ impl RecordTable {
         }
         *bytes = (*bytes + history.weight()).saturating_sub(before);
         let run = history.run;
-        // While everything fits, the oldest chunk is looked at only when there is a new one: it is far away in memory.
+        // While everything fits, the oldest chunk is read only when there is a new one: it is hardly ever in the processor's cache.
         if ended || self.is_full(limits) {
             self.make_room(limits);
         }
