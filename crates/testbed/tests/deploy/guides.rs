@@ -1,8 +1,7 @@
 //! Commands of Helm and kubectl in the documentation: a shell can read them, both programs have their flags, and the chart accepts their
 //! values. `make test-install` runs some of them on real nodes.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -16,10 +15,13 @@ use crate::shared::manifests::repository;
 const PAGES: [&str; 2] = ["deploy/README.md", "charts/plimsoll/README.md"];
 /// Folders of docs/ that are generated, or describe other programs.
 const OTHER_FOLDERS: [&str; 2] = ["reference", "spec"];
-/// Programs that are replaced while a command is run.
-const PROGRAMS: [&str; 3] = ["helm", "kubectl", "plimsoll"];
-/// Writes its name and arguments down, one in a line, and an empty line.
-const RECORDER: &str = "#!/bin/sh\nprintf '%s\\n' \"${0##*/}\" \"$@\" '' >>\"$CALLS\"\n";
+/// Functions in the place of the programs: each writes its name and arguments to a file, one in a line, and an empty line. Scripts in `PATH`
+/// could not be started (`Text file busy`) while another test, which forked as they were written, holds them open.
+const RECORDERS: &str = "record() { printf '%s\\n' \"$@\" '' >>\"$CALLS\"; }
+helm() { record helm \"$@\"; }
+kubectl() { record kubectl \"$@\"; }
+plimsoll() { record plimsoll \"$@\"; }
+";
 
 /// A command, and the page and line where it ends.
 struct DocumentedCommand {
@@ -83,16 +85,9 @@ fn documented() -> Vec<DocumentedCommand> {
 /// The programs that a line calls, each with its arguments.
 fn calls(line: &DocumentedCommand) -> Vec<Vec<String>> {
     let room = Room::new().unwrap();
-    for program in PROGRAMS {
-        let path = room.path(program);
-        fs::write(&path, RECORDER).unwrap();
-        fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
-    }
     let file = room.path("calls");
-    let path = format!("{}:/usr/bin:/bin", room.folder().display());
     let shell = Command::new("sh")
-        .args(["-c", &line.line])
-        .env("PATH", path)
+        .args(["-c", &format!("{RECORDERS}{}", line.line)])
         .env("CALLS", &file)
         .current_dir(room.folder())
         .output()
