@@ -17,6 +17,8 @@ pub(super) const NAMESPACE: &str = "plimsoll-system";
 /// The APIServices by which the roles are known, and which have their CA.
 const METRICS_REPORT: &str = "v1alpha1.metrics.plimsoll.dev";
 const OPERATOR_DECISIONS: &str = "v1alpha1.operator.plimsoll.dev";
+/// The API of metrics-server.
+const RESOURCE_METRICS: &str = "metrics.k8s.io";
 /// The API of KEDA's metrics.
 const EXTERNAL_METRICS: &str = "external.metrics.k8s.io";
 /// The variable with the namespace of the Secrets of ClusterTriggerAuthentications.
@@ -95,21 +97,14 @@ fn metrics_server(state: &ClusterState, server: &InstalledProgram, place: &Desti
         ),
         ready("plimsoll-metrics", METRICS_REPORT, place),
     ];
-    steps.extend(switches(state, &["metrics.k8s.io"], "plimsoll-metrics", METRICS_REPORT, place));
+    steps.extend(switches(state, &[RESOURCE_METRICS], "plimsoll-metrics", METRICS_REPORT, place));
     steps.push(step(
         "See that it answers",
         vec!["kubectl top nodes".into(), "plimsoll metrics doctor".into()],
         Vec::new(),
     ));
     steps.push(stop_server(server));
-    let mut owned = owned(state, &["metrics.k8s.io"], &["metrics.apiServices.resource"], place);
-    if let Some(owned) = owned.as_mut().filter(|_| server.release.is_empty()) {
-        // The manifests of metrics-server have a role of the same name.
-        let mut commands = adoption(READER_ROLE, place);
-        commands.append(&mut owned.commands);
-        owned.commands = commands;
-    }
-    steps.extend(owned);
+    steps.extend(owned(state, server, &[RESOURCE_METRICS], &["metrics.apiServices.resource"], place));
     steps.push(removal(&[server]));
     steps
 }
@@ -137,13 +132,13 @@ fn adapter(
     }
     values.set("metrics.enabled", json!(true));
     values.set("metrics.apiServices", json!({"custom": false, "external": false}));
-    let is_of_server = server.is_some_and(|server| leads_to(state, "metrics.k8s.io", server));
+    let is_of_server = server.is_some_and(|server| leads_to(state, RESOURCE_METRICS, server));
     // With `resourceRules` the adapter serves all three, unless there is a metrics-server.
     let is_own =
-        |group: &&str| leads_to(state, group, adapter) && !(is_of_server && *group == "metrics.k8s.io");
+        |group: &&str| leads_to(state, group, adapter) && !(is_of_server && *group == RESOURCE_METRICS);
     let own: Vec<&str> = GROUPS.into_iter().filter(is_own).collect();
     // Without a switch from metrics-server, its API stays with it.
-    if own.contains(&"metrics.k8s.io") || (alone && is_of_server) {
+    if own.contains(&RESOURCE_METRICS) || (alone && is_of_server) {
         values.set("metrics.apiServices.resource", json!(false));
     }
     let mut steps = vec![
@@ -166,12 +161,12 @@ fn adapter(
     let taken: Vec<&str> = own
         .iter()
         .map(|group| match *group {
-            "metrics.k8s.io" => "metrics.apiServices.resource",
+            RESOURCE_METRICS => "metrics.apiServices.resource",
             "custom.metrics.k8s.io" => "metrics.apiServices.custom",
             _ => "metrics.apiServices.external",
         })
         .collect();
-    steps.extend(owned(state, &own, &taken, place));
+    steps.extend(owned(state, adapter, &own, &taken, place));
     steps.push(removal(&[adapter]));
     steps
 }
@@ -258,7 +253,7 @@ fn keda(state: &ClusterState, operator: &InstalledProgram, place: &Destination<'
             ],
         ));
     }
-    steps.extend(owned(state, &groups, &["operator.apiService"], place));
+    steps.extend(owned(state, operator, &groups, &["operator.apiService"], place));
     let keep = format!("kubectl annotate crd {KEDA_DEFINITIONS} helm.sh/resource-policy=keep --overwrite");
     let mut removed = removal(&parts);
     removed.title.push_str(
@@ -361,9 +356,10 @@ fn leads_to(state: &ClusterState, group: &str, program: &InstalledProgram) -> bo
     services.any(|service| program.is_behind(service))
 }
 
-/// Lets Helm own the APIServices that were patched, so that upgrades keep them.
+/// Lets Helm own the APIServices of a program that were patched, so that upgrades keep them.
 fn owned(
     state: &ClusterState,
+    program: &InstalledProgram,
     groups: &[&str],
     values: &[&str],
     place: &Destination<'_>,
@@ -377,7 +373,12 @@ fn owned(
         let options: Vec<String> = values.iter().map(|value| format!("--set {value}={to}")).collect();
         helm(place, &options.join(" "))
     };
-    let mut commands = adoption(&format!("apiservice {}", names.join(" ")), place);
+    let mut commands = Vec::new();
+    if groups.contains(&RESOURCE_METRICS) && program.release.is_empty() {
+        // The manifests of metrics-server, and those of kube-prometheus for prometheus-adapter, have a role of the same name.
+        commands.extend(adoption(READER_ROLE, place));
+    }
+    commands.extend(adoption(&format!("apiservice {}", names.join(" ")), place));
     commands.push(set(true));
     Some(step(
         "Let the release own what now leads to it",

@@ -314,6 +314,7 @@ fn plan_from_prometheus_adapter_switches_every_api_that_it_serves() {
         assert!(text.contains(&format!("\nkubectl patch apiservice {api} ")), "{text}");
     }
     assert!(!text.contains("patch apiservice v1beta1.external.metrics.k8s.io"), "{text}");
+    assert!(text.contains("\nkubectl annotate clusterrole system:aggregated-metrics-reader "), "{text}");
     assert!(text.contains("deployment adapter --replicas=0"), "{text}");
     // Nothing is stopped while it is not known what it serves.
     let text = plan(&ClusterState { services: Vec::new(), ..state });
