@@ -82,14 +82,14 @@ pub(crate) fn port(number: i64) -> Result<u16, Failure> {
 
 /// A check of the loop, and a readiness check of its watches. Replicas that are not the leader are ready too.
 pub(crate) fn checks(
-    turns: impl Fn(Duration) -> bool + Send + Sync + 'static,
+    is_alive: impl Fn(Duration) -> bool + Send + Sync + 'static,
     watches: impl Fn() -> Result<(), CheckFailure> + Send + Sync + 'static,
 ) -> HealthChecks {
     let mut checks = HealthChecks::new();
     checks.add(
         "loop",
         move || {
-            if turns(MAX_LOOP_SILENCE) { Ok(()) } else { Err("the loop is stuck".into()) }
+            if is_alive(MAX_LOOP_SILENCE) { Ok(()) } else { Err("the loop is stuck".into()) }
         },
     );
     checks.add_ready("watches", watches);

@@ -158,9 +158,9 @@ fn page(
 
 /// Replicas that are not the leader are ready too: they serve metrics.
 fn checks(handle: &OperatorHandle, thread: &ProbeRuntime) -> HealthChecks {
-    let (turning, synced, main) = (handle.clone(), handle.clone(), thread.clone());
-    let turns = move |silence| main.is_beating() && turning.is_alive(silence);
-    serving::checks(turns, move || {
+    let (operator, synced, main) = (handle.clone(), handle.clone(), thread.clone());
+    let is_alive = move |silence| main.is_beating() && operator.is_alive(silence);
+    serving::checks(is_alive, move || {
         if synced.synced() {
             synced.watches_current().map_err(|failure| failure.0.into())
         } else {
