@@ -376,6 +376,7 @@ fn owned(
     let mut commands = Vec::new();
     if groups.contains(&RESOURCE_METRICS) && program.release.is_empty() {
         // The manifests of metrics-server, and those of kube-prometheus for prometheus-adapter, have a role of the same name.
+        commands.push("# If this role is not found, go on: Helm creates it.".to_owned());
         commands.extend(adoption(READER_ROLE, place));
     }
     commands.extend(adoption(&format!("apiservice {}", names.join(" ")), place));
