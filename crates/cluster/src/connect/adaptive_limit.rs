@@ -23,7 +23,7 @@ pub struct AdaptiveLimit {
     limit: f64,
     in_flight: usize,
     hold: Option<Instant>,
-    eased: Option<Instant>,
+    lowered: Option<Instant>,
     counts: LimiterSnapshot,
 }
 
@@ -80,7 +80,7 @@ impl Default for AdaptiveLimit {
             limit: INITIAL_LIMIT,
             in_flight: 0,
             hold: None,
-            eased: None,
+            lowered: None,
             counts: LimiterSnapshot::default(),
         }
     }
@@ -140,10 +140,10 @@ impl AdaptiveLimit {
 
     /// Lowers the limit, once for all requests that were in flight together.
     fn lower(&mut self, now: Instant, admitted: Instant) {
-        if self.eased.is_some_and(|eased| admitted <= eased) {
+        if self.lowered.is_some_and(|lowered| admitted <= lowered) {
             return;
         }
-        self.eased = Some(now);
+        self.lowered = Some(now);
         self.limit = (self.limit * OVERLOAD_FACTOR).max(MIN_LIMIT);
     }
 }

@@ -45,7 +45,7 @@ fn invalid_settings_are_refused_with_flag_and_remedy() {
 
 #[test]
 fn the_written_duration_is_never_shorter_than_the_setting() {
-    // 1.5 s are written as 2; trust ends before that, and after the renew deadline.
+    // 1.5 s are written as 2; the write window ends before that, and after the renew deadline.
     let odd = settings(1_500, 1_000, 200);
     assert_eq!(odd.lease_seconds(), 2);
     assert_eq!(odd.write_window(), Duration::from_millis(1_500));
