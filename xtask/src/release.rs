@@ -126,7 +126,7 @@ fn copy_manifests(from: &Path, to: &Path) -> anyhow::Result<()> {
             continue;
         }
         let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
-        let text = text.replace(&format!("image: {IMAGE}:VERSION"), &format!("image: {IMAGE}:{VERSION}"));
+        let text = text.replace(&format!("{IMAGE}:VERSION"), &format!("{IMAGE}:{VERSION}"));
         fs::write(&copy, text).with_context(|| format!("writing {}", copy.display()))?;
     }
     Ok(())
