@@ -12,7 +12,9 @@ image: dist programs ## Write the container image as an OCI layout to target/ima
 # The OCI layout that `make image` writes; another image, such as one of a debug build, is made by `cargo xtask image`.
 IMAGE ?= target/image/oci
 .PHONY: test-install
+export PLIMSOLL_STEP
 
+# `make test-install PLIMSOLL_STEP=memory` installs everything and does only the steps with this in their names.
 test-install: programs ## Install the chart on real nodes: every role in pods (18 min and an image; root only; builds Kubernetes the first time, needs Go).
 	@[ "$$(id -u)" = 0 ] || { echo "error: real nodes need root"; echo "  remedy: run make test-install as root"; exit 1; }
 	@[ -e $(IMAGE)/index.json ] || $(MAKE) --no-print-directory image

@@ -5,10 +5,12 @@ use serde_json::Value;
 use crate::cluster::{Cluster, ROLES, SYSTEM};
 
 const NODE_METRICS: &str = "/apis/metrics.k8s.io/v1beta1/nodes";
-const OPERATOR: &str = "plimsoll-operator";
-/// From too little for a debug build to too little for any program, in small steps: with much less, not even the sandbox of a pod can be
-/// started. They are written as the API server writes them.
-const MEMORY_LIMITS: [&str; 5] = ["6Mi", "5632Ki", "5Mi", "4608Ki", "4Mi"];
+const CONTROLLER: &str = "plimsoll-controller";
+/// What the HPAs of [`large_hpas`] need is more than this.
+const TOO_LITTLE_MEMORY: &str = "16Mi";
+const LARGE_HPAS: usize = 300;
+const METRICS_OF_A_LARGE_HPA: usize = 100;
+const BYTES_OF_A_METRIC_NAME: usize = 700;
 
 fn leader_of(cluster: &Cluster, lease: &str) -> Option<String> {
     let lease = cluster.get(&format!("lease {lease} --namespace {SYSTEM}"));
@@ -88,35 +90,51 @@ pub(crate) fn drain(cluster: &Cluster) {
     cluster.kubectl("uncordon node-2");
 }
 
-/// A limit below what the process needs: the kernel kills it, the kubelet restarts it, the rest of the cluster goes on. What it needs
-/// depends on how it was built, so the limit is lowered until a container does not become ready under it.
+/// A limit below what the objects of the cluster need: the kernel kills the process, the kubelet restarts it, and the rest of the
+/// cluster goes on.
 pub(crate) fn out_of_memory(cluster: &Cluster) {
-    let killed = MEMORY_LIMITS.into_iter().any(|limit| {
-        limit_memory(cluster, limit);
-        cluster.until("a container becomes ready, or runs out of memory", || {
-            let pods = cluster.pods(OPERATOR);
-            let limited = pods
-                .iter()
-                .filter(|pod| pod["spec"]["containers"][0]["resources"]["limits"]["memory"] == limit);
-            let statuses: Vec<&Value> = limited.map(|pod| &pod["status"]["containerStatuses"][0]).collect();
-            if statuses.iter().any(|status| ran_out_of_memory(status)) {
-                return Some(true);
-            }
-            statuses.iter().any(|status| status["ready"] == true).then_some(false)
-        })
+    cluster.apply(&large_hpas());
+    limit_memory(cluster, TOO_LITTLE_MEMORY);
+    cluster.until("a container runs out of memory and is restarted", || {
+        let pods = cluster.pods(CONTROLLER);
+        let mut statuses = pods.iter().map(|pod| &pod["status"]["containerStatuses"][0]);
+        statuses
+            .any(|status| {
+                status["lastState"]["terminated"]["reason"] == "OOMKilled" && status["restartCount"] != 0
+            })
+            .then_some(())
     });
-    assert!(killed, "a container becomes ready with each of {MEMORY_LIMITS:?}");
     limit_memory(cluster, "512Mi");
-    cluster.rolled_out(OPERATOR);
+    cluster.rolled_out(CONTROLLER);
+    cluster.kubectl("delete hpa --selector size=large");
 }
 
 fn limit_memory(cluster: &Cluster, limit: &str) {
-    let set = format!("set resources deployment/{OPERATOR} --namespace {SYSTEM} --containers operator");
+    let set = format!("set resources deployment/{CONTROLLER} --namespace {SYSTEM} --containers controller");
     cluster.kubectl(&format!("{set} --requests cpu=50m,memory={limit} --limits memory={limit}"));
 }
 
-/// Whether a container was killed for its memory, or has too little to be started at all.
-fn ran_out_of_memory(status: &Value) -> bool {
-    let status = status.to_string();
-    status.contains("OOMKilled") || status.contains("memory limit")
+/// HPAs that are kept in memory, and about which nothing is decided. No two metrics have the same name, which would be kept once.
+fn large_hpas() -> String {
+    let metric = |hpa: usize, metric: usize| {
+        let name = format!("{hpa}-{metric}-{}", "x".repeat(BYTES_OF_A_METRIC_NAME));
+        format!(
+            "  - {{type: External, external: {{metric: {{name: {name}}}, target: {{type: Value, value: '1'}}}}}}\n"
+        )
+    };
+    let hpa = |hpa: usize| {
+        let metrics: String = (0..METRICS_OF_A_LARGE_HPA).map(|number| metric(hpa, number)).collect();
+        format!(
+            "apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {{name: large-{hpa}, labels: {{size: large}}, annotations: {{plimsoll.dev/mode: 'off'}}}}
+spec:
+  scaleTargetRef: {{apiVersion: apps/v1, kind: Deployment, name: large-{hpa}}}
+  maxReplicas: 2
+  metrics:
+{metrics}---
+"
+        )
+    };
+    (0..LARGE_HPAS).map(hpa).collect()
 }
