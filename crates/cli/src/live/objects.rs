@@ -320,6 +320,12 @@ fn unknown(namespace: &str, named: &AutoscalerName, here: &[Object], elsewhere: 
     text
 }
 
+/// Current and desired replicas of the status of an HPA or Autoscaler; none while no controller has written it: missing is not zero.
+pub(crate) fn status_counts(status: &v2::HorizontalPodAutoscalerStatus) -> Option<(i32, i32)> {
+    let is_written = !status.conditions.is_empty() || status.current_replicas != 0;
+    is_written.then_some((status.current_replicas, status.desired_replicas))
+}
+
 /// A ScaledObject as an HPA: bounds, target, conditions.
 fn scaled(object: ScaledObject) -> v2::HorizontalPodAutoscaler {
     let mut hpa = v2::HorizontalPodAutoscaler::default();

@@ -103,8 +103,7 @@ pub(super) fn row(entry: &Entry, names: &Arc<RowNames>, values: &RowValues<'_>) 
 fn desired(entry: &Entry) -> Option<i32> {
     match &entry.record {
         Some(record) if !entry.shows_status() => Some(record.decision.desired.get()),
-        _ if entry.object.kind.has_triggers() => None,
-        _ => Some(entry.object.hpa.status.desired_replicas),
+        _ => entry.status_counts().map(|(_, desired)| desired),
     }
 }
 

@@ -48,14 +48,12 @@ impl Samples {
             return;
         }
         let hpa = &entry.object.hpa;
-        // A count of zero in a status that nobody wrote yet is missing.
-        let is_written = !hpa.status.conditions.is_empty() || hpa.status.current_replicas != 0;
-        let replicas = entry.replicas().filter(|_| is_written);
+        let counts = entry.status_counts();
         let sample = StatusSample {
             from: at,
             until: at,
-            current: replicas,
-            desired: replicas.map(|_| hpa.status.desired_replicas),
+            current: counts.map(|(current, _)| current),
+            desired: counts.map(|(_, desired)| desired),
             bounds: (hpa.spec.min_replicas.unwrap_or(1), hpa.spec.max_replicas),
             values: readings::of_object(hpa).into_iter().map(|reading| reading.value).collect(),
         };

@@ -15,7 +15,7 @@ use engine::{Decision, Replicas, ScaleOutcome};
 use jiff::Timestamp;
 
 use crate::live::cluster_facts::is_off;
-use crate::live::objects::Object;
+use crate::live::objects::{self, Object};
 use crate::live::page::length;
 
 /// An autoscaler and what was last decided about it.
@@ -143,11 +143,22 @@ impl Entry {
         }
     }
 
-    /// The number of replicas or of jobs that have not finished, if it is known: objects with triggers have no such field.
-    pub(crate) fn replicas(&self) -> Option<i32> {
-        if !self.object.kind.has_triggers() {
-            return Some(self.object.hpa.status.current_replicas);
+    /// Current and desired replicas of the status. Objects with triggers have no such fields.
+    pub(crate) fn status_counts(&self) -> Option<(i32, i32)> {
+        if self.object.kind.has_triggers() {
+            return None;
         }
+        objects::status_counts(&self.object.hpa.status)
+    }
+
+    /// The number of replicas or of jobs that have not finished, if it is known: from the status, or else from the last decision,
+    /// which is outdated in mode `off`.
+    pub(crate) fn replicas(&self) -> Option<i32> {
+        let of_status = self.status_counts().map(|(current, _)| current);
+        of_status.or_else(|| self.decided_replicas().filter(|_| !self.is_off()))
+    }
+
+    fn decided_replicas(&self) -> Option<i32> {
         let decision = &self.record.as_ref()?.decision;
         let scale = decision.scale.as_ref()?;
         Some(

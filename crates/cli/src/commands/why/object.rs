@@ -9,7 +9,7 @@ use crate::live::AutoscalerName;
 use crate::live::cluster_facts::{is_off, paused};
 use crate::live::decisions::{MissingDecision, role_of};
 use crate::live::moment::zoned;
-use crate::live::objects::ObjectEvent;
+use crate::live::objects::{ObjectEvent, status_counts};
 
 /// Events that are shown.
 const MAX_EVENTS: usize = 5;
@@ -32,14 +32,16 @@ pub(crate) fn explanation(
     now: Timestamp,
 ) -> Explanation {
     let status = &hpa.status;
-    let (current, desired) = (status.current_replicas, status.desired_replicas);
     let is_active = |c: &v2::HorizontalPodAutoscalerCondition| c.type_ == "Active" && c.status == "True";
     let what = match named.kind {
         // Their status has no replica count.
         kind if kind.has_triggers() && status.conditions.iter().any(is_active) => "active".to_owned(),
         kind if kind.has_triggers() => "not active".to_owned(),
-        _ if current == desired => format!("at {current}"),
-        _ => format!("at {current}, wants {desired}"),
+        _ => match status_counts(status) {
+            Some((current, desired)) if current == desired => format!("at {current}"),
+            Some((current, desired)) => format!("at {current}, wants {desired}"),
+            None => "replicas unknown".to_owned(),
+        },
     };
     let mut rows = Vec::new();
     let mut say = |label: &str, text: String| {
@@ -157,7 +159,7 @@ note        this is all that the object itself shows; decisions cannot be read
         let named = AutoscalerName { kind: cluster::AutoscalerKind::Hpa, name: "web".into() };
         let now = "2026-01-05T09:00:00Z".parse().unwrap();
         let explained = explanation(&named, &hpa, &[], &MissingDecision::NoRecord, now);
-        assert_eq!(explained.headline, "hpa/web in shop · at 0: it is off: nothing is decided");
+        assert_eq!(explained.headline, "hpa/web in shop · replicas unknown: it is off: nothing is decided");
         assert!(explained.rows[0].text.ends_with("(docs/diagnosis.md#autoscaler-off)"), "{explained:?}");
     }
 }

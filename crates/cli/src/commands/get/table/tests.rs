@@ -107,3 +107,17 @@ fn objects_that_are_not_scaled_are_marked() {
         assert_eq!(entry.sentence(), expected, "{name}: {value}");
     }
 }
+
+#[test]
+fn count_that_no_controller_has_written_is_missing() {
+    let record = || Some(record_of("web", "2026-01-05T09:10:00Z", 4, &[100; 4]));
+    let entry = |status, record| Entry { object: object("web", status), record };
+    let columns = GetColumns { namespace: false, wide: false, compact: false };
+    assert_eq!(columns.table(&[entry(json!({}), None)], at(NOW)).rows[0][5], "-");
+    let zero = json!({"currentReplicas": 0, "desiredReplicas": 0, "conditions": [{"type": "AbleToScale", "status": "True"}]});
+    assert_eq!(entry(zero, None).replicas(), Some(0));
+    let mut decided = entry(json!({}), record());
+    assert_eq!(decided.replicas(), Some(4));
+    decided.object.hpa.metadata.annotations.insert(MODE_ANNOTATION.to_owned(), "off".to_owned());
+    assert_eq!(decided.replicas(), None, "the decision is outdated");
+}
