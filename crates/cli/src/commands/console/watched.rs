@@ -388,6 +388,7 @@ impl WatchedEntry {
         let mut has_same_problems = true;
         if !self.is_judged || is_silent != self.is_silent {
             let problems = problems_of(&self.entry, now);
+            let group = AutoscalerProblem::group;
             has_same_problems = problems.iter().map(group).eq(self.problems.iter().map(group));
             self.grade = grade(&self.entry, &problems);
             self.problems = problems;
@@ -417,11 +418,6 @@ impl WatchedEntry {
         };
         (row, has_same_problems)
     }
-}
-
-/// What makes two problems one.
-fn group(problem: &AutoscalerProblem) -> (Grade, &str, &str) {
-    (problem.grade, &problem.cause, &problem.remedy)
 }
 
 fn find<'a>(objects: &'a mut WatchedObjects, (kind, name): &WatchedKey) -> Option<&'a mut WatchedEntry> {

@@ -60,14 +60,19 @@ pub(crate) struct AutoscalerProblem {
     pub(crate) remedy: String,
 }
 
+impl AutoscalerProblem {
+    /// What makes two problems one: differences in names and numbers do not make another cause; another remedy does.
+    pub(crate) fn group(&self) -> (Grade, &str, &str) {
+        (self.grade, &self.cause, &self.remedy)
+    }
+}
+
 /// Problems of autoscalers (`shop/hpa/web`) by cause, worst first.
 pub(crate) fn by_cause<'a>(problems: impl Iterator<Item = (&'a str, &'a AutoscalerProblem)>) -> Vec<Problem> {
     let mut by_cause: Vec<Problem> = Vec::new();
     let mut places = HashMap::new();
     for (who, problem) in problems {
-        // Differences in names and numbers do not make another cause; another remedy does.
-        let same = (problem.grade, problem.cause.as_str(), problem.remedy.as_str());
-        let place = *places.entry(same).or_insert(by_cause.len());
+        let place = *places.entry(problem.group()).or_insert(by_cause.len());
         match by_cause.get_mut(place) {
             Some(known) => known.autoscalers.push(who.to_owned()),
             None => by_cause.push(Problem {
@@ -86,12 +91,11 @@ pub(crate) fn by_cause<'a>(problems: impl Iterator<Item = (&'a str, &'a Autoscal
 
 /// The problems of one autoscaler.
 pub(crate) fn problems_of(entry: &Entry, now: Timestamp) -> Vec<AutoscalerProblem> {
-    // The problems of the last decision are over, and a controller that decides nothing is not silent.
-    if entry.is_off() {
-        return Vec::new();
-    }
     match &entry.record {
+        // The problems of the last decision are over, and a controller that decides nothing is not silent.
+        Some(_) if entry.is_off() => Vec::new(),
         Some(record) => by_record(entry.object.kind, record, now),
+        // In mode `off`, these are the conditions of another controller.
         None => by_conditions(&entry.object.hpa.status.conditions),
     }
 }

@@ -118,3 +118,16 @@ fn conditions_are_used_without_decision_records() {
     let causes: Vec<&str> = overview.problems.iter().map(|problem| problem.cause.as_str()).collect();
     assert_eq!(causes, ["FailedGetResourceMetric", "more is wanted than max allows"]);
 }
+
+#[test]
+fn conditions_of_another_controller_are_shown_in_mode_off() {
+    let failing = json!([{"type": "ScalingActive", "status": "False", "reason": "FailedGetResourceMetric", "message": "because"}]);
+    let status = json!({"currentReplicas": 2, "desiredReplicas": 2, "conditions": failing});
+    let mut off = Entry { object: object("web", status), record: None };
+    off.object.hpa.metadata.annotations.insert("plimsoll.dev/mode".to_owned(), "off".to_owned());
+    let shown = overview(std::slice::from_ref(&off), Sort::Name);
+    assert_eq!(shown.problems[0].cause, "FailedGetResourceMetric");
+    assert_eq!(shown.autoscalers[0].state, Grade::Paused);
+    off.record = Some(record_of("web", MADE, 2, &[]));
+    assert!(overview(&[off], Sort::Name).problems.is_empty(), "they may be our own");
+}
