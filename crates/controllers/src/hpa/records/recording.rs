@@ -28,6 +28,8 @@ use pending::PendingBytes;
 const FLUSH_INTERVAL: Duration = Duration::from_millis(500);
 /// How long dropping the recording waits for the last passes.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How much later than the present another process may have begun a file, because passes wait before they are written.
+const MAX_CLOCK_DIFFERENCE: SignedDuration = SignedDuration::from_mins(1);
 /// How file names end.
 const SUFFIX: &str = ".passes";
 
@@ -207,15 +209,25 @@ impl RecordingWriter {
     /// Removes the oldest files until the rest is within the limits.
     fn remove_old(&self, at: Timestamp) -> io::Result<()> {
         let files = reader::segments(&self.folder)?;
-        let sizes: Vec<u64> =
-            files.iter().map(|file| std::fs::metadata(file).map_or(0, |meta| meta.len())).collect();
-        let mut total: u64 = sizes.iter().sum();
         let limit = at.checked_sub(self.limits.total_age).unwrap_or(Timestamp::MIN);
-        for (place, (file, size)) in files.iter().zip(sizes).enumerate() {
+        let mut kept = Vec::new();
+        for (place, file) in files.iter().enumerate() {
             // The passes of a file are older than the next file.
             let ended = files.get(place + 1).and_then(|next| reader::began(next));
-            let old = ended.is_some_and(|ended| ended < limit);
-            if !old && total + self.limits.segment_bytes <= self.limits.total_bytes {
+            if ended.is_some_and(|ended| ended < limit) {
+                std::fs::remove_file(file)?;
+            } else {
+                kept.push((file, std::fs::metadata(file).map_or(0, |meta| meta.len())));
+            }
+        }
+        // Files of the future were written before the clock was set back, so they are older than those of the present.
+        let present = at.checked_add(MAX_CLOCK_DIFFERENCE).unwrap_or(Timestamp::MAX);
+        let future =
+            kept.partition_point(|(file, _)| reader::began(file).is_none_or(|began| began <= present));
+        kept.rotate_left(future);
+        let mut total: u64 = kept.iter().map(|(_, size)| size).sum();
+        for (file, size) in kept {
+            if total + self.limits.segment_bytes <= self.limits.total_bytes {
                 break;
             }
             std::fs::remove_file(file)?;

@@ -9,7 +9,7 @@ use cluster::AutoscalerKey;
 use engine::Decision;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Recording, RecordingError, RecordingLimits, reader};
+use super::{Recording, RecordingError, RecordingLimits, RecordingWriter, reader};
 use crate::hpa::records::tests::{PERIOD, at, json, mk_spec, once};
 use crate::hpa::records::{HistoryLimits, PassAt, Records};
 
@@ -113,6 +113,22 @@ fn clock_that_is_set_back_begins_a_file() {
     record(&folder, limits, &decisions);
     assert_eq!(reader::segments(&folder.0).unwrap().len(), 2);
     assert_eq!(read_recording(&folder.0, |_, _| true).unwrap().len(), 4);
+}
+
+#[test]
+fn full_folder_loses_files_of_the_future_first() {
+    let folder = RecordingFolder::new("future");
+    let limits = RecordingLimits { segment_bytes: 10, total_bytes: 40, ..RecordingLimits::default() };
+    let writer = RecordingWriter::open(&folder.0, limits).unwrap();
+    let path = |time: &str| folder.0.join(format!("20260105T{time}Z-000.passes"));
+    for time in ["090000", "091500", "120000", "130000"] {
+        std::fs::write(path(time), [0_u8; 10]).unwrap();
+    }
+    // The clock was set back from after 13:00.
+    let now: Timestamp = "2026-01-05T09:30:00Z".parse().unwrap();
+    drop(writer.begin(now).unwrap());
+    let expected = ["090000", "091500", "093000", "130000"].map(path);
+    assert_eq!(reader::segments(&folder.0).unwrap(), expected);
 }
 
 /// Passes that are not recorded, as those of another leader, end a chunk: what follows does not refer to them.
