@@ -137,8 +137,14 @@ fn adapter(
     let is_own =
         |group: &&str| leads_to(state, group, adapter) && !(is_of_server && *group == RESOURCE_METRICS);
     let own: Vec<&str> = GROUPS.into_iter().filter(is_own).collect();
-    // Without a switch from metrics-server, its API stays with it.
-    if own.contains(&RESOURCE_METRICS) || (alone && is_of_server) {
+    // Without a switch from metrics-server, the API stays with the server that there is, also an unknown one.
+    let is_of_other = |api: &Value| {
+        text(api, "/spec/group") == RESOURCE_METRICS
+            && !text(api, "/spec/service/name").starts_with("plimsoll-")
+    };
+    let is_switched_before = server.is_some() && !alone;
+    if own.contains(&RESOURCE_METRICS) || (!is_switched_before && state.api_services.iter().any(is_of_other))
+    {
         values.set("metrics.apiServices.resource", json!(false));
     }
     let mut steps = vec![

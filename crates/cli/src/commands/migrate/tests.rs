@@ -13,7 +13,7 @@ use crate::live::page::Page;
 
 const PAGE: Page = Page { width: None, colour: false };
 
-fn deployment(namespace: &str, name: &str, image: &str, args: &[&str]) -> Value {
+pub(super) fn deployment(namespace: &str, name: &str, image: &str, args: &[&str]) -> Value {
     json!({"metadata": {"namespace": namespace, "name": name}, "spec": {
         "replicas": 2, "selector": {"matchLabels": {"app": name}},
         "template": {"metadata": {"labels": {"app": name}}, "spec": {"containers": [
@@ -23,11 +23,11 @@ fn deployment(namespace: &str, name: &str, image: &str, args: &[&str]) -> Value 
     }})
 }
 
-fn service(namespace: &str, name: &str, app: &str) -> Value {
+pub(super) fn service(namespace: &str, name: &str, app: &str) -> Value {
     json!({"metadata": {"namespace": namespace, "name": name}, "spec": {"selector": {"app": app}}})
 }
 
-fn api_service(version: &str, group: &str, namespace: &str, service: &str) -> Value {
+pub(super) fn api_service(version: &str, group: &str, namespace: &str, service: &str) -> Value {
     json!({"metadata": {"name": format!("{version}.{group}")}, "spec": {
         "group": group, "version": version, "insecureSkipTLSVerify": true,
         "service": {"namespace": namespace, "name": service, "port": 443}

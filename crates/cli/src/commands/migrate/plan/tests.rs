@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-use super::super::tests::cluster;
+use super::super::tests::{api_service, cluster, deployment, service};
 use super::*;
 
 #[test]
@@ -39,4 +39,26 @@ fn only_a_webhook_that_exists_is_saved_and_switched() {
     assert!(!is_named(&state));
     state.webhook = Some(json!({}));
     assert!(is_named(&state));
+}
+
+#[test]
+fn resource_metrics_of_an_unknown_server_stay_with_it() {
+    let adapter = deployment("m", "adapter", "x/prometheus-adapter:v1", &[]);
+    let place = Destination { namespace: "p", chart: "c" };
+    let leaves_it = |service_name: &str, from: Option<Peer>| {
+        let state = ClusterState {
+            installed: InstalledProgram::of_deployment(&adapter).into_iter().collect(),
+            api_services: vec![
+                api_service("v1beta1", "metrics.k8s.io", "p", service_name),
+                api_service("v1beta1", "custom.metrics.k8s.io", "m", "adapter"),
+            ],
+            services: vec![service("m", "adapter", "adapter")],
+            ..ClusterState::default()
+        };
+        let mut all = plans(&state, from, &place).into_iter();
+        let plan = all.find(|plan| plan.from == Peer::PrometheusAdapter).unwrap();
+        plan.steps[0].commands[0].contains("    resource: false\n")
+    };
+    assert!(leaves_it("managed", Some(Peer::PrometheusAdapter)) && leaves_it("managed", None));
+    assert!(!leaves_it("plimsoll-metrics", Some(Peer::PrometheusAdapter)), "Helm would delete it");
 }
