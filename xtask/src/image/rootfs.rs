@@ -15,9 +15,13 @@ pub(super) struct DebianPackage {
     pub(super) version: String,
 }
 
+/// The package of glibc.
+const GLIBC: &str = "libc6";
+/// The first glibc that can load the program of `make dist`, which has packed relocations (make/dist.mk).
+const MIN_GLIBC: (u32, u32) = (2, 36);
 /// The packages that files are taken from, each with the names of the libraries that the binary may load.
 const LIBRARIES: [(&str, &[&str]); 2] = [
-    ("libc6", &["libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1"]),
+    (GLIBC, &["libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1"]),
     ("libgcc-s1", &["libgcc_s.so.1"]),
 ];
 const CERTIFICATES: &str = "ca-certificates";
@@ -32,6 +36,9 @@ pub(super) fn build(root: &Path, binary: &Path, architecture: &str) -> anyhow::R
     let mut packages = Vec::new();
     for (package, libraries) in LIBRARIES {
         let (found, files) = unpacked(package, Some(architecture), &scratch)?;
+        if package == GLIBC {
+            check_glibc(&found.version)?;
+        }
         packages.push(found);
         copy_libraries(&files, libraries, root)?;
     }
@@ -75,6 +82,24 @@ fn unpacked(
     let files = folder.join("files");
     output(Command::new("dpkg-deb").arg("--extract").arg(&archive).arg(&files))?;
     Ok((DebianPackage { name: package.to_owned(), version: version.trim().to_owned() }, files))
+}
+
+/// Refuses a glibc with which the program would not start.
+fn check_glibc(version: &str) -> anyhow::Result<()> {
+    let mut numbers = version.split(|c: char| !c.is_ascii_digit()).map(str::parse::<u32>);
+    let (Some(Ok(major)), Some(Ok(minor))) = (numbers.next(), numbers.next()) else {
+        anyhow::bail!(
+            "{GLIBC} has the version {version:?}, which is no number\n  remedy: run this on Debian 12 or later"
+        );
+    };
+    anyhow::ensure!(
+        (major, minor) >= MIN_GLIBC,
+        "{GLIBC} {version} cannot load the program, which needs {}.{} or later\n  \
+         remedy: run this on Debian 12 or later, or use docker build",
+        MIN_GLIBC.0,
+        MIN_GLIBC.1
+    );
+    Ok(())
 }
 
 /// Copies the loader and these libraries to the places where the loader looks for them.
@@ -147,4 +172,20 @@ fn write(root: &Path, name: &str, content: &[u8], mode: u32) -> anyhow::Result<(
     fs::write(&path, content).with_context(|| format!("writing {}", path.display()))?;
     fs::set_permissions(&path, fs::Permissions::from_mode(mode))
         .with_context(|| format!("setting the mode of {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn glibc_that_cannot_load_the_program_is_refused() {
+        for version in ["2.36-9+deb12u14", "2.41-12", "2.42~rc1-1", "3.0-1"] {
+            check_glibc(version).unwrap();
+        }
+        for version in ["2.35-0ubuntu3.8", "2.31-13+deb11u11", "unknown", "2"] {
+            let error = check_glibc(version).unwrap_err().to_string();
+            assert!(error.contains("remedy: run this on Debian"), "{error}");
+        }
+    }
 }
