@@ -303,7 +303,7 @@ function facts(found: Detail, isOpen: boolean): HTMLElement[] {
   );
   const none = (text: string) => h("p", { class: "empty" }, text);
   return [
-    h("section", {}, h("h2", {}, "Conditions"), conditions.length > 0 ? wide("conditions", h("table", {}, head("Type", "Status", "Reason", "Message", "Since"), h("tbody", {}, ...conditions))) : none("None: no controller has looked at it yet.")),
+    h("section", {}, h("h2", {}, "Conditions"), conditions.length > 0 ? wide("conditions", h("table", {}, head("Type", "Status", "Reason", "Message", "Since"), h("tbody", {}, ...conditions))) : none("None: no controller has reconciled it yet.")),
     h("section", {}, h("h2", {}, "Events"), events.length > 0 ? wide("events", h("table", {}, head("Age", "Reason", "Message", "From"), h("tbody", {}, ...events))) : none(found.eventsError === null ? "None is kept." : `Events cannot be read: ${found.eventsError}`)),
     h("section", {}, h("details", { open: isOpen }, h("summary", {}, "YAML"), h("pre", { tabindex: 0 }, found.yaml))),
   ];

@@ -120,6 +120,8 @@ class Store {
     if (!this.snapshot) return;
     this.at = change.at;
     for (const changed of change.rows) {
+      // Without its names a row cannot be shown.
+      if (changed.target === undefined && !this.rows.has(changed.id)) continue;
       const before = this.note(changed.id);
       const row = { ...before, ...changed } as Row;
       if (changed.steps === undefined) row.steps = steps(before, row, change.at);
