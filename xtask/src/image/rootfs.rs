@@ -21,7 +21,7 @@ const GLIBC: &str = "libc6";
 const MIN_GLIBC: (u32, u32) = (2, 36);
 /// The packages that files are taken from, each with the names of the libraries that the binary may load.
 const LIBRARIES: [(&str, &[&str]); 2] = [
-    (GLIBC, &["libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1"]),
+    ("libc6", &["libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1"]),
     ("libgcc-s1", &["libgcc_s.so.1"]),
 ];
 const CERTIFICATES: &str = "ca-certificates";
