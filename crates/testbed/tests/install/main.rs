@@ -40,7 +40,8 @@ use cluster::Cluster;
 type InstallStep = (&'static str, fn(&Cluster));
 
 /// One test, because its steps share a cluster that takes minutes to start. `PLIMSOLL_STEP` selects steps by a part of their names; the
-/// first installs everything, so it is always done.
+/// first installs everything, so it is always done. The last one needs a cluster without an installation: `lea` selects it and the
+/// removal before it.
 #[test]
 #[ignore = "needs root and an image: make test-install"]
 fn every_role_runs_in_pods_on_real_nodes() {
