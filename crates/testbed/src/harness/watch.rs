@@ -28,9 +28,8 @@ impl Watch {
     /// Waits for the next event and writes it down; none when the server ended the watch, or when nothing came, which is
     /// written down too.
     pub async fn next(&mut self) -> Option<Value> {
-        let event = match tokio::time::timeout(EVENT_TIMEOUT, self.line()).await {
-            Ok(Some(line)) => serde_json::from_slice(&line)
-                .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&line).into_owned())),
+        let event = match tokio::time::timeout(EVENT_TIMEOUT, self.event()).await {
+            Ok(Some(event)) => event,
             Ok(None) => {
                 self.log.record_event(self.exchange, json!("<end>"));
                 return None;
@@ -60,6 +59,18 @@ impl Watch {
         self.take(usize::MAX).await
     }
 
+    /// The next event that a request caused. Other bookmarks are left out: a server sends them by its own clock.
+    async fn event(&mut self) -> Option<Value> {
+        loop {
+            let line = self.line().await?;
+            let event = serde_json::from_slice(&line)
+                .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&line).into_owned()));
+            if !is_periodic_bookmark(&event) {
+                return Some(event);
+            }
+        }
+    }
+
     async fn line(&mut self) -> Option<Vec<u8>> {
         loop {
             if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
@@ -73,4 +84,12 @@ impl Watch {
             }
         }
     }
+}
+
+/// Whether this is a bookmark other than the one that ends the initial events.
+fn is_periodic_bookmark(event: &Value) -> bool {
+    let text = |pointer| event.pointer(pointer).and_then(Value::as_str);
+    // A slash in a key is ~1 in a JSON pointer.
+    text("/type") == Some("BOOKMARK")
+        && text("/object/metadata/annotations/k8s.io~1initial-events-end") != Some("true")
 }
