@@ -28,6 +28,10 @@ pub(crate) enum BackendProtocol {
     Beanstalkd,
 }
 
+/// How long a connection is open before connections are counted: one that replaces another may be accepted before the end of the
+/// closed one is read.
+const CLOSE_DELAY: Duration = Duration::from_millis(100);
+
 /// A server; it answers until the process ends.
 pub(crate) struct Backend {
     pub(crate) protocol: BackendProtocol,
@@ -45,7 +49,7 @@ struct BackendState {
 #[derive(Clone, Default)]
 pub(crate) struct BackendCounts {
     connections: usize,
-    /// The most connections at a time.
+    /// The most connections at a time, after [`CLOSE_DELAY`].
     pub(crate) max_connections: usize,
     pub(crate) questions: u64,
     /// How much more than an interval passed between two equal questions, at most.
@@ -79,9 +83,17 @@ impl Backend {
         tokio::spawn(listen::accept(listener, move |stream| {
             let state = Arc::clone(&shared);
             async move {
-                state.connected();
-                // The client may close its connection at any time.
-                let _ = serve(protocol, stream, &state).await;
+                state.counts.lock().unwrap().connections += 1;
+                let settled = async {
+                    tokio::time::sleep(CLOSE_DELAY).await;
+                    state.count_connections();
+                    std::future::pending::<()>().await;
+                };
+                tokio::select! {
+                    // The client may close its connection at any time.
+                    _ = serve(protocol, stream, &state) => {}
+                    () = settled => {}
+                }
                 state.counts.lock().unwrap().connections -= 1;
             }
         }));
@@ -158,9 +170,8 @@ impl BackendCounts {
 }
 
 impl BackendState {
-    fn connected(&self) {
+    fn count_connections(&self) {
         let mut counts = self.counts.lock().unwrap();
-        counts.connections += 1;
         counts.max_connections = counts.max_connections.max(counts.connections);
     }
 
