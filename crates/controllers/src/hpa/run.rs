@@ -228,7 +228,6 @@ impl HpaController {
                     reconciler.reconcile(&of, late).await
                 });
             }
-            reconciler.metrics.set_overdue(queue.overdue(now));
             let next = queue.next_due().filter(|_| running.len() < limit);
             tokio::select! {
                 () = stopped(stop) => {
@@ -240,7 +239,11 @@ impl HpaController {
                 Some((key, result)) = running.next() => self.finish(&mut queue, &key, result),
                 () = tokio::time::sleep_until(next.unwrap_or(now)), if next.is_some() => {}
                 Ok(()) = self.changed.changed() => self.apply_settings(&mut queue),
-                _ = housekeeping.tick() => self.housekeep(),
+                _ = housekeeping.tick() => {
+                    self.housekeep();
+                    // Not in every turn: counting takes time for each autoscaler that waits.
+                    reconciler.metrics.set_overdue(queue.overdue(now));
+                }
             }
         }
     }
