@@ -145,6 +145,13 @@ impl Cluster {
         }
     }
 
+    /// Waits until a role has no pods, not even one that is ending.
+    pub(crate) fn until_gone(&self, role: &str) {
+        let pods =
+            format!("get pods --namespace {SYSTEM} --selector app.kubernetes.io/name={role} --output name");
+        self.until(&format!("the pods of {role} end"), || self.kubectl(&pods).is_empty().then_some(()));
+    }
+
     /// What is known about the pods of a role, for a failure.
     fn report(&self, role: &str) -> String {
         let chosen = format!("--namespace {SYSTEM} --selector app.kubernetes.io/name={role}");

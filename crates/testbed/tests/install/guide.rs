@@ -7,6 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::cluster::{Cluster, repository};
+use crate::removal;
 
 const API: &str = "apiservice v1beta1.metrics.k8s.io";
 const ROLE: &str = "clusterrole system:aggregated-metrics-reader";
@@ -55,6 +56,8 @@ const LEFT_OUT: [&str; 2] = ["See that it answers", "When you do not want to go 
 const STOP: &str = "Stop what is not asked any more";
 
 pub(crate) fn from_metrics_server(cluster: &Cluster) {
+    // The guide begins without Plimsoll, whose APIService has the name of the one of metrics-server.
+    removal::uninstall(cluster);
     cluster.apply(METRICS_SERVER);
     let steps = plan(cluster);
     for step in &steps {
@@ -69,9 +72,7 @@ pub(crate) fn from_metrics_server(cluster: &Cluster) {
     for step in back {
         cluster.shell(&script(step, "back"));
     }
-    cluster.until("the pods of the metrics server end", || {
-        cluster.pods("plimsoll-metrics").is_empty().then_some(())
-    });
+    cluster.until_gone("plimsoll-metrics");
     let api = cluster.get(API);
     assert_eq!(api["spec"]["service"]["name"], "metrics-server", "{api}");
     assert_eq!(api["spec"]["insecureSkipTLSVerify"], true, "{api}");

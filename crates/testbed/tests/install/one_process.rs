@@ -10,7 +10,7 @@ pub(crate) fn replaces_the_roles(cluster: &Cluster) {
     cluster.helm(&arguments);
     cluster.rolled_out(ONE_PROCESS);
     for role in ROLES {
-        cluster.until(&format!("the pods of {role} end"), || cluster.pods(role).is_empty().then_some(()));
+        cluster.until_gone(role);
     }
     roles::check_pods(cluster, ONE_PROCESS);
     roles::check_apis(cluster);

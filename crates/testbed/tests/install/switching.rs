@@ -22,6 +22,6 @@ pub(crate) fn back_to_kubernetes_and_to_ours(cluster: &Cluster) {
 fn switch(cluster: &Cluster, mode: &str, started: &str, ended: &str) {
     cluster.helm(&["upgrade", "plimsoll", "charts/plimsoll", "--reset-then-reuse-values", mode]);
     cluster.rolled_out(started);
-    cluster.until(&format!("the pods of {ended} end"), || cluster.pods(ended).is_empty().then_some(()));
+    cluster.until_gone(ended);
     cluster.until("decisions can be read", || cluster.try_kubectl(&format!("get --raw {DIFFERENCES}")).ok());
 }
