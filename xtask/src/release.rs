@@ -271,6 +271,13 @@ mod tests {
         assert!(!has_section(changes, "0.3.0") && !has_section(changes, "0.2"));
     }
 
+    #[test]
+    fn changelog_has_a_section_for_the_version_of_the_program() {
+        let changes = fs::read_to_string(repository().join("CHANGELOG.md")).unwrap();
+        let section = if VERSION.ends_with("-dev") { "Unreleased" } else { VERSION };
+        assert!(has_section(&changes, section), "{section}");
+    }
+
     fn repository() -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
     }
