@@ -1,10 +1,15 @@
 //! The guides for metrics-server and prometheus-adapter (docs/switching.md), as far as API objects go: the patches of `plimsoll migrate plan`
-//! lead every metrics API to another server and back, while an HPA controller reads it. Nothing is scaled by that, and the HPA stays
-//! as it is.
+//! lead every metrics API to another server and back, while an HPA controller reads it. Nothing is scaled by that, the HPA stays as it
+//! is, and with the default sync period it misses at most one sync.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use testbed::harness::Failure;
 use testbed::program::Room;
+use tokio::task::JoinHandle;
+use tokio::time::{Instant, sleep};
 
 use crate::env::subject::{metrics_arguments, started};
 use crate::env::{Kubectl, Scaler, TestNamespace, alone_on_both, direct, free_port, peers, program, until};
@@ -22,6 +27,58 @@ const PROGRAMS: [(&str, &str); 2] = [
 ];
 /// Reads of the HPA controller by which a server is known to be in use.
 const READS: u64 = 3;
+/// How often the conditions of the HPA are read.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+/// Two sync periods of Kubernetes, unless a flag changes them: in less than this, an HPA misses at most one sync.
+const MAX_OUTAGE: Duration = Duration::from_secs(30);
+
+/// Measures for how long an HPA reports that its metrics cannot be read.
+struct OutageWatch {
+    longest: Arc<Mutex<Duration>>,
+    task: JoinHandle<()>,
+}
+
+impl OutageWatch {
+    fn start(ns: &TestNamespace, hpa: &str) -> Self {
+        let path = format!("/apis/autoscaling/v2/namespaces/{}/horizontalpodautoscalers/{hpa}", ns.namespace);
+        let (client, longest) = (ns.client.clone(), Arc::<Mutex<Duration>>::default());
+        let noted = Arc::clone(&longest);
+        let task = tokio::spawn(async move {
+            let mut since: Option<Instant> = None;
+            loop {
+                let request = http::Request::get(&path).body(Vec::new()).unwrap();
+                // Without an answer nothing new is known.
+                if let Ok(hpa) = client.request::<Value>(request).await {
+                    since = has_outage(&hpa).then(|| since.unwrap_or_else(Instant::now));
+                }
+                if let Some(since) = since {
+                    let mut longest = noted.lock().unwrap_or_else(PoisonError::into_inner);
+                    *longest = since.elapsed().max(*longest);
+                }
+                sleep(LOOK_INTERVAL).await;
+            }
+        });
+        Self { longest, task }
+    }
+
+    fn longest(&self) -> Duration {
+        *self.longest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for OutageWatch {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}
+
+/// Whether the last sync of an HPA could not read its metrics.
+fn has_outage(hpa: &Value) -> bool {
+    let conditions = hpa["status"]["conditions"].as_array().into_iter().flatten();
+    conditions
+        .filter(|condition| condition["type"] == "ScalingActive")
+        .any(|active| active["status"] == "False")
+}
 
 /// The patches of all plans, or those of the way back.
 fn patches(plans: &Value, part: &str) -> Vec<String> {
@@ -96,6 +153,7 @@ fn plan_leads_every_metrics_api_to_another_server_and_back() -> Result<(), Failu
         let target = json!({"type": "Utilization", "averageUtilization": 50});
         ns.hpa("web", json!([{"type": "Resource", "resource": {"name": "cpu", "target": target}}])).await;
         ns.until_condition("web", "ScalingActive", "True ValidMetricFound").await;
+        let outage = OutageWatch::start(&ns, "web");
         for (name, image) in PROGRAMS {
             let pod = json!({"metadata": {"labels": {"app": "guide"}}, "spec": {"containers": [{"name": "c", "image": image}]}});
             let spec = json!({"replicas": 1, "selector": {"matchLabels": {"app": "guide"}}, "template": pod});
@@ -142,6 +200,8 @@ fn plan_leads_every_metrics_api_to_another_server_and_back() -> Result<(), Failu
         }
         assert_eq!(registered(&ns).await, before);
         until_read(&ns, ns.env.subject.resource_port).await;
+        println!("{}: metrics could not be read for at most {:.1?}", ns.cluster, outage.longest());
+        assert!(outage.longest() < MAX_OUTAGE, "on {}: {:?}", ns.cluster, outage.longest());
         assert_eq!(hpa_without_status(&ns, "web").await, hpa);
         let deployment = ns.read("/apis/apps/v1/namespaces/{ns}/deployments/web").await;
         assert_eq!(
