@@ -14,6 +14,8 @@ use testbed::{ControlPlane, Helm, NodeOptions, Options};
 pub(crate) const SYSTEM: &str = "plimsoll-system";
 /// The Deployments of the chart.
 pub(crate) const ROLES: [&str; 3] = ["plimsoll-controller", "plimsoll-metrics", "plimsoll-operator"];
+/// The image that the chart installs.
+const IMAGE_NAME: &str = concat!("ghcr.io/plimsoll/plimsoll:", env!("CARGO_PKG_VERSION"));
 /// The Deployment of all of them in one process.
 pub(crate) const ONE_PROCESS: &str = "plimsoll";
 
@@ -46,6 +48,12 @@ impl Cluster {
         let image = std::env::var_os("PLIMSOLL_IMAGE").map(PathBuf::from);
         let image =
             image.expect("PLIMSOLL_IMAGE names the OCI layout of our image; make test-install sets it");
+        // Nodes pull nothing, so pods of another version would wait for ever.
+        let index = std::fs::read_to_string(image.join("index.json")).unwrap();
+        assert!(
+            index.contains(&format!("\"{IMAGE_NAME}\"")),
+            "not {IMAGE_NAME}; make image builds it: {index}"
+        );
         let nodes = NodeOptions { count: 2, images: vec![image] };
         let options = Options { nodes: Some(nodes), deadline: DEADLINE, ..Options::default() };
         let plane = ControlPlane::start(&options).unwrap();
