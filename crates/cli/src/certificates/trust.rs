@@ -33,7 +33,7 @@ pub(crate) struct CaBundleObjects {
     pub(crate) webhook: Option<String>,
     /// The APIServices, such as `v1beta1.metrics.k8s.io`.
     pub(crate) api_services: Vec<String>,
-    /// The names of our certificate; an APIService is ours if it names one of them.
+    /// The names of our certificate; an APIService or webhook is ours if its Service has one of them.
     pub(crate) names: Vec<String>,
 }
 
@@ -178,6 +178,10 @@ impl CaInjector {
         if bundles.iter().any(|bundle| self.answering.iter().any(|other| other == bundle)) {
             return Ok(CaWrite::Refused(ANSWERS.to_owned()));
         }
+        // During a switch from KEDA its webhooks still answer, with certificates of KEDA's CA.
+        if !configs.iter().all(|config| self.is_ours(config)) {
+            return Ok(CaWrite::Done);
+        }
         write(&self.client, &self.leadership, Method::PUT, path, "application/json", &changed).await?;
         tracing::info!(name, "wrote our CA into the webhook configuration");
         Ok(CaWrite::Done)
@@ -188,8 +192,7 @@ impl CaInjector {
         let path = below(API_SERVICES, [name]);
         let Some(found) = read(&self.client, &path).await? else { return Ok(CaWrite::Done) };
         let namespace = text(&found, "/spec/service/namespace").unwrap_or_default();
-        let served = format!("{}.{namespace}.svc", text(&found, "/spec/service/name").unwrap_or_default());
-        let ours = self.objects.names.contains(&served);
+        let ours = found.get("spec").is_some_and(|spec| self.is_ours(spec));
         // A user has switched off verification.
         let checks = found.pointer("/spec/insecureSkipTLSVerify").and_then(Value::as_bool) != Some(true);
         let (bundle, stored) = (STANDARD.encode(authority), text(&found, "/spec/caBundle"));
@@ -212,6 +215,13 @@ impl CaInjector {
         write(&self.client, &self.leadership, Method::PATCH, path, content, &patch).await?;
         tracing::info!(name, "wrote our CA into an APIService");
         Ok(CaWrite::Done)
+    }
+
+    /// Whether the Service in the spec of an APIService or in the configuration of a webhook has a name of our certificate.
+    fn is_ours(&self, config: &Value) -> bool {
+        let part = |field: &str| text(config, field).unwrap_or_default();
+        let name = format!("{}.{}.svc", part("/service/name"), part("/service/namespace"));
+        self.objects.names.contains(&name)
     }
 
     /// Why an object whose Service is in `namespace` must not be changed. `is_foreign`: it has a CA that is not ours.

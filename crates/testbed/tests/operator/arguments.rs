@@ -246,7 +246,13 @@ fn command_of_keda_deployment_starts_the_operator() -> Result<(), Failure> {
         let Some(ns) = TestNamespace::alone().await else { return Ok(()) };
         let webhooks = folder("deploy/operator").into_iter();
         let webhooks = webhooks.filter(|object| object["kind"] == "ValidatingWebhookConfiguration");
-        apply(&ns.env.cluster, &webhooks.collect::<Vec<_>>()).await;
+        let mut webhooks: Vec<Value> = webhooks.collect();
+        for configuration in &mut webhooks {
+            for webhook in configuration["webhooks"].as_array_mut().unwrap() {
+                webhook["clientConfig"]["service"]["namespace"] = json!(ns.namespace);
+            }
+        }
+        apply(&ns.env.cluster, &webhooks).await;
         let pod = Pod::start(&ns, &ns.env.cluster.kubeconfig, &[], &VARIABLES).await;
         for path in ["/healthz", "/readyz"] {
             assert_eq!(plain(pod.health, path).await, Some((200, "ok".to_owned())), "{path}");

@@ -215,6 +215,17 @@ async fn ca_is_written_where_no_other_operator_lives() {
     assert_eq!(bundles(&client).await, [&*third; 3]);
 }
 
+/// As KEDA's webhooks during a switch, whose operator has ended.
+#[tokio::test]
+async fn webhooks_of_another_server_keep_their_ca() {
+    let running = cluster().await;
+    let client = running.client();
+    let first = ca("first");
+    objects(&client, &first, 443).await;
+    assert!(alone(&client, ELSEWHERE).inject(&ca("second")).await);
+    assert_eq!(bundles(&client).await, [&*first; 3]);
+}
+
 #[tokio::test]
 async fn ca_with_which_another_server_answers_is_kept() {
     let running = cluster().await;
