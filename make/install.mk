@@ -15,7 +15,7 @@ IMAGE ?= target/image/oci
 export PLIMSOLL_STEP
 
 # `make test-install PLIMSOLL_STEP=memory` installs everything and does only the steps with this in their names.
-test-install: programs ## Install the chart on real nodes: every role in pods (18 min and an image; root only; builds Kubernetes the first time, needs Go).
+test-install: programs ## Install the chart on real nodes: every role in pods (22 min and an image; root only; builds Kubernetes the first time, needs Go).
 	@[ "$$(id -u)" = 0 ] || { echo "error: real nodes need root"; echo "  remedy: run make test-install as root"; exit 1; }
 	@[ -e $(IMAGE)/index.json ] || $(MAKE) --no-print-directory image
 	@echo "testing the image in $(IMAGE) of $$(date -r $(IMAGE)/index.json '+%F %T'); make image builds a new one"

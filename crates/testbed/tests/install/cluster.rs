@@ -140,9 +140,19 @@ impl Cluster {
 
     /// The same, where it may be refused.
     pub(crate) fn try_apply(&self, manifests: &str) -> Result<String, testbed::Error> {
-        let path = self.plane.access().folder.join("applied.yaml");
+        self.try_kubectl(&format!("apply --filename {}", self.written(manifests).display()))
+    }
+
+    /// Deletes the objects of manifests that exist.
+    pub(crate) fn delete(&self, manifests: &str) {
+        self.kubectl(&format!("delete --ignore-not-found --filename {}", self.written(manifests).display()));
+    }
+
+    /// The file in which manifests are handed to kubectl.
+    fn written(&self, manifests: &str) -> PathBuf {
+        let path = self.plane.access().folder.join("manifests.yaml");
         std::fs::write(&path, manifests).unwrap();
-        self.try_kubectl(&format!("apply --filename {}", path.display()))
+        path
     }
 
     /// Waits until all pods of a role are those of its latest revision, and ready.

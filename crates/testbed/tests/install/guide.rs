@@ -1,5 +1,5 @@
-//! The guide for metrics-server (docs/switching.md): the commands of `plimsoll migrate plan` there and back, as they are printed. Our own
-//! pods serve the API in between; those of metrics-server never run.
+//! The guides of docs/switching.md: the commands of `plimsoll migrate plan` there and back, as they are printed. Our own pods serve the
+//! API in between; those of the replaced programs never run.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -7,86 +7,118 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::cluster::{Cluster, repository};
-use crate::removal;
+use crate::{events, removal};
 
-const API: &str = "apiservice v1beta1.metrics.k8s.io";
-const ROLE: &str = "clusterrole system:aggregated-metrics-reader";
-/// The objects of metrics-server that a switch has to do with, as its manifests have them.
-const METRICS_SERVER: &str = "apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: 'system:aggregated-metrics-reader', labels: {k8s-app: metrics-server}}
-rules:
-- {apiGroups: [metrics.k8s.io], resources: [pods, nodes], verbs: [get, list, watch]}
----
-apiVersion: apps/v1
-kind: Deployment
-metadata: {name: metrics-server, namespace: kube-system}
-spec:
-  replicas: 0
-  selector: {matchLabels: {k8s-app: metrics-server}}
-  template:
-    metadata: {labels: {k8s-app: metrics-server}}
-    spec:
-      containers:
-      - name: metrics-server
-        image: registry.k8s.io/metrics-server/metrics-server:v0.8.0
-        args: [--metric-resolution=15s]
----
-apiVersion: v1
-kind: Service
-metadata: {name: metrics-server, namespace: kube-system}
-spec:
-  selector: {k8s-app: metrics-server}
-  ports: [{port: 443, targetPort: 10250}]
----
-apiVersion: apiregistration.k8s.io/v1
-kind: APIService
-metadata: {name: v1beta1.metrics.k8s.io}
-spec:
-  group: metrics.k8s.io
-  version: v1beta1
-  groupPriorityMinimum: 100
-  versionPriority: 100
-  insecureSkipTLSVerify: true
-  service: {name: metrics-server, namespace: kube-system, port: 443}
-";
+const READER_ROLE: &str = "clusterrole system:aggregated-metrics-reader";
+const WEBHOOK: &str = "validatingwebhookconfiguration keda-admission";
 /// Steps that are not run: the first scrapes have no rates yet, and without its Deployment there is no way back.
-const LEFT_OUT: [&str; 2] = ["See that it answers", "When you do not want to go back"];
-/// The step whose way back waits for pods of metrics-server.
+const LEFT_OUT: [&str; 2] = ["See that ", "When you do not want to go back"];
+/// The step whose way back may wait for pods of the replaced program.
 const STOP: &str = "Stop what is not asked any more";
 
+/// The switch from one program.
+struct Guide {
+    /// Its name in `plimsoll migrate plan --from`.
+    from: &'static str,
+    /// Its objects.
+    manifests: &'static str,
+    /// The APIService that is switched.
+    api: &'static str,
+    /// The Service to which the APIService leads before the switch, and after the way back.
+    theirs: &'static str,
+    /// The Service and Deployment of ours.
+    ours: &'static str,
+}
+
 pub(crate) fn from_metrics_server(cluster: &Cluster) {
-    // The guide begins without Plimsoll, whose APIService has the name of the one of metrics-server.
-    removal::uninstall(cluster);
-    cluster.apply(METRICS_SERVER);
-    let steps = plan(cluster);
-    for step in &steps {
-        cluster.shell(&script(step, "commands"));
+    let guide = Guide {
+        from: "metrics-server",
+        manifests: include_str!("guides/metrics-server.yaml"),
+        api: "v1beta1.metrics.k8s.io",
+        theirs: "metrics-server",
+        ours: "plimsoll-metrics",
+    };
+    let is_switched = || {
+        cluster.until("kubectl top nodes", || cluster.try_kubectl("top nodes").ok());
+        let role = cluster.get(READER_ROLE);
+        assert_eq!(role["metadata"]["annotations"]["meta.helm.sh/release-name"], "plimsoll", "{role}");
+    };
+    // Users of metrics-server still need the role.
+    let is_back = || drop(cluster.get(READER_ROLE));
+    guide.run(cluster, is_switched, is_back);
+}
+
+pub(crate) fn from_prometheus_adapter(cluster: &Cluster) {
+    let guide = Guide {
+        from: "prometheus-adapter",
+        manifests: include_str!("guides/prometheus-adapter.yaml"),
+        api: "v1beta1.custom.metrics.k8s.io",
+        theirs: "prometheus-adapter",
+        ours: "plimsoll-metrics",
+    };
+    let list = "get --raw /apis/custom.metrics.k8s.io/v1beta1";
+    let is_switched = || drop(cluster.until("a list of custom metrics", || cluster.try_kubectl(list).ok()));
+    guide.run(cluster, is_switched, || {});
+}
+
+/// While our operator has KEDA's part, Kubernetes' HPA controller reads its metrics.
+pub(crate) fn from_keda(cluster: &Cluster) {
+    let guide = Guide {
+        from: "keda",
+        manifests: include_str!("guides/keda.yaml"),
+        api: "v1beta1.external.metrics.k8s.io",
+        theirs: "keda-operator-metrics-apiserver",
+        ours: "plimsoll-operator",
+    };
+    let webhook = || {
+        let found = cluster.get(WEBHOOK);
+        found["webhooks"][0]["clientConfig"]["service"]["name"].as_str().unwrap_or_default().to_owned()
+    };
+    let is_switched = || {
+        assert_eq!(webhook(), "plimsoll-operator");
+        let _theirs = cluster.kubernetes_controller();
+        events::wake_a_worker(cluster);
+    };
+    guide.run(cluster, is_switched, || assert_eq!(webhook(), "keda-admission-webhooks"));
+}
+
+impl Guide {
+    /// Runs the plan, then `is_switched`, the way back, and `is_back`.
+    fn run(&self, cluster: &Cluster, is_switched: impl FnOnce(), is_back: impl FnOnce()) {
+        // The guide begins without Plimsoll, whose APIService has the name of the one that is switched.
+        removal::uninstall(cluster);
+        cluster.apply(self.manifests);
+        let steps = plan(cluster, self.from);
+        for step in &steps {
+            cluster.shell(&script(step, "commands"));
+        }
+        self.check_api(cluster, self.ours);
+        is_switched();
+        for step in steps.iter().rev().filter(|step| step["title"] != STOP) {
+            cluster.shell(&script(step, "back"));
+        }
+        cluster.until_gone(self.ours);
+        let api = self.check_api(cluster, self.theirs);
+        assert_eq!(api["spec"]["insecureSkipTLSVerify"], true, "{api}");
+        is_back();
+        cluster.delete(self.manifests);
     }
-    cluster.until("kubectl top nodes", || cluster.try_kubectl("top nodes").ok());
-    let api = cluster.get(API);
-    assert_eq!(api["spec"]["service"]["name"], "plimsoll-metrics", "{api}");
-    let role = cluster.get(ROLE);
-    assert_eq!(role["metadata"]["annotations"]["meta.helm.sh/release-name"], "plimsoll", "{role}");
-    let back = steps.iter().rev().filter(|step| step["title"] != STOP);
-    for step in back {
-        cluster.shell(&script(step, "back"));
+
+    /// Asserts that the APIService leads to a Service, and returns it.
+    fn check_api(&self, cluster: &Cluster, service: &str) -> Value {
+        let api = cluster.get(&format!("apiservice {}", self.api));
+        assert_eq!(api["spec"]["service"]["name"], service, "{api}");
+        api
     }
-    cluster.until_gone("plimsoll-metrics");
-    let api = cluster.get(API);
-    assert_eq!(api["spec"]["service"]["name"], "metrics-server", "{api}");
-    assert_eq!(api["spec"]["insecureSkipTLSVerify"], true, "{api}");
-    // Users of metrics-server still need it.
-    cluster.get(ROLE);
 }
 
 /// The steps of the plan that are run here.
-fn plan(cluster: &Cluster) -> Vec<Value> {
+fn plan(cluster: &Cluster, from: &str) -> Vec<Value> {
     let own = std::env::current_exe().unwrap();
     // This program is …/debug/deps/name-0123; ours is in …/debug.
     let program: PathBuf = own.parent().and_then(Path::parent).unwrap().join("plimsoll");
     let mut command = Command::new(program);
-    command.args(["migrate", "plan", "--from", "metrics-server", "--output", "json"]);
+    command.args(["migrate", "plan", "--from", from, "--output", "json"]);
     command.arg("--chart").arg(repository().join("charts/plimsoll"));
     let output = command.arg("--kubeconfig").arg(cluster.kubeconfig()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

@@ -11,7 +11,7 @@
 //! | `switching` | Kubernetes' own HPA controller acts on the metrics of the installation, while ours is in shadow mode |
 //! | `one_process` | the same chart with all roles in one process |
 //! | `removal` | what `helm uninstall` leaves |
-//! | `guide` | the commands of `plimsoll migrate plan` from metrics-server, there and back |
+//! | `guide` | the commands of `plimsoll migrate plan` from metrics-server, prometheus-adapter and KEDA, there and back |
 //! | `cluster` | what these stand on |
 
 #![allow(clippy::disallowed_methods, reason = "tests and benches measure with the clock of the machine")]
@@ -44,7 +44,7 @@ type InstallStep = (&'static str, fn(&Cluster));
 #[test]
 #[ignore = "needs root and an image: make test-install"]
 fn every_role_runs_in_pods_on_real_nodes() {
-    let steps: [InstallStep; 14] = [
+    let steps: [InstallStep; 16] = [
         ("every role becomes ready", roles::become_ready),
         ("kubectl reads what they serve", roles::serve),
         ("an HPA follows real load", load::is_followed),
@@ -59,6 +59,8 @@ fn every_role_runs_in_pods_on_real_nodes() {
         ("all roles in one process replace them", one_process::replaces_the_roles),
         ("helm uninstall leaves only definitions", removal::leaves_definitions),
         ("the plan leads from metrics-server and back", guide::from_metrics_server),
+        ("the plan leads from prometheus-adapter and back", guide::from_prometheus_adapter),
+        ("the plan leads from KEDA and back", guide::from_keda),
     ];
     let only = std::env::var("PLIMSOLL_STEP").unwrap_or_default();
     assert!(steps.iter().any(|(name, _)| name.contains(&only)), "no step has {only:?} in its name");
