@@ -5,12 +5,12 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::codec::{self, LastPass, PassTime};
+use super::codec::{self, PassTime};
 use super::document::PassDocument;
 use super::leaf::Leaf;
-use super::shape::{Shape, SharedTexts, Tables};
+use super::prediction::LastPass;
+use super::shape::{MAX_LEAVES, Shape, SharedTexts, Tables};
 use super::split::Splitter;
-use super::varint::{put, take, take_bytes, take_size};
 
 /// How many passes a chunk has at most. A chunk is evicted as a whole, so that it should be short; its first pass is not a
 /// difference and takes a few hundred bytes, so that it should not be too short.
@@ -19,19 +19,6 @@ pub const MAX_CHUNK_PASSES: u32 = 64;
 const MAX_CHUNK_BYTES: usize = 16 * 1024;
 /// How much a growing chunk reserves at a time.
 const GROWTH_BYTES: usize = 256;
-/// The start of the portable form: name and version.
-const MAGIC: &[u8] = b"plimsoll passes 1\n";
-
-/// The portable form of a chunk is damaged or of another version.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ChunkError {
-    /// Not this format.
-    #[error("not a chunk of passes of version 1")]
-    Version,
-    /// Damaged.
-    #[error("a chunk of passes is damaged or incomplete")]
-    Damaged,
-}
 
 /// Up to [`MAX_CHUNK_PASSES`] passes, oldest first.
 #[derive(Clone, Debug)]
@@ -102,7 +89,7 @@ pub struct PassReader<'a> {
 
 impl ChunkBuilder {
     /// Adds a pass. `spec` is the JSON text of the spec, `pass` the rest: a [`NewPass`](super::NewPass). False if it was not added,
-    /// because its time does not fit into 64 bits of nanoseconds.
+    /// because its time does not fit into 64 bits of nanoseconds or it has more values than are read back.
     pub fn push(
         &mut self,
         shared: &mut SharedTexts,
@@ -115,7 +102,8 @@ impl ChunkBuilder {
             NewestStart { bytes: bytes.len(), shapes: tables.shapes.len(), texts: tables.texts.len() };
         let mut buffers = std::mem::take(&mut shared.buffers);
         let split = Splitter::new(&mut buffers, tables, shared, last.as_ref()).split(spec, pass);
-        let shape = split.ok().and_then(|()| tables.shape(shared, &buffers.shape));
+        let fits = buffers.leaves.len() <= MAX_LEAVES;
+        let shape = split.ok().filter(|()| fits).and_then(|()| tables.shape(shared, &buffers.shape));
         let added = shape.is_some_and(|shape| {
             if bytes.capacity() - bytes.len() < GROWTH_BYTES / 4 {
                 bytes.reserve_exact(GROWTH_BYTES);
@@ -212,16 +200,6 @@ impl ChunkBuilder {
 }
 
 impl Chunk {
-    /// The number of passes.
-    pub fn len(&self) -> u32 {
-        self.passes
-    }
-
-    /// Whether there are no passes.
-    pub fn is_empty(&self) -> bool {
-        self.passes == 0
-    }
-
     /// The time of the oldest pass.
     pub fn first(&self) -> Timestamp {
         self.first
@@ -250,53 +228,6 @@ impl Chunk {
     /// Reads the passes.
     pub fn read(&self) -> PassReader<'_> {
         PassReader { tables: &self.tables, input: &self.bytes, left: self.passes, last: None }
-    }
-
-    /// Appends the portable form: for files and other processes.
-    pub fn write(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(MAGIC);
-        put(out, self.passes.into());
-        put(out, self.tables.shapes.len() as u128);
-        put(out, self.tables.texts.len() as u128);
-        let shapes = self.tables.shapes.iter().map(|shape| shape.text());
-        let texts = self.tables.texts.iter().map(|text| text.as_bytes());
-        for part in shapes.chain(texts).chain([&*self.bytes]) {
-            put(out, part.len() as u128);
-            out.extend_from_slice(part);
-        }
-    }
-
-    /// Reads the portable form at the start of `input`, which is advanced.
-    pub fn parse(input: &mut &[u8]) -> Result<Self, ChunkError> {
-        *input = input.strip_prefix(MAGIC).ok_or(ChunkError::Version)?;
-        Self::parse_parts(input).ok_or(ChunkError::Damaged)
-    }
-
-    fn parse_parts(input: &mut &[u8]) -> Option<Self> {
-        fn part<'a>(input: &mut &'a [u8]) -> Option<&'a [u8]> {
-            let length = take_size(input)?;
-            take_bytes(input, length)
-        }
-        let passes = u32::try_from(take(input)?).ok()?;
-        let (shapes, texts) = (take_size(input)?, take_size(input)?);
-        let mut tables = Tables::default();
-        for _ in 0..shapes {
-            tables.shapes.push(Arc::new(Shape::new(part(input)?)));
-        }
-        for _ in 0..texts {
-            tables.texts.push(std::str::from_utf8(part(input)?).ok()?.into());
-        }
-        let bytes = part(input)?.into();
-        let (first, last) = (Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH);
-        let mut chunk = Self { tables, bytes, passes, first, last, number: 0 };
-        let times: Vec<PassTime> = chunk.read().times().collect();
-        if times.len() != passes as usize {
-            return None;
-        }
-        chunk.first = times.first().map_or(chunk.first, |time| time.at);
-        chunk.last = times.last().map_or(chunk.last, |time| time.at);
-        chunk.number = times.last().map_or(0, |time| time.number);
-        Some(chunk)
     }
 }
 

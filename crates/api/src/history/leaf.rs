@@ -10,7 +10,7 @@ use super::canonical;
 pub(super) const HOLES: std::ops::RangeInclusive<u8> = 1..=5;
 
 /// A leaf.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Leaf {
     Int(i64),
     /// The bits of a float.

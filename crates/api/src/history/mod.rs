@@ -9,6 +9,7 @@
 //! shape    join them again to JSON; shapes and texts that passes share
 //! leaf     how a leaf is recognized and printed
 //! canonical times and durations in the one form in which they are printed
+//! prediction the leaves of a pass, from the pass before it
 //! codec    the bytes of one pass, as the difference to the pass before it
 //! chunk    up to 64 passes of one autoscaler, readable without others
 //! segment  passes of all autoscalers as they are made: a file of a recording, readable up to where it ends
@@ -21,6 +22,7 @@ mod chunk;
 mod codec;
 mod document;
 mod leaf;
+mod prediction;
 mod segment;
 mod shape;
 mod split;
@@ -29,7 +31,7 @@ mod varint;
 #[cfg(test)]
 mod tests;
 
-pub use chunk::{Chunk, ChunkBuilder, ChunkError, MAX_CHUNK_PASSES, NewestPass, PassReader};
+pub use chunk::{Chunk, ChunkBuilder, MAX_CHUNK_PASSES, NewestPass, PassReader};
 pub use codec::PassTime;
 pub use document::{NewPass, PassDocument};
 pub use segment::{RecordedPass, SegmentError, SegmentReader, SegmentWriter};

@@ -21,9 +21,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::chunk::{AddedPass, ChunkBuilder};
-use super::codec::{self, LastPass, PassTime};
+use super::codec::{self, PassTime};
 use super::document::PassDocument;
-use super::shape::{Shape, Tables};
+use super::prediction::LastPass;
+use super::shape::{MAX_LEAVES, Shape, Tables};
 use super::varint::{put, take_bytes, take_size};
 use crate::decisions::{DecisionMeta, DecisionRecord};
 
@@ -38,10 +39,19 @@ const TEXT: u8 = 3;
 const PASS_1: u8 = 4;
 const PASS: u8 = 5;
 
-/// The file is not a recording, or one of another version.
+/// Why a file or its rest is not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a recording of passes of version 1 or 2; a newer plimsoll may have written it")]
-pub struct SegmentError;
+pub enum SegmentError {
+    /// The file is not a recording, or one of another version.
+    #[error("not a recording of passes of version 1 or 2; a newer plimsoll may have written it")]
+    Version,
+    /// A pass has so many values that no autoscaler has it.
+    #[error("the rest of the file has a pass with {leaves} values, and plimsoll writes at most {max}", max = MAX_LEAVES)]
+    TooManyValues {
+        /// How many.
+        leaves: usize,
+    },
+}
 
 /// The autoscaler of a pass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,6 +83,7 @@ pub struct SegmentReader<'a> {
     autoscalers: Vec<AutoscalerPasses>,
     /// The autoscaler of the current pass.
     current: usize,
+    error: Option<SegmentError>,
 }
 
 /// The state in which the passes of an autoscaler are read.
@@ -167,12 +178,12 @@ impl<'a> SegmentReader<'a> {
         let input = if MAGIC.starts_with(bytes) || MAGIC_1.starts_with(bytes) {
             &[]
         } else {
-            bytes.strip_prefix(MAGIC).or_else(|| bytes.strip_prefix(MAGIC_1)).ok_or(SegmentError)?
+            bytes.strip_prefix(MAGIC).or_else(|| bytes.strip_prefix(MAGIC_1)).ok_or(SegmentError::Version)?
         };
-        Ok(Self { input, tables: Tables::default(), autoscalers: Vec::new(), current: 0 })
+        Ok(Self { input, tables: Tables::default(), autoscalers: Vec::new(), current: 0, error: None })
     }
 
-    /// Goes to the next pass. None at the end, or where the file is damaged.
+    /// Goes to the next pass. None at the end, where the file is damaged, or if the rest is not read because of an [`error`](Self::error).
     pub fn advance(&mut self) -> Option<RecordedPass> {
         loop {
             let mut rest = self.input;
@@ -184,7 +195,15 @@ impl<'a> SegmentReader<'a> {
                     let named = serde_json::from_slice(content).ok()?;
                     self.autoscalers.push(AutoscalerPasses { named, chunk: None, last: None });
                 }
-                SHAPE => self.tables.shapes.push(Arc::new(Shape::new(content))),
+                SHAPE => {
+                    let shape = Shape::new(content);
+                    let leaves = shape.holes().count();
+                    if leaves > MAX_LEAVES {
+                        self.error = Some(SegmentError::TooManyValues { leaves });
+                        return None;
+                    }
+                    self.tables.shapes.push(Arc::new(shape));
+                }
                 TEXT => self.tables.texts.push(std::str::from_utf8(content).ok()?.into()),
                 PASS_1 | PASS => {
                     let number = take_size(&mut content)?;
@@ -219,6 +238,11 @@ impl<'a> SegmentReader<'a> {
         Some(document.record(&named.api_version, named.metadata.clone()))
     }
 
+    /// Why the rest is not read, if not because the file ends or is damaged.
+    pub fn error(&self) -> Option<SegmentError> {
+        self.error
+    }
+
     /// How many bytes follow: more than none at the end of a file that was not completed.
     pub fn rest(&self) -> usize {
         self.input.len()
@@ -248,5 +272,35 @@ impl AutoscalerPasses {
             }
         }
         Some(PassHead { has_previous: head & 2 == 0 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::SharedTexts;
+
+    #[test]
+    fn pass_with_too_many_values_is_neither_read_nor_written() {
+        let read = |leaves: usize| {
+            let mut bytes = MAGIC.to_vec();
+            frame(&mut bytes, SHAPE, &vec![1_u8; leaves]);
+            let mut reader = SegmentReader::new(&bytes).unwrap();
+            assert!(reader.advance().is_none());
+            (reader.error(), reader.rest() == 0)
+        };
+        assert_eq!(read(MAX_LEAVES), (None, true));
+        let leaves = MAX_LEAVES + 1;
+        assert_eq!(read(leaves), (Some(SegmentError::TooManyValues { leaves }), false));
+
+        let (mut chunk, mut shared) = (ChunkBuilder::default(), SharedTexts::default());
+        let time = PassTime { at: jiff::Timestamp::UNIX_EPOCH, number: 1, continues: false };
+        // The spec is a value too.
+        let mut push = |values: usize| {
+            let pass = serde_json::json!({"values": vec![0; values]});
+            chunk.push(&mut shared, time, "{}", &pass)
+        };
+        assert!(push(MAX_LEAVES - 1));
+        assert!(!push(MAX_LEAVES));
     }
 }

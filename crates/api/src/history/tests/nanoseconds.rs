@@ -47,9 +47,9 @@ fn packed_times_are_those_of_texts() {
         let (mut open, mut shared) = (ChunkBuilder::default(), SharedTexts::default());
         let time = PassTime { at: Timestamp::UNIX_EPOCH, number: 1, continues: false };
         assert!(pass(&mut open, &mut shared, time));
-        let mut bytes = Vec::new();
-        open.finish().write(&mut bytes);
-        bytes
+        let added = open.added();
+        let shapes: Vec<Vec<u8>> = added.shapes.iter().map(|shape| shape.text().to_vec()).collect();
+        (added.bytes.to_vec(), added.texts.to_vec(), shapes)
     };
     let of_text = packed(&|open, shared, time| open.push(shared, time, "{}", &text));
     assert_eq!(packed(&|open, shared, time| open.push(shared, time, "{}", &times)), of_text);

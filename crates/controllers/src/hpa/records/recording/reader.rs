@@ -23,7 +23,7 @@ pub enum RecordingError {
         #[source]
         source: io::Error,
     },
-    /// A file is something else.
+    /// A file is something else, or its rest is not read.
     #[error("{}: {source}", .path.display())]
     Format {
         /// Which.
@@ -104,7 +104,10 @@ pub(in crate::hpa::records) fn for_each_pass_since(
             }
         }
         if undecodable > 0 {
-            skipped.push(RecordingError::Passes { path: file, passes: undecodable });
+            skipped.push(RecordingError::Passes { path: file.clone(), passes: undecodable });
+        }
+        if let Some(source) = reader.error() {
+            skipped.push(RecordingError::Format { path: file, source });
         }
     }
     match skipped.pop() {
