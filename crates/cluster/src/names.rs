@@ -1,11 +1,12 @@
 //! The names of the objects of a kind, cached for a short time. Concurrent callers share one list request.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use futures::FutureExt as _;
 use kube::Client;
+use locks::MutexExt as _;
 use runtime::SingleFlight;
 use serde::Deserialize;
 use tokio::time::Instant;
@@ -83,7 +84,7 @@ impl NameLister {
 
 impl NameListerState {
     fn cache(&self) -> MutexGuard<'_, CachedLists> {
-        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+        self.cache.locked()
     }
 
     fn known(&self, key: &ListKey) -> Option<Arc<Vec<String>>> {

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
 use api::autoscaling::{FeatureGates, KubernetesVersion};
+use locks::{MutexExt as _, RwLockExt as _};
 use serde_json::Value;
 use tokio::sync::{mpsc, watch};
 
@@ -80,7 +81,7 @@ impl Cluster {
 
     /// The release of Kubernetes whose API is served, with its default feature gates.
     pub(crate) fn gates(&self) -> FeatureGates {
-        FeatureGates::of(*self.0.kubernetes.read().unwrap_or_else(PoisonError::into_inner))
+        FeatureGates::of(*self.0.kubernetes.read_locked())
     }
 
     /// What is particular to the API server of the served release.
@@ -90,12 +91,12 @@ impl Cluster {
 
     /// Serves the API of another release from now on. Objects stay as they are stored, as after an upgrade of a real cluster.
     pub fn change_release(&self, kubernetes: KubernetesVersion) {
-        *self.0.kubernetes.write().unwrap_or_else(PoisonError::into_inner) = kubernetes;
+        *self.0.kubernetes.write_locked() = kubernetes;
     }
 
     /// All resources that are served.
     pub fn catalog(&self) -> Arc<Catalog> {
-        Arc::clone(&self.0.catalog.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.0.catalog.read_locked())
     }
 
     /// A receiver of new revisions.
@@ -105,7 +106,7 @@ impl Cluster {
 
     pub(crate) fn store(&self) -> MutexGuard<'_, Store> {
         // Every method of the store changes it completely or not at all, so a panic leaves it consistent.
-        self.0.store.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.store.locked()
     }
 
     pub(crate) fn get(&self, served: &ServedResource, key: &ObjectKey) -> Option<Arc<StoredObject>> {
@@ -186,7 +187,7 @@ impl Cluster {
 
     /// The aggregated API that serves a version of a group.
     pub(crate) fn upstream(&self, group: &str, version: &str) -> Option<Arc<Upstream>> {
-        let all = self.0.upstreams.read().unwrap_or_else(PoisonError::into_inner);
+        let all = self.0.upstreams.read_locked();
         if all.is_empty() {
             return None;
         }
@@ -210,7 +211,7 @@ impl Cluster {
             Some(((text("group"), text("version")), Arc::new(upstream)))
         });
         let new = Arc::new(upstreams.collect());
-        *self.0.upstreams.write().unwrap_or_else(PoisonError::into_inner) = new;
+        *self.0.upstreams.write_locked() = new;
     }
 
     /// The address of a port of a service; only `ExternalName` services on this machine have one.
@@ -242,7 +243,7 @@ impl Cluster {
         for served in gone {
             store.drop_resource(served.id);
         }
-        *self.0.catalog.write().unwrap_or_else(PoisonError::into_inner) = new;
+        *self.0.catalog.write_locked() = new;
         self.0.changed.send_modify(|_| {});
     }
 

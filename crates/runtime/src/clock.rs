@@ -1,9 +1,10 @@
 //! The wall clock and the steady clock. This module alone reads the clock of the machine; tests inject their own.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use jiff::{SignedDuration, Timestamp};
+use locks::MutexExt as _;
 use tokio::time::Instant;
 
 /// The wall clock, which may jump. Durations are measured with tokio's clock, which does not.
@@ -53,7 +54,7 @@ impl SteadyClock {
 
     /// The time.
     pub fn now(&self) -> Timestamp {
-        let (at, since) = *self.set.lock().unwrap_or_else(PoisonError::into_inner);
+        let (at, since) = *self.set.locked();
         let passed = SignedDuration::try_from(since.elapsed()).unwrap_or(SignedDuration::ZERO);
         at.checked_add(passed).unwrap_or(Timestamp::MAX)
     }
@@ -61,7 +62,7 @@ impl SteadyClock {
     /// Sets the clock by the wall clock again; returns by how much the wall clock has jumped, if it has.
     pub fn resync(&self) -> Option<SignedDuration> {
         let (ours, theirs) = (self.now(), self.wall.now());
-        *self.set.lock().unwrap_or_else(PoisonError::into_inner) = (theirs, Instant::now());
+        *self.set.locked() = (theirs, Instant::now());
         let step = theirs.duration_since(ours);
         (step.abs() > MIN_JUMP).then_some(step)
     }

@@ -1,8 +1,9 @@
 //! Faults that tests inject into a running controller. No flag and no configuration reaches this module.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use locks::MutexExt as _;
 use tokio::sync::Notify;
 
 /// What happens to a watch task.
@@ -82,7 +83,7 @@ impl FaultInjector {
     }
 
     fn pending(&self) -> MutexGuard<'_, PendingFaults> {
-        self.0.pending.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.pending.locked()
     }
 }
 

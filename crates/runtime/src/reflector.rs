@@ -5,10 +5,11 @@
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::{FutureExt as _, Stream, StreamExt as _};
+use locks::MutexExt as _;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
@@ -151,13 +152,13 @@ async fn reflect<T, S: Stream<Item = WatchEvent<T>>>(
 
 impl WatchSet {
     fn add(&self, resource: &str, health: &WatchHealth) {
-        let mut watches = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut watches = self.0.locked();
         watches.push((resource.to_owned(), health.clone()));
     }
 
     /// Resource and health of every watch.
     pub fn all(&self) -> Vec<(String, WatchHealth)> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.locked().clone()
     }
 
     /// Whether every watch is current, as far as it was synced once; else which watches are not, and why.

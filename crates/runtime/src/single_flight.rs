@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared, WeakShared};
+use locks::MutexExt as _;
 use tokio::time::Instant;
 
 /// Requests under way, by key. Results are not kept: a caller that comes after the result starts a new request.
@@ -105,7 +106,7 @@ impl<K: Eq + Hash + Clone, T: Clone> SingleFlight<K, T> {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<K, Flight<T>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.locked()
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use api::provider::Compat;
 use api::selector::Selector;
+use locks::MutexExt as _;
 
 use sources::dial::Dialer;
 
@@ -120,7 +121,7 @@ impl Backends {
     /// The shared state of this type, e.g. the connection pools of one scaler; created on first use. Scalers own the type, so
     /// that this module needs to know none of them.
     pub fn state<T: Any + Send + Sync + Default>(&self) -> Arc<T> {
-        let mut all = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.state.locked();
         let state = all.entry(TypeId::of::<T>()).or_insert_with(|| Arc::new(T::default()));
         // The entry of a type always has this type.
         Arc::clone(state).downcast().unwrap_or_default()

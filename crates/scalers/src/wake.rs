@@ -8,9 +8,10 @@ mod permits;
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
+use locks::MutexExt as _;
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep};
@@ -114,7 +115,7 @@ impl<S: WakeSource> WakeStreams<S> {
     }
 
     fn stream(&self, source: S) -> Arc<WakeStream> {
-        let mut streams = self.all.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut streams = self.all.0.locked();
         let key = (Arc::clone(&self.namespace), source);
         if let Some(known) = streams.get(&key).and_then(Weak::upgrade) {
             return known;

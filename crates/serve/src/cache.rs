@@ -2,11 +2,12 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared, WeakShared};
+use locks::MutexExt as _;
 use tokio::time::Instant;
 
 /// A request that is under way.
@@ -55,13 +56,13 @@ where
 
     /// Whether a value is cached.
     pub(crate) fn holds(&self, key: &K) -> bool {
-        lock(&self.held).recent.get(key, Instant::now()).is_some()
+        self.held.locked().recent.get(key, Instant::now()).is_some()
     }
 
     /// The cached value, else the result of `ask`. Concurrent calls with the same key share one request.
     pub(crate) async fn get(&self, key: K, ask: impl FnOnce() -> Pending<V, E>) -> Result<V, E> {
         let pending: Shared<Pending<V, E>> = {
-            let mut held = lock(&self.held);
+            let mut held = self.held.locked();
             let known = held.recent.get(&key, Instant::now()).map(|(value, fresh)| (value.clone(), fresh));
             let running = held.asked.get(&key).and_then(WeakShared::upgrade);
             match (known, running) {
@@ -96,17 +97,13 @@ where
     }
 }
 
-fn lock<T>(held: &Mutex<T>) -> MutexGuard<'_, T> {
-    held.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 fn settle<K: Clone + Eq + Hash, V: Clone, E: Clone>(
     held: &Mutex<CacheState<K, V, E>>,
     key: K,
     answer: &Result<V, E>,
     life: &dyn Fn(&V) -> CacheTtl,
 ) {
-    let (mut held, now) = (lock(held), Instant::now());
+    let (mut held, now) = (held.locked(), Instant::now());
     held.asked.remove(&key);
     match answer {
         Ok(value) => {
@@ -254,7 +251,7 @@ mod tests {
             let never = cache.get(key, || Box::pin(std::future::pending()));
             assert!(tokio::time::timeout(Duration::from_millis(1), never).await.is_err());
         }
-        assert!(lock(&cache.held).asked.len() <= 5);
+        assert!(cache.held.locked().asked.len() <= 5);
         assert_eq!(cache.get(3, || Box::pin(async { Ok(7) })).await, Ok(7));
     }
 }

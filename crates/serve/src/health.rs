@@ -1,9 +1,10 @@
 //! `/healthz`, `/livez` and `/readyz`, as Kubernetes prints them.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use http::Response;
+use locks::MutexExt as _;
 
 use crate::query::Query;
 use crate::response::{self, Body};
@@ -180,7 +181,7 @@ impl HealthChecks {
 impl Check {
     fn run(&self) -> Result<(), CheckFailure> {
         let found = (self.look)();
-        let news = self.said.lock().unwrap_or_else(PoisonError::into_inner).news(&found);
+        let news = self.said.locked().news(&found);
         let (check, reason) = (&self.name, found.as_ref().err().map(|failure| failure.0.as_str()));
         match news {
             None => {}

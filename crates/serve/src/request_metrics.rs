@@ -1,9 +1,11 @@
 //! Counts of requests and their durations, for the exported metrics.
 
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time;
+
+use locks::MutexExt as _;
 
 use crate::access::{RequestAttributes, RequestTarget};
 use crate::api_group::ApiGroupVersion;
@@ -97,7 +99,7 @@ impl Drop for RunningRequest<'_> {
 impl RequestMetrics {
     /// The counts of all requests.
     pub fn counts(&self) -> Vec<RequestCount> {
-        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = self.counts.locked();
         let each = counts.iter().map(|((asked, code), count)| {
             let RequestLabels { verb, group, version, resource, subresource, scope } = asked.clone();
             RequestCount { verb, group, version, resource, subresource, scope, code: *code, count: *count }
@@ -107,7 +109,7 @@ impl RequestMetrics {
 
     /// The durations of all requests.
     pub fn durations(&self) -> Vec<RequestDurations> {
-        let durations = self.durations.lock().unwrap_or_else(PoisonError::into_inner);
+        let durations = self.durations.locked();
         let each = durations.iter().map(|(asked, sum)| {
             let RequestLabels { verb, group, version, resource, subresource, scope } = asked.clone();
             let DurationSum { seconds, within, count } = sum.clone();
@@ -128,7 +130,7 @@ impl RequestMetrics {
 
     pub(crate) fn count(&self, asked: RequestLabels, code: u16, took: time::Duration) {
         let seconds = took.as_secs_f64();
-        let mut durations = self.durations.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut durations = self.durations.locked();
         let sum = durations.entry(asked.clone()).or_default();
         sum.seconds += seconds;
         sum.count += 1;
@@ -138,7 +140,7 @@ impl RequestMetrics {
             *count += 1;
         }
         drop(durations);
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.counts.locked();
         *counts.entry((asked, code)).or_default() += 1;
     }
 }

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
+use locks::MutexExt as _;
 use tokio::time::Instant;
 
 /// How many clients are remembered.
@@ -61,7 +62,7 @@ impl<K: Clone + Eq + Hash> Throttle<K> {
     }
 
     fn buckets(&self) -> MutexGuard<'_, HashMap<K, Bucket>> {
-        self.buckets.lock().unwrap_or_else(PoisonError::into_inner)
+        self.buckets.locked()
     }
 }
 

@@ -19,7 +19,6 @@ pub mod federation;
 pub mod http;
 pub mod inventory;
 pub mod kubelet;
-mod lock;
 pub mod prometheus;
 pub mod sharding;
 pub mod store;

@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use futures::future::BoxFuture;
 use http::header::RETRY_AFTER;
 use http::{Request, Response, StatusCode};
 use kube::client::Body;
+use locks::MutexExt as _;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 use tower::{BoxError, Layer, Service, ServiceExt as _};
@@ -67,7 +68,7 @@ impl ConcurrencyLimiter {
     }
 
     fn adaptive_limit(&self) -> MutexGuard<'_, AdaptiveLimit> {
-        self.0.adaptive_limit.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.adaptive_limit.locked()
     }
 
     async fn enter(&self) -> RequestPermit<'_> {

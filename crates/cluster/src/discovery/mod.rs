@@ -10,11 +10,12 @@ mod document;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use futures::FutureExt as _;
 use kube::Client;
+use locks::MutexExt as _;
 use tokio::time::Instant;
 
 use runtime::SingleFlight;
@@ -197,7 +198,7 @@ impl Discovery {
     }
 
     fn cache(&self) -> MutexGuard<'_, CatalogCache> {
-        self.0.cache.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.cache.locked()
     }
 }
 
@@ -205,7 +206,7 @@ impl DiscoveryState {
     async fn fetch(&self, known: Option<Arc<Catalog>>) -> Result<Arc<Catalog>, ApiError> {
         let mut requests = 0;
         let fetched = document::fetch(&self.client, known.as_deref(), &mut requests).await;
-        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cache = self.cache.locked();
         cache.requests += requests;
         match fetched {
             Ok(catalog) => {

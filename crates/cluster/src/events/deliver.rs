@@ -2,12 +2,13 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::stream::{FuturesUnordered, StreamExt as _};
 use http::Method;
 use kube::Client;
+use locks::MutexExt as _;
 use tokio::sync::mpsc;
 use tokio::time::sleep;
 
@@ -197,7 +198,7 @@ impl EventClient {
     }
 
     fn replace_last_refusal(&self, code: Option<u16>) -> Option<u16> {
-        std::mem::replace(&mut *self.last_refusal.lock().unwrap_or_else(PoisonError::into_inner), code)
+        std::mem::replace(&mut *self.last_refusal.locked(), code)
     }
 }
 

@@ -1,7 +1,7 @@
 //! `metrics.k8s.io`: lists of whole namespaces, shared by autoscalers, or of selected pods.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use api::metrics::{PodMetricsList, Query, Versions, join_samples, resource_samples};
@@ -12,6 +12,7 @@ use engine::spec::Metric;
 use engine::{CowStr, MetricSamples, Pod, Provenance};
 use futures::FutureExt as _;
 use kube::Client;
+use locks::MutexExt as _;
 use runtime::SingleFlight;
 use runtime::single_flight::FlightRole;
 use tokio::time::Instant;
@@ -151,7 +152,7 @@ impl ResourceMetricsClient {
     }
 
     fn cache(&self) -> MutexGuard<'_, PodMetricsCache> {
-        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+        self.cache.locked()
     }
 }
 
@@ -182,7 +183,7 @@ impl PodMetricsLister {
         }
         let listed = self.list_in(other, namespace, selector, metric).await;
         if listed.is_ok() {
-            *self.version.lock().unwrap_or_else(PoisonError::into_inner) = other;
+            *self.version.locked() = other;
         }
         listed
     }
@@ -196,7 +197,7 @@ impl PodMetricsLister {
     }
 
     fn version(&self) -> &'static str {
-        *self.version.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.version.locked()
     }
 
     async fn list_in(&self, version: &str, namespace: &str, selector: &str, metric: &Metric) -> UsageResult {

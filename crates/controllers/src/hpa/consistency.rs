@@ -2,9 +2,10 @@
 //! reconciled, since its conditions and its last scale time are out of date (docs/spec/hpa.md 11.4).
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use cluster::AutoscalerKey;
+use locks::MutexExt as _;
 
 use super::autoscaler::AutoscalerEntry;
 
@@ -29,7 +30,7 @@ pub(crate) struct StaleObject {
 
 impl WrittenStatuses {
     fn lock(&self) -> MutexGuard<'_, HashMap<AutoscalerKey, WrittenStatus>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.locked()
     }
 
     /// Records a write. A version that is not a number cannot be compared, and is not recorded.

@@ -1,7 +1,7 @@
 //! Step 1: observe. The scale comes from the watch of its kind where there is one, else from the API server.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use api::selector::Selector;
@@ -12,6 +12,7 @@ use cluster::watch::WatchHealth;
 use engine::spec::Metric;
 use engine::{MetricSamples, Observation, PodSelection, Provenance, RecordedError, Scale, ScaleReadError};
 use futures::future::join_all;
+use locks::MutexExt as _;
 use tokio::time::Instant;
 
 use super::autoscaler::AutoscalerEntry;
@@ -53,7 +54,7 @@ pub(crate) struct MetricFetch {
 
 impl Observer {
     pub(crate) fn store(&self) -> std::sync::MutexGuard<'_, AutoscalerStore> {
-        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+        self.store.locked()
     }
 
     /// Observes an autoscaler. `version` is the oldest `resourceVersion` of the target that may be used: that of our last write.
@@ -94,7 +95,7 @@ impl Observer {
     /// The watched scale, if its watch is connected and has seen our own last write.
     fn watched(&self, entry: &AutoscalerEntry, version: Option<u64>) -> Option<Scale> {
         let kind = target_kind(&entry.object)?;
-        let targets = self.targets.lock().unwrap_or_else(PoisonError::into_inner);
+        let targets = self.targets.locked();
         if !targets.get(&kind).is_some_and(WatchHealth::is_connected) {
             return None;
         }

@@ -1,6 +1,6 @@
 //! One reconcile of one autoscaler: observe, decide, act, report.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use std::time::Duration;
 
 use api::convert::{current_values, same_status};
@@ -14,6 +14,7 @@ use engine::act::ScaleWriteError;
 use engine::report::EventKind;
 use engine::{Course, Decision, DecisionDetail, Event, Observation, ScaleOutcome, ScaleWriteResult, State};
 use jiff::{SignedDuration, Timestamp};
+use locks::{MutexExt as _, RwLockExt as _};
 use tokio::time::Instant;
 
 use super::act::{ScaleWriteOutcome, ScaleWriter};
@@ -76,17 +77,13 @@ enum ActOutcome {
     LeadershipLost,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Reconciler {
     pub(crate) fn settings(&self) -> Arc<HpaSettings> {
-        self.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.settings.read_locked().clone()
     }
 
     pub(crate) fn states(&self) -> MutexGuard<'_, PersistedStates> {
-        lock(&self.states)
+        self.states.locked()
     }
 
     /// Reconciles one autoscaler, `delay` after it was due.
@@ -177,7 +174,7 @@ impl Reconciler {
         mode: DecisionMode,
         persisted: &mut PersistedState,
     ) -> Decided {
-        let version = lock(&self.versions).get(&entry.key).copied();
+        let version = self.versions.locked().get(&entry.key).copied();
         let seen = self.observer.observe(entry, settings, version).await;
         self.follow(entry, mode, &seen, persisted);
         let first = self.step(seen, persisted);
@@ -267,7 +264,7 @@ impl Reconciler {
                 ScaleWriteOutcome::Written(written, held) => {
                     self.metrics.count_write("scale", written == ScaleWriteResult::Done);
                     if let (ScaleWriteResult::Done, Ok(version)) = (&written, held.resource_version.parse()) {
-                        lock(&self.versions).insert(entry.key.clone(), version);
+                        self.versions.locked().insert(entry.key.clone(), version);
                     }
                     written
                 }
@@ -338,7 +335,7 @@ impl Reconciler {
         let theirs = entry.status();
         let period = SignedDuration::try_from(entry.period(settings)).unwrap_or(SignedDuration::ZERO);
         let readings = current_values(entry.object.status());
-        let mut shadow = lock(&self.shadow);
+        let mut shadow = self.shadow.locked();
         let replayed = shadow.replay(decision.at, &entry.key, seen, &readings);
         let before = shadow.counts().timing;
         let found =
@@ -372,9 +369,9 @@ impl Reconciler {
     /// Forgets a deleted autoscaler (docs/spec/hpa.md 7.3).
     fn forget(&self, key: &AutoscalerKey) {
         self.states().forget(key);
-        lock(&self.versions).remove(key);
+        self.versions.locked().remove(key);
         self.written_statuses.forget(key);
-        lock(&self.shadow).forget(key);
+        self.shadow.locked().forget(key);
         self.records.forget(key);
         self.metrics.forget(&key.namespace, &key.name);
     }

@@ -1,8 +1,9 @@
 //! Follows the release of the API server, so that an upgraded cluster changes the profile without a restart.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use engine::KubernetesVersion;
+use locks::RwLockExt as _;
 use tokio::task::JoinSet;
 
 use super::profile::{ProfileChoice, ReleaseTracker, follow_release, release_of_server};
@@ -34,7 +35,7 @@ impl HpaControllerHandle {
 
     /// Reproduces the behavior of this release from now on, unless the settings fix another.
     fn apply_release(&self, version: KubernetesVersion) {
-        let mut held = self.reconciler.settings.write().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.reconciler.settings.write_locked();
         if held.kubernetes != ProfileChoice::Auto {
             return;
         }

@@ -1,7 +1,7 @@
 //! The loop of the HPA controller: changes in, reconciles when they are due.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use std::time::Duration;
 
 use api::decisions::DifferenceList;
@@ -15,6 +15,7 @@ use cluster::scale::ScaleClient;
 use cluster::{AutoscalerKey, Clock};
 use engine::Event;
 use kube::Client;
+use locks::{MutexExt as _, RwLockExt as _};
 use runtime::exported_metrics::MetricsWriter;
 use runtime::leader::{TermEnd, stopped};
 use runtime::reconcile_loop::PanicCounter;
@@ -335,7 +336,7 @@ impl HpaController {
             store.target_kinds()
         };
         let healths = self.reflectors.targets(&wanted);
-        *self.reconciler.observer.targets.lock().unwrap_or_else(PoisonError::into_inner) = healths;
+        *self.reconciler.observer.targets.locked() = healths;
         self.health.liveness.mark_alive();
     }
 }
@@ -368,7 +369,7 @@ impl HpaControllerHandle {
 
     /// The differences that shadow mode found.
     pub fn differences(&self, namespace: Option<&str>) -> DifferenceList {
-        self.reconciler.shadow.lock().unwrap_or_else(PoisonError::into_inner).report(namespace)
+        self.reconciler.shadow.locked().report(namespace)
     }
 
     /// The exported metrics as OpenMetrics.
@@ -401,7 +402,7 @@ impl HpaControllerHandle {
 
     /// Replaces the settings, except the namespaces. A profile can be fixed, but to follow the API server needs a restart.
     pub fn update(&self, mut settings: HpaSettings) {
-        let mut held = self.reconciler.settings.write().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.reconciler.settings.write_locked();
         settings.namespaces.clone_from(&held.namespaces);
         if settings.kubernetes == ProfileChoice::Auto {
             settings.kubernetes = held.kubernetes;

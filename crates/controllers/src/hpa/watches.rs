@@ -1,7 +1,7 @@
 //! The reflectors that fill the store: autoscalers and pods from the start, targets once an autoscaler refers to their kind.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use api::pod::Pod;
 use cluster::index::{Target, TargetKind};
@@ -9,6 +9,7 @@ use cluster::request::within;
 use cluster::watch::{self, View, WatchEvent, WatchHealth, WatchSource};
 use cluster::{AutoscalerKey, AutoscalerKind};
 use kube::Client;
+use locks::MutexExt as _;
 use runtime::{FaultInjector, Reflectors, WatchSet};
 use tokio::sync::mpsc;
 
@@ -107,7 +108,7 @@ impl HpaReflectors {
             move |health| watch::list_and_watch::<Pod>(client.clone(), source.clone(), health),
             move |event| {
                 apply(&event);
-                store.lock().unwrap_or_else(PoisonError::into_inner).pod(event);
+                store.locked().pod(event);
             },
         );
         health
@@ -117,7 +118,7 @@ impl HpaReflectors {
         let store = self.store.clone();
         let source = scoped("/apis/autoscaling/v2/horizontalpodautoscalers", scope);
         let source = source.knowing(move |namespace, name, version| {
-            let store = store.lock().unwrap_or_else(PoisonError::into_inner);
+            let store = store.locked();
             let known = store.get(&AutoscalerKey::hpa(namespace, name));
             known.is_some_and(|entry| entry.object.metadata().resource_version == version)
         });
@@ -155,7 +156,7 @@ impl HpaReflectors {
         self.reflectors.spawn(
             source.resource().to_owned(),
             move |health| watch::list_and_watch(client.clone(), source.clone(), health),
-            move |event| apply(&mut store.lock().unwrap_or_else(PoisonError::into_inner), event),
+            move |event| apply(&mut store.locked(), event),
         )
     }
 }

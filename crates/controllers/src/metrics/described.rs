@@ -1,6 +1,6 @@
 //! The objects that rules describe: the kinds of the cluster, the names of its objects, its pods and nodes.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use api::provider::{MetricsError, ProviderFuture};
@@ -9,6 +9,7 @@ use cluster::discovery::{Discovery, Resource};
 use cluster::names::NameLister;
 use cluster::request::ApiError;
 use kube::Client;
+use locks::RwLockExt as _;
 use sources::inventory::{Inventory, Node, Pod};
 use sources::prometheus::mapper::{KnownResource, RestMapper};
 use sources::prometheus::provider::ClusterResources;
@@ -38,7 +39,7 @@ impl Described {
     pub(super) async fn rediscover(&self) {
         // After a failure the known kinds stay until the next discovery.
         let Ok(resources) = self.discovery.resources_within(Duration::ZERO).await else { return };
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.write_locked();
         if known.0 != resources {
             tracing::debug!(kinds = resources.len(), "the cluster has other kinds than before");
             *known = (resources.clone(), Arc::new(mapper(&resources)));
@@ -60,7 +61,7 @@ fn mapper(resources: &[Resource]) -> RestMapper {
 
 impl ClusterResources for Described {
     fn mapper(&self) -> Arc<RestMapper> {
-        Arc::clone(&self.known.read().unwrap_or_else(PoisonError::into_inner).1)
+        Arc::clone(&self.known.read_locked().1)
     }
 
     fn names<'a>(

@@ -1,7 +1,7 @@
 //! Rules for Prometheus: providers, reloading, reports and exported metrics.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use api::provider::{CustomMetricsProvider, ExternalMetricsProvider, ResourceMetricsProvider};
@@ -9,6 +9,7 @@ use api::reports::{BackendReport, MetricsReport, ProblemSeverity, ReportedProble
 use cluster::request::ApiError;
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
+use locks::MutexExt as _;
 use sources::Clock;
 use sources::http::{self, Endpoint};
 use sources::prometheus::client::{PrometheusClient, PrometheusSettings};
@@ -147,7 +148,7 @@ impl Rules {
     }
 
     fn state(&self) -> MutexGuard<'_, ReloadState> {
-        self.reload.lock().unwrap_or_else(PoisonError::into_inner)
+        self.reload.locked()
     }
 
     /// Whether custom metrics are served. prometheus-adapter does not serve them without rules; here rules may be added later.

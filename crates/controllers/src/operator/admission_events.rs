@@ -2,7 +2,7 @@
 //! watch has shown the object that the review named.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use api::keda::API_VERSION;
@@ -10,6 +10,7 @@ use api::meta::ObjectMeta;
 use cluster::events::{EventRecorder, ObjectReference};
 use keda::admission::AdmissionKind;
 use keda::event::Event;
+use locks::MutexExt as _;
 use tokio::time::{Instant, sleep};
 
 use super::context::OperatorContext;
@@ -109,6 +110,6 @@ impl AdmissionEvents {
     }
 
     fn waiting(&self) -> MutexGuard<'_, VecDeque<WaitingReview>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiting.locked()
     }
 }

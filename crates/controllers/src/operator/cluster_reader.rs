@@ -1,7 +1,7 @@
 //! Reads of the cluster for decisions and scalers: replica counts, pods, endpoints, Secrets and ConfigMaps.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use api::keda::ScaledObject;
@@ -17,6 +17,7 @@ use keda::OperationError;
 use keda::executor::TARGET_NOT_RESOLVED;
 use keda::fallback::{FallbackNeeds, TargetFacts, is_ready};
 use kube::Client;
+use locks::MutexExt as _;
 use scalers::ScalerError;
 use scalers::backends::{Cluster, ClusterFuture, ConfigSource, PodView};
 use serde::Deserialize;
@@ -171,18 +172,18 @@ impl ClusterReader {
     }
 
     fn store(&self) -> MutexGuard<'_, Store> {
-        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+        self.store.locked()
     }
 
     /// Sets the kinds of targets whose watch is synced.
     pub(crate) fn set_watched_kinds(&self, kinds: HashSet<TargetKind>) {
-        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = kinds;
+        *self.seen.locked() = kinds;
     }
 
     /// The replica count of a target from the store, if its kind is watched.
     pub(crate) fn cached(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Option<i32> {
         let kind = TargetKind::of(group, kind)?;
-        if !self.seen.lock().unwrap_or_else(PoisonError::into_inner).contains(&kind) {
+        if !self.seen.locked().contains(&kind) {
             return None;
         }
         self.store().scale(kind, namespace, name).map(|cached| cached.scale.spec_replicas.get())
@@ -286,7 +287,7 @@ impl ClusterReader {
     }
 
     fn lists(&self) -> MutexGuard<'_, PodLists> {
-        self.pods.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pods.locked()
     }
 }
 

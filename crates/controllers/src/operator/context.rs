@@ -1,11 +1,12 @@
 //! The parts that all modules of the operator share, and the in-memory entries of all objects.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use api::keda::{ScaledObject, annotations};
 use api::meta::ObjectMeta;
+use locks::MutexExt as _;
 
 use super::cluster_reader::ClusterReader;
 use super::counters::OperatorCounters;
@@ -44,11 +45,11 @@ pub(crate) struct OperatorContext {
 
 impl OperatorContext {
     pub(crate) fn store(&self) -> MutexGuard<'_, Store> {
-        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+        self.store.locked()
     }
 
     fn entries(&self) -> MutexGuard<'_, HashMap<ResourceId, Arc<ObjectEntry>>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+        self.entries.locked()
     }
 
     /// The entry of an object; a new one if there is none.

@@ -1,10 +1,11 @@
 //! Counters that only exported metrics read.
 
 use std::collections::BTreeMap;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use api::meta::ObjectMeta;
+use locks::MutexExt as _;
 use scalers::web::RequestLog;
 
 use super::id::{EventSubject, ResourceId, ResourceKind};
@@ -35,7 +36,7 @@ impl OperatorCounters {
 
     /// Counts a scaler of an object that could not be built.
     pub(crate) fn count_build_failure(&self, metadata: &ObjectMeta, subject: EventSubject) {
-        let mut failures = self.build_failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failures = self.build_failures.locked();
         let key = (subject == EventSubject::Job, metadata.namespace.clone(), metadata.name.clone());
         if failures.len() < MAX_COUNTED_OBJECTS || failures.contains_key(&key) {
             *failures.entry(key).or_default() += 1;
@@ -43,13 +44,13 @@ impl OperatorCounters {
     }
 
     pub(crate) fn build_failures(&self, id: &ResourceId) -> u64 {
-        let failures = self.build_failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let failures = self.build_failures.locked();
         failures.get(&key_of(id)).copied().unwrap_or(0)
     }
 
     /// Removes the counter of a deleted object.
     pub(crate) fn forget(&self, id: &ResourceId) {
-        self.build_failures.lock().unwrap_or_else(PoisonError::into_inner).remove(&key_of(id));
+        self.build_failures.locked().remove(&key_of(id));
     }
 }
 
@@ -108,7 +109,7 @@ impl HttpRequestDurations {
         }
         let RequestPurpose { scaler, namespace, object, trigger_name, metric } = purpose;
         let object = self.names_objects.then(|| [namespace, object, trigger_name, metric].map(str::to_owned));
-        let mut all = self.series.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.series.locked();
         for sent in &account.sent {
             let labels =
                 DurationLabels { scaler: scaler.to_owned(), code: sent.code, object: object.clone() };
@@ -133,7 +134,7 @@ impl HttpRequestDurations {
             "keda_scaler_http_request_duration_seconds",
             "The duration of HTTP requests made by each scaler, in seconds.",
         );
-        for (labels, taken) in self.series.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        for (labels, taken) in self.series.locked().iter() {
             let within = DURATION_BUCKETS_SECONDS.into_iter().zip(taken.within);
             let within = within.chain([(f64::INFINITY, taken.count)]);
             let (scaler, code) = (("scaler", &*labels.scaler), code_label(labels.code));

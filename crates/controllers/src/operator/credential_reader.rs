@@ -1,11 +1,12 @@
 //! Reads objects for credentials: TriggerAuthentications from the store, all others from the API server.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use api::keda::{AuthenticationRef, TriggerAuthentication};
 use keda::environment::{SourceKind, SourceRef};
+use locks::MutexExt as _;
 use serde::Deserialize;
 
 use super::auth::objects::decoded;
@@ -59,12 +60,12 @@ impl CredentialReader {
         namespace: &str,
         of: &AuthenticationRef,
     ) -> Option<Arc<TriggerAuthentication>> {
-        self.store.lock().unwrap_or_else(PoisonError::into_inner).authentication(namespace, of)
+        self.store.locked().authentication(namespace, of)
     }
 
     /// The version in which an object was last read; empty if it did not exist.
     pub(crate) fn version(&self, object: &SourceRef) -> String {
-        let versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
+        let versions = self.versions.locked();
         versions.get(object).cloned().unwrap_or_default()
     }
 
@@ -100,7 +101,7 @@ impl CredentialReader {
             Err(_) => String::new(),
         };
         {
-            let mut versions = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut versions = self.versions.locked();
             if versions.len() >= MAX_REMEMBERED_VERSIONS {
                 versions.clear();
             }

@@ -1,7 +1,7 @@
 //! The in-memory state of each ScaledObject and ScaledJob.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use api::keda::ScaledObject;
@@ -9,6 +9,7 @@ use api::meta::ObjectMeta;
 use engine::trigger_poll::ReconcileFailure;
 use jiff::{SignedDuration, Timestamp};
 use keda::activity::{CachedReading, HpaObservation, HpaObservations};
+use locks::MutexExt as _;
 use tokio::time::Instant;
 
 use super::scaled_resource::ScaledResource;
@@ -152,12 +153,12 @@ pub(crate) struct DirectState {
 
 impl ObjectEntry {
     pub(crate) fn state(&self) -> MutexGuard<'_, ObjectState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.locked()
     }
 
     /// The scalers, if they are there.
     pub(crate) fn scalers(&self) -> Option<Arc<ScalersCache>> {
-        self.scalers.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.scalers.locked().clone()
     }
 
     /// The scalers of this generation of the object; those of another generation are replaced by `new`.
@@ -166,7 +167,7 @@ impl ObjectEntry {
         owner: &ScaledResource,
         new: impl FnOnce() -> Arc<ScalersCache>,
     ) -> Arc<ScalersCache> {
-        let mut held = self.scalers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut held = self.scalers.locked();
         if let Some(known) = held.as_ref().filter(|known| known.are_of(owner)) {
             return Arc::clone(known);
         }
@@ -175,7 +176,7 @@ impl ObjectEntry {
 
     /// Drops the scalers, which ends the streams of push triggers.
     pub(crate) fn drop_scalers(&self) {
-        self.scalers.lock().unwrap_or_else(PoisonError::into_inner).take();
+        self.scalers.locked().take();
     }
 
     /// Moves all remembered times by a jump of the machine's clock. The time of last activity in the status of `object` counts

@@ -4,9 +4,10 @@
 //! `controller_runtime_reconcile_*` only reconciles; a poll that panics counts as a failed reconcile.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
+use locks::MutexExt as _;
 use runtime::exported_metrics::{Counter, Family, Gauge, Histogram, LabelValues, MetricsWriter};
 use tokio::time::Instant;
 
@@ -251,7 +252,7 @@ impl QueueMetrics {
     }
 
     fn running(&self) -> MutexGuard<'_, HashMap<ResourceId, Instant>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+        self.running.locked()
     }
 }
 

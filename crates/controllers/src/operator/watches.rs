@@ -1,13 +1,14 @@
 //! The reflectors that fill the store: KEDA's resources and HPAs from the start, targets and jobs as soon as an object needs them.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use api::keda::annotations::SCALED_JOB_NAME;
 use cluster::index::{Target, TargetKind};
 use cluster::request::within;
 use cluster::watch::{self, View, WatchEvent, WatchHealth, WatchSource};
 use kube::Client;
+use locks::MutexExt as _;
 use runtime::{FaultInjector, Reflectors, WatchSet};
 use tokio::sync::mpsc;
 
@@ -133,7 +134,7 @@ impl OperatorReflectors {
         // Most changes are our own writes, which the store already holds.
         let source = selected(SCALED_OBJECTS, scope, &self.settings.label_selector);
         let source = source.knowing(move |namespace, name, version| {
-            let store = store.lock().unwrap_or_else(PoisonError::into_inner);
+            let store = store.locked();
             let held = store.objects.get(&NamespacedName::new(namespace, name));
             held.is_some_and(|held| held.metadata.resource_version == version)
         });
@@ -152,7 +153,7 @@ impl OperatorReflectors {
             source.resource().to_owned(),
             move |health| watch::list_and_watch(client.clone(), source.clone(), health),
             move |event| {
-                let caused = apply(&mut store.lock().unwrap_or_else(PoisonError::into_inner), &scope, event);
+                let caused = apply(&mut store.locked(), &scope, event);
                 for event in caused {
                     // The receiver is dropped only when the operator ends.
                     let _ = events.send(event);

@@ -17,11 +17,12 @@ mod user;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{PoisonError, RwLock};
+use std::sync::RwLock;
 
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, Method};
 use jiff::Timestamp;
+use locks::RwLockExt as _;
 
 pub(crate) use self::pki::parts;
 pub use self::pki::{
@@ -55,12 +56,12 @@ impl Access {
 
     /// Denies what the rule describes from now on; tests use this.
     pub fn deny(&self, rule: DenyRule) {
-        self.denied.write().unwrap_or_else(PoisonError::into_inner).push(rule);
+        self.denied.write_locked().push(rule);
     }
 
     /// Whether a user may perform an action.
     pub fn allows(&self, user: &User, wanted: &Attributes) -> bool {
-        wanted.allowed(user, &self.denied.read().unwrap_or_else(PoisonError::into_inner))
+        wanted.allowed(user, &self.denied.read_locked())
     }
 
     /// The user that sent a request: that of the connection, else that of the bearer token, else the anonymous user.

@@ -9,8 +9,9 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
+use locks::MutexExt as _;
 use serde_json::Value;
 
 use self::call::WebhookVerdict;
@@ -88,7 +89,7 @@ impl Webhooks {
         address: Option<SocketAddr>,
         host: String,
     ) -> Result<PeerClient, PkiError> {
-        let mut peers = self.peers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut peers = self.peers.locked();
         let key = (address, host, webhook.bundle.clone());
         if let Some(peer) = peers.get(&key) {
             return Ok(peer.clone());

@@ -1,7 +1,9 @@
 //! The handle that sets values, injects faults and counts requests.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use locks::MutexExt as _;
 
 use super::contents::{DescribedObject, NodeUsage, PodUsage, Series, ServedMetrics};
 
@@ -89,7 +91,7 @@ impl MetricsGroup {
 impl Script {
     pub(super) fn lock(&self) -> MutexGuard<'_, ScriptState> {
         // No code panics while holding this lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.locked()
     }
 
     /// Sets the usage of a pod.

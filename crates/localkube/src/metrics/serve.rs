@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::Ipv4Addr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,6 +12,7 @@ use http::request::Parts;
 use http::{Request, Response};
 use http_body_util::{BodyExt, StreamBody};
 use hyper::body::{Frame, Incoming};
+use locks::MutexExt as _;
 use rustls::ServerConfig;
 use serde_json::Value;
 use tokio::net::{TcpListener, TcpStream};
@@ -53,12 +54,12 @@ impl MetricsEndpoint {
     /// Adds a host name to the certificate.
     pub(super) fn also_called(&self, name: &str) -> Result<(), PkiError> {
         let config = config(&self.authority, &["localhost", "127.0.0.1", name])?;
-        *self.tls.lock().unwrap_or_else(PoisonError::into_inner) = config;
+        *self.tls.locked() = config;
         Ok(())
     }
 
     fn acceptor(&self) -> TlsAcceptor {
-        TlsAcceptor::from(Arc::clone(&self.tls.lock().unwrap_or_else(PoisonError::into_inner)))
+        TlsAcceptor::from(Arc::clone(&self.tls.locked()))
     }
 }
 

@@ -2,12 +2,13 @@
 
 use std::collections::VecDeque;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use futures::StreamExt;
 use jiff::Timestamp;
 use kube::{Api, Client};
+use locks::MutexExt as _;
 use serde::de::IgnoredAny;
 use sim::Millis;
 use tokio::sync::Notify;
@@ -49,7 +50,7 @@ impl SharedState {
 
     /// No code panics while holding this lock.
     fn lock(&self) -> MutexGuard<'_, NodesState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.locked()
     }
 
     pub(crate) fn metrics(&self, node: usize) -> Option<String> {

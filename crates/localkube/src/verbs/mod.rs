@@ -14,10 +14,11 @@ pub(crate) mod special;
 pub(crate) mod update;
 pub(crate) mod watch;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use api::autoscaling::{Version, Versioned};
 use jiff::Timestamp;
+use locks::MutexExt as _;
 use serde_json::Value;
 
 use crate::access::User;
@@ -96,7 +97,7 @@ impl ApiCall {
     }
 
     pub(crate) fn warn(&self, text: impl Into<String>) {
-        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(text.into());
+        self.warnings.locked().push(text.into());
     }
 
     /// Whether the request is a dry run.

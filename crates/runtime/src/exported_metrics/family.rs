@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
+
+use locks::MutexExt as _;
 
 use super::{Labels, MetricsWriter};
 
@@ -91,7 +93,7 @@ impl<S: Series, const N: usize> Family<S, N> {
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<LabelValues<N>, S>> {
-        self.series.lock().unwrap_or_else(PoisonError::into_inner)
+        self.series.locked()
     }
 }
 

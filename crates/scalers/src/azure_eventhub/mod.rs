@@ -16,10 +16,11 @@ mod query;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use api::keda::TriggerBehavior;
 use futures::{StreamExt as _, TryStreamExt as _};
+use locks::MutexExt as _;
 
 use checkpoint::CheckpointStrategy;
 use client::EventHubServer;
@@ -222,7 +223,7 @@ impl EventHub {
             self.identities.azure(&self.identity, EVENT_HUBS_SCOPE, &self.web).await?
         };
         let pool = self.pools.of(&server);
-        *self.pool.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&pool));
+        *self.pool.locked() = Some(Arc::clone(&pool));
         pool.ask(&()).await
     }
 

@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use locks::MutexExt as _;
 use tokio::time::Instant;
 
 use super::query::forecast_duration;
@@ -42,7 +43,7 @@ impl Forecasts {
     ) -> Result<Vec<String>, ScalerError> {
         let lasts = forecast_duration(key.look_ahead);
         let entry = {
-            let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut all = self.0.locked();
             // Entries of triggers that are gone.
             all.retain(|known, entry| {
                 let lasts = forecast_duration(known.look_ahead);

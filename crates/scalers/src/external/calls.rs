@@ -1,8 +1,9 @@
 //! Calls to external scalers, counted for exported metrics as KEDA does since 2.21.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use locks::MutexExt as _;
 use tokio::time::Instant;
 use tonic::Code;
 
@@ -60,12 +61,12 @@ pub(super) struct CountedCall {
 impl ExternalCalls {
     /// The counts of all kinds of calls.
     pub fn counts(&self) -> Vec<(CallKey, CallCounts)> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let all = self.0.locked();
         all.iter().map(|(key, counts)| (*key, counts.clone())).collect()
     }
 
     fn count(&self, key: CallKey, change: impl FnOnce(&mut CallCounts)) {
-        change(self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default());
+        change(self.0.locked().entry(key).or_default());
     }
 }
 

@@ -15,11 +15,12 @@ mod spec_stream;
 mod tests;
 
 use std::pin::Pin;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use api::provider::Compat;
 use external_scaler::ScaledObjectRef;
 use external_scaler::protocol::{GetMetricSpecResponse, GetMetricsRequest};
+use locks::MutexExt as _;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -162,14 +163,14 @@ impl External {
         }
         let specs: Vec<MetricSpec> =
             update.metric_specs.iter().map(|spec| query::spec(&self.trigger, spec)).collect();
-        let mut streamed = self.streamed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut streamed = self.streamed.locked();
         let is_new = streamed.as_ref() != Some(&specs);
         *streamed = Some(specs);
         is_new
     }
 
     fn fresh(&self) -> Option<Vec<MetricSpec>> {
-        let kept = self.specs.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = self.specs.locked();
         kept.as_ref().filter(|(at, _)| at.elapsed() < SPECS_CACHE_TTL).map(|(_, specs)| specs.clone())
     }
 }
@@ -177,7 +178,7 @@ impl External {
 impl Scaler for External {
     fn specs(&self) -> ScalerFuture<'_, Vec<MetricSpec>> {
         Box::pin(async move {
-            let streamed = self.streamed.lock().unwrap_or_else(PoisonError::into_inner).clone();
+            let streamed = self.streamed.locked().clone();
             if let Some(specs) = streamed {
                 return Ok(specs);
             }
@@ -189,8 +190,7 @@ impl Scaler for External {
                 return Ok(specs);
             }
             let specs = self.ask_specs().await?;
-            *self.specs.lock().unwrap_or_else(PoisonError::into_inner) =
-                Some((Instant::now(), specs.clone()));
+            *self.specs.locked() = Some((Instant::now(), specs.clone()));
             Ok(specs)
         })
     }

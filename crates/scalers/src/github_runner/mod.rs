@@ -7,6 +7,7 @@ mod tests;
 
 use futures::future::try_join_all;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
+use locks::MutexExt as _;
 use sources::http::{HttpError, HttpErrorCause};
 use tokio::sync::{Mutex, Semaphore};
 
@@ -126,10 +127,6 @@ struct GitHub {
     last_count: std::sync::Mutex<Option<usize>>,
 }
 
-fn locked<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}
-
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let parameters = Parameters::read(trigger)?;
@@ -247,12 +244,12 @@ impl ValueSource for GitHub {
         Box::pin(async {
             match self.count().await {
                 Ok(count) => {
-                    *locked(&self.last_count) = Some(count);
+                    *self.last_count.locked() = Some(count);
                     Ok(count as f64)
                 }
                 // Like KEDA: the last count stands until GitHub answers again.
                 Err(error) if is_limited(&error) => {
-                    (*locked(&self.last_count)).map(|count| count as f64).ok_or(error)
+                    (*self.last_count.locked()).map(|count| count as f64).ok_or(error)
                 }
                 Err(error) => Err(error),
             }

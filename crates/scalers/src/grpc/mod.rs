@@ -6,11 +6,12 @@
 mod address;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use http::uri::PathAndQuery;
+use locks::MutexExt as _;
 use rustls::crypto::aws_lc_rs;
 use sources::http::{HttpErrorCause, ProxyRules};
 use tokio::time::{Instant, timeout};
@@ -92,7 +93,7 @@ impl CallError {
 impl Channels {
     /// The channel of a destination; it connects on first use.
     pub(crate) fn of(&self, destination: Destination) -> Arc<Channel> {
-        let mut channels = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut channels = self.0.locked();
         if let Some(channel) = channels.get(&destination).and_then(Weak::upgrade) {
             return channel;
         }

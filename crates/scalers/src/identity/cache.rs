@@ -2,9 +2,10 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use locks::MutexExt as _;
 use tokio::time::Instant;
 
 use crate::ScalerError;
@@ -81,7 +82,7 @@ impl<K: Eq + Hash + Clone, V: Clone> CredentialCache<K, V> {
 
     fn slot(&self, key: &K) -> Arc<tokio::sync::Mutex<SlotState<V>>> {
         let now = Instant::now();
-        let mut slots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slots = self.0.locked();
         if let Some(slot) = slots.get_mut(key) {
             slot.used = now;
             return Arc::clone(&slot.state);

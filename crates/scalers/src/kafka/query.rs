@@ -1,6 +1,8 @@
 //! Reads the lag of a trigger's consumer group.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
+
+use locks::MutexExt as _;
 
 use super::rules::{KafkaTls, LagParameters};
 use super::{ApacheParameters, Parameters};
@@ -106,7 +108,7 @@ impl Scaler for KafkaScaler {
         Box::pin(async move {
             let interest = self.interest.as_ref().map_err(Clone::clone)?;
             let (sample, taken) = interest.read(self.fresh).await?;
-            let mut previous = self.previous.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut previous = self.previous.locked();
             let lag = self.policy.lag(&sample, taken, &mut previous)?;
             Ok(Reading::one(metric, whole(lag.value.max(0)), lag.activation > self.activation))
         })

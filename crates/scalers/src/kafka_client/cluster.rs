@@ -1,9 +1,10 @@
 //! A cluster: one connection per broker, and rounds that read the offsets of all its consumer groups together.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
+use locks::MutexExt as _;
 use sources::http::HttpErrorCause;
 use tokio::time::{Instant, timeout};
 
@@ -61,7 +62,7 @@ impl KafkaClusters {
         topics: &[String],
         earliest: bool,
     ) -> Arc<GroupInterest> {
-        let mut clusters = locked(&self.0);
+        let mut clusters = self.0.locked();
         let cluster = clusters.get(server).and_then(Weak::upgrade).unwrap_or_else(|| {
             clusters.retain(|_, cluster| cluster.strong_count() > 0);
             let cluster = Arc::new(KafkaCluster::new(server.clone()));
@@ -73,7 +74,7 @@ impl KafkaClusters {
             cluster: Arc::clone(&cluster),
             state: Mutex::default(),
         });
-        let mut interests = locked(&cluster.interests);
+        let mut interests = cluster.interests.locked();
         interests.retain(|interest| interest.strong_count() > 0);
         interests.push(Arc::downgrade(&interest));
         drop(interests);
@@ -89,9 +90,9 @@ impl KafkaCluster {
     /// This interest, and all others of which somebody asked lately and whose sample is older than this.
     fn due(&self, asking: &Arc<GroupInterest>, fresh: Duration) -> Vec<Arc<GroupInterest>> {
         let now = Instant::now();
-        let all: Vec<_> = locked(&self.interests).iter().filter_map(Weak::upgrade).collect();
+        let all: Vec<_> = self.interests.locked().iter().filter_map(Weak::upgrade).collect();
         let due = all.into_iter().filter(|interest| {
-            let state = locked(&interest.state);
+            let state = interest.state.locked();
             let wanted = state.asked.is_some_and(|asked| now.duration_since(asked) < INTEREST_AGE);
             let old = state.sample.as_ref().is_none_or(|sample| now.duration_since(sample.taken) >= fresh);
             Arc::ptr_eq(interest, asking) || wanted && old
@@ -117,7 +118,7 @@ impl KafkaCluster {
                 Ok(offsets) => offsets.sample(&interest.query.group, &interest.query.topics).map(Arc::new),
                 Err(error) => Err(error.clone()),
             };
-            locked(&interest.state).sample = Some(Sampled { begun, taken, sample });
+            interest.state.locked().sample = Some(Sampled { begun, taken, sample });
         }
     }
 }
@@ -136,7 +137,7 @@ impl GroupInterest {
     ) -> Result<(Arc<GroupSample>, Instant), ScalerError> {
         let fresh = allowed_age().unwrap_or(fresh);
         let begun = Instant::now();
-        locked(&self.state).asked = Some(begun);
+        self.state.locked().asked = Some(begun);
         let mut sampled = self.fresh(begun, fresh);
         if sampled.is_none() {
             let mut round = self.cluster.round.lock().await;
@@ -144,7 +145,7 @@ impl GroupInterest {
             if sampled.is_none() {
                 let due = self.cluster.due(self, fresh);
                 self.cluster.run(&mut round, &due).await;
-                sampled.clone_from(&locked(&self.state).sample);
+                sampled.clone_from(&self.state.locked().sample);
             }
         }
         let Some(Sampled { taken, sample, .. }) = sampled else { bail!("the group was not read") };
@@ -154,7 +155,7 @@ impl GroupInterest {
 
     /// The last sample if it is fresh. A failure is shared only with those who waited for it.
     fn fresh(&self, begun: Instant, fresh: Duration) -> Option<Sampled> {
-        let sampled = locked(&self.state).sample.clone()?;
+        let sampled = self.state.locked().sample.clone()?;
         let now = Instant::now();
         let usable = match &sampled.sample {
             Ok(_) => now.duration_since(sampled.taken) < fresh || sampled.begun >= begun,
@@ -162,8 +163,4 @@ impl GroupInterest {
         };
         usable.then_some(sampled)
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

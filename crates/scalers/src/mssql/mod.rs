@@ -18,10 +18,11 @@ mod tests;
 mod tokens;
 mod wire;
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use client::MssqlServer;
 use dsn::{MssqlDsn, MssqlEncryption};
+use locks::MutexExt as _;
 
 use crate::identity::{AzureIdentity, Identities};
 use crate::pool::{Pool, Pools};
@@ -191,7 +192,7 @@ impl MssqlSource {
             server.token = Some(self.identities.azure(identity, scope, &self.web).await?);
         }
         let pool = self.pools.of(&server);
-        *self.pool.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&pool));
+        *self.pool.locked() = Some(Arc::clone(&pool));
         pool.ask(&self.query).await
     }
 }

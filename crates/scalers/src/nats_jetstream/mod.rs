@@ -4,9 +4,10 @@ mod query;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use bytes::Bytes;
+use locks::MutexExt as _;
 
 use query::{Consumer, JetStreamState};
 
@@ -104,11 +105,11 @@ impl Nats {
     }
 
     fn remembered(&self) -> Option<Leader> {
-        self.leader.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.leader.locked().clone()
     }
 
     fn remember(&self, leader: Option<Leader>) {
-        *self.leader.lock().unwrap_or_else(PoisonError::into_inner) = leader;
+        *self.leader.locked() = leader;
     }
 
     /// Searches for the leader of the consumer, because only the leader knows its state.

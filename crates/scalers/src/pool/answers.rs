@@ -1,9 +1,10 @@
 //! Recent answers of a server, which equal requests share.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use locks::MutexExt as _;
 use tokio::time::Instant;
 
 use crate::ScalerError;
@@ -41,7 +42,7 @@ impl<T> Default for RecentAnswers<T> {
 impl<T> RecentAnswers<T> {
     /// The slot of requests with this key.
     pub(super) fn slot(&self, key: String) -> AnswerSlot<T> {
-        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut table = self.0.locked();
         if table.slots.len() >= table.sweep_at {
             table.slots.retain(|_, slot| is_needed(slot));
             table.sweep_at = (2 * table.slots.len()).max(MIN_SWEPT_ANSWERS);

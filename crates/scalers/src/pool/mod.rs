@@ -11,9 +11,10 @@ use std::collections::HashMap;
 use std::future::Future;
 use std::hash::Hash;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
+use locks::MutexExt as _;
 use sources::http::HttpErrorCause;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
@@ -106,7 +107,7 @@ impl<S: PooledServer> Default for Pools<S> {
 impl<S: PooledServer> Pools<S> {
     /// The pool of a server, created on first use.
     pub(crate) fn of(&self, server: &S) -> Arc<Pool<S>> {
-        let mut pools = locked(&self.0);
+        let mut pools = self.0.locked();
         if let Some(pool) = pools.get(server).and_then(Weak::upgrade) {
             return pool;
         }
@@ -183,14 +184,14 @@ impl<S: PooledServer> Pool<S> {
                     return Err(error);
                 }
                 // The server went away since the last request, so its other idle connections are dead, too.
-                Err(PoolError::Lost(_)) if used => locked(&self.state).idle.clear(),
+                Err(PoolError::Lost(_)) if used => self.state.locked().idle.clear(),
                 Err(PoolError::Lost(error)) => return Err(error),
             }
         }
     }
 
     async fn connect(&self) -> Result<S::Connection, ScalerError> {
-        if let Some(failure) = locked(&self.state).failure.clone()
+        if let Some(failure) = self.state.locked().failure.clone()
             && Instant::now() < failure.until
         {
             return Err(failure.error);
@@ -210,14 +211,14 @@ impl<S: PooledServer> Pool<S> {
     }
 
     fn idle(&self) -> Option<S::Connection> {
-        let mut state = locked(&self.state);
+        let mut state = self.state.locked();
         let now = Instant::now();
         state.idle.retain(|(_, since)| now.duration_since(*since) < IDLE_TIMEOUT);
         state.idle.pop().map(|(connection, _)| connection)
     }
 
     fn keep(&self, connection: S::Connection) {
-        locked(&self.state).idle.push((connection, Instant::now()));
+        self.state.locked().idle.push((connection, Instant::now()));
     }
 }
 
@@ -230,7 +231,7 @@ struct Attempt<'a, S: PooledServer> {
 
 impl<S: PooledServer> Drop for Attempt<'_, S> {
     fn drop(&mut self) {
-        let mut state = locked(&self.pool.state);
+        let mut state = self.pool.state.locked();
         if self.made {
             state.failure = None;
             return;
@@ -242,8 +243,4 @@ impl<S: PooledServer> Drop for Attempt<'_, S> {
         });
         state.failure = Some(Failure { error, wait, until: Instant::now() + wait });
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,5 +1,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use locks::MutexExt as _;
+
 use super::*;
 use crate::web::with_max_age;
 
@@ -176,7 +178,7 @@ async fn equal_servers_share_a_pool_until_it_is_dropped() {
     drop(first);
     assert!(weak.upgrade().is_none());
     let _ = pools.of(&server("c"));
-    assert_eq!(locked(&pools.0).len(), 1);
+    assert_eq!(pools.0.locked().len(), 1);
 }
 
 #[tokio::test(start_paused = true)]

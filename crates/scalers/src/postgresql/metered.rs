@@ -2,9 +2,10 @@
 
 use std::io;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, ready};
 
+use locks::MutexExt as _;
 use sources::http::{ByteBudget, ByteShare, UNCOUNTED_BYTES};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -75,7 +76,7 @@ impl Budget {
     }
 
     fn allowance(&self) -> MutexGuard<'_, Allowance> {
-        self.allowance.lock().unwrap_or_else(PoisonError::into_inner)
+        self.allowance.locked()
     }
 
     fn spend(&self, bytes: usize) -> io::Result<()> {

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use locks::MutexExt as _;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
@@ -63,11 +64,11 @@ impl StreamPermits {
 
     /// Number of streams that failed, by type of source.
     pub fn failures(&self) -> BTreeMap<&'static str, u64> {
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.failures.locked().clone()
     }
 
     pub(super) fn count_failure(&self, type_: &'static str) {
-        *self.failures.lock().unwrap_or_else(PoisonError::into_inner).entry(type_).or_default() += 1;
+        *self.failures.locked().entry(type_).or_default() += 1;
     }
 
     /// A permit, as soon as there is one for this namespace.
@@ -100,7 +101,7 @@ impl StreamPermits {
     }
 
     fn granted(&self) -> MutexGuard<'_, GrantedPermits> {
-        self.granted.lock().unwrap_or_else(PoisonError::into_inner)
+        self.granted.locked()
     }
 }
 

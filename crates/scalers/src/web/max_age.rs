@@ -62,11 +62,12 @@ mod tests {
     use std::sync::Arc;
     use std::sync::atomic::Ordering;
 
+    use locks::MutexExt as _;
     use tokio::sync::Semaphore;
 
     use super::*;
     use crate::web::tests::server;
-    use crate::web::{HttpCall, HttpSettings, SharedEntry, SharedHttpClient, locked};
+    use crate::web::{HttpCall, HttpSettings, SharedEntry, SharedHttpClient};
 
     const TIMEOUT: Duration = Duration::from_mins(1);
 
@@ -114,7 +115,7 @@ mod tests {
         before.await.0.unwrap();
         assert_eq!(requests.load(Ordering::SeqCst), 2);
         let is_later = |entry: &SharedEntry| matches!(entry, SharedEntry::RecentResponse(recent) if recent.begun >= event);
-        let kept: Vec<bool> = locked(&web.shared_requests).by_key.values().map(is_later).collect();
+        let kept: Vec<bool> = web.shared_requests.locked().by_key.values().map(is_later).collect();
         assert_eq!(kept, [true]);
     }
 }

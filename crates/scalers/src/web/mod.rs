@@ -27,7 +27,7 @@ mod tests;
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::pin::Pin;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -35,6 +35,7 @@ use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared, WeakShared};
 use http::{HeaderMap, StatusCode};
 use jiff::Timestamp;
+use locks::MutexExt as _;
 use sources::dial::Dialer;
 use sources::http::{
     ByteBudget, Endpoint, HttpClient, HttpError, HttpRequest, HttpResponse, StreamedResponse,
@@ -201,7 +202,7 @@ impl SharedHttpClient {
         let (key, caller) = {
             let values = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
             let values: Vec<_> = values.collect();
-            let requests = locked(&self.shared_requests);
+            let requests = self.shared_requests.locked();
             let same = same_as.as_deref().unwrap_or(&path);
             let key = shared.then(|| requests.key(&(number, same, &body, &values, within)));
             let caller = if signers.is_empty() {
@@ -242,7 +243,7 @@ impl SharedHttpClient {
     /// The recent response, or the future of the one in flight.
     fn join(&self, key: RequestKey, outgoing: OutgoingRequest) -> Result<RecentResponse, SharedResponse> {
         let fresh = max_age::allowed().unwrap_or(self.settings.fresh);
-        let mut shared_requests = locked(&self.shared_requests);
+        let mut shared_requests = self.shared_requests.locked();
         let now = Instant::now();
         match shared_requests.by_key.get(&key) {
             Some(SharedEntry::RecentResponse(recent)) if now.duration_since(recent.at) < fresh => {
@@ -260,7 +261,7 @@ impl SharedHttpClient {
         let shared: Pin<Box<dyn Future<Output = (HttpResult, Instant)> + Send>> = Box::pin(async move {
             let answer = outgoing.send().await;
             let at = Instant::now();
-            let mut all = locked(&all);
+            let mut all = all.locked();
             if all.has_newer(key, now) {
                 return (answer, at);
             }
@@ -288,7 +289,7 @@ impl SharedHttpClient {
 
     fn client(&self, server: (Endpoint, bool)) -> Result<(u64, Arc<Semaphore>, HttpClient), HttpError> {
         let now = Instant::now();
-        let mut clients = locked(&self.clients);
+        let mut clients = self.clients.locked();
         if let Some(known) = clients.by_endpoint.get_mut(&server) {
             known.used = now;
             return Ok((known.number, Arc::clone(&known.permits), known.client.clone()));
@@ -334,8 +335,4 @@ impl SharedRequests {
             SharedEntry::RecentResponse(recent) => now.duration_since(recent.at) < longest,
         });
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -4,13 +4,14 @@ use std::sync::{Arc, Mutex};
 
 use http::StatusCode;
 use http::header::IF_NONE_MATCH;
+use locks::MutexExt as _;
 use sources::http::{HttpClient, HttpError, HttpErrorCause, HttpRequest, HttpResponse};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
 use super::etags::Etags;
 use super::quota::{self, Quotas};
-use super::{HttpResult, MAX_PERMIT_TIME, RequestKey, locked, request_log};
+use super::{HttpResult, MAX_PERMIT_TIME, RequestKey, request_log};
 use crate::clock::Clock;
 
 /// A request that is to be sent. Its timeout begins when it is sent: requests of one trigger do not share a deadline.
@@ -34,13 +35,13 @@ impl OutgoingRequest {
         let Self { client, ask, permits, quotas, caller, etags, response, clock } = self;
         let limited = |cause: HttpErrorCause| HttpError { server: client.server().to_owned(), cause };
         let refusal =
-            || locked(&quotas).refusal(caller, Instant::now()).map_or(Ok(()), |cause| Err(limited(cause)));
+            || quotas.locked().refusal(caller, Instant::now()).map_or(Ok(()), |cause| Err(limited(cause)));
         refusal()?;
         // The semaphore is never closed.
         let permit = permits.acquire().await;
         // Another request may have met the limit meanwhile.
         refusal()?;
-        let known = response.and_then(|key| locked(&etags).get(key, Instant::now()));
+        let known = response.and_then(|key| etags.locked().get(key, Instant::now()));
         let ask = match &known {
             Some(known) => ask.header(IF_NONE_MATCH, known.etag.clone()),
             None => ask,
@@ -55,7 +56,7 @@ impl OutgoingRequest {
         };
         let (now, wall) = (Instant::now(), clock());
         if let Some(pause) = quota::pause(answer.status, &answer.headers, wall) {
-            let cause = locked(&quotas).note(caller, &pause, now, wall);
+            let cause = quotas.locked().note(caller, &pause, now, wall);
             if quota::is_refusal(answer.status) {
                 return Err(limited(cause));
             }
@@ -65,7 +66,7 @@ impl OutgoingRequest {
                 Ok(HttpResponse { status: known.status, headers: answer.headers, body: known.body })
             }
             (_, Some(key)) => {
-                locked(&etags).keep(key, &answer, now);
+                etags.locked().keep(key, &answer, now);
                 Ok(answer)
             }
             _ => Ok(answer),

@@ -3,9 +3,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use locks::MutexExt as _;
 use tokio::time::{Instant, timeout_at};
-
-use super::locked;
 
 tokio::task_local! {
     /// When the last response of this read arrived, or when the read began.
@@ -16,7 +15,7 @@ tokio::task_local! {
 pub async fn with_request_deadline<F: Future>(each: Duration, all: Duration, read: F) -> Option<F::Output> {
     let began = Instant::now();
     let last = Arc::new(Mutex::new(began));
-    let next = || (*locked(&last) + each).min(began + all.max(each));
+    let next = || (*last.locked() + each).min(began + all.max(each));
     let mut read = std::pin::pin!(LAST_RESPONSE.scope(Arc::clone(&last), read));
     loop {
         let deadline = next();
@@ -32,7 +31,7 @@ pub async fn with_request_deadline<F: Future>(each: Duration, all: Duration, rea
 /// Notes that a response has arrived.
 pub(super) fn responded() {
     // Outside of [`with_request_deadline`] nothing is noted.
-    let _ = LAST_RESPONSE.try_with(|last| *locked(last) = Instant::now());
+    let _ = LAST_RESPONSE.try_with(|last| *last.locked() = Instant::now());
 }
 
 #[cfg(test)]

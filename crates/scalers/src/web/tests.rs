@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use locks::MutexExt as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -175,8 +176,8 @@ async fn old_responses_and_clients_are_removed() {
     for number in 0..500 {
         web.ask(HttpCall::get(format!("{url}/{number}"), SECOND * 10)).await.unwrap();
     }
-    assert!(locked(&web.shared_requests).by_key.len() <= 65);
-    assert_eq!(locked(&web.clients).by_endpoint.len(), 1);
+    assert!(web.shared_requests.locked().by_key.len() <= 65);
+    assert_eq!(web.clients.locked().by_endpoint.len(), 1);
 }
 
 #[test]

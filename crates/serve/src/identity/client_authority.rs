@@ -1,9 +1,10 @@
 //! The CA of clients of one service, in a file that is re-read.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use locks::MutexExt as _;
 use rustls::crypto::CryptoProvider;
 use tokio::time::Instant;
 
@@ -40,7 +41,7 @@ impl ClientAuthority {
 
     /// Whether the CA has signed the certificate of this client. A file that cannot be read any more changes nothing.
     pub(crate) fn has_signed(&self, peer: &Peer) -> bool {
-        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.current.locked();
         let now = Instant::now();
         if now >= current.1 + READ_PERIOD {
             current.1 = now;

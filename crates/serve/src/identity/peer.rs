@@ -1,9 +1,10 @@
 //! The client certificate of a connection.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use locks::MutexExt as _;
 use rustls::pki_types::CertificateDer;
 use tokio::time::Instant;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
@@ -73,7 +74,7 @@ impl Peer {
     /// The CAs it chains to, verified now or within `VERIFICATION_TTL`.
     pub(super) fn standing(&self, trust: &Trust, clock: &Clock) -> Standing {
         let now = Instant::now();
-        let mut checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut checked = self.checked.locked();
         if let Some((generation, until, standing)) = *checked
             && generation == trust.generation
             && now < until

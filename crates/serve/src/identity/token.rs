@@ -1,6 +1,6 @@
 //! Bearer tokens, authenticated by TokenReviews.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -8,6 +8,7 @@ use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use k8s_openapi::api::authentication::v1::{TokenReview, TokenReviewSpec};
 use kube::Client;
+use locks::MutexExt as _;
 use tokio::time::Instant;
 
 use super::user::User;
@@ -68,7 +69,7 @@ impl Tokens {
         let owner = self.known.get(digest.clone(), ask).await?;
         if owner.is_some() {
             let until = Instant::now() + PROVEN_TTL;
-            self.proven.lock().unwrap_or_else(PoisonError::into_inner).put(digest, (), until, until);
+            self.proven.locked().put(digest, (), until, until);
             if let Some(peer) = peer {
                 self.failures.give_back(&peer);
             }
@@ -77,7 +78,7 @@ impl Tokens {
     }
 
     fn is_proven(&self, digest: &Vec<u8>) -> bool {
-        let proven = self.proven.lock().unwrap_or_else(PoisonError::into_inner);
+        let proven = self.proven.locked();
         proven.get(digest, Instant::now()).is_some()
     }
 }

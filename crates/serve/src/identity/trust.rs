@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, Client};
+use locks::RwLockExt as _;
 use rustls::crypto::CryptoProvider;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -183,7 +184,7 @@ impl ClientTrustReader {
 
     /// The current CAs.
     pub(crate) fn current(&self) -> Arc<Trust> {
-        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.current.read_locked())
     }
 
     /// Requests a read soon.
@@ -228,7 +229,7 @@ impl ClientTrustReader {
             front_proxy = trust.proxy.is_some(),
             "read the cluster's client CAs"
         );
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(trust);
+        *self.current.write_locked() = Arc::new(trust);
         source.data = Some(data);
         Ok(())
     }

@@ -1,8 +1,9 @@
 //! Ages of the samples in responses.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use jiff::Timestamp;
+use locks::MutexExt as _;
 
 /// The number of buckets.
 const BOUNDS: usize = 20;
@@ -32,7 +33,7 @@ impl FreshnessHistogram {
 impl Freshness {
     /// The current histogram.
     pub fn seen(&self) -> FreshnessHistogram {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.locked().clone()
     }
 
     /// Records the age of each sample that has a timestamp.
@@ -50,7 +51,7 @@ impl Freshness {
             }
         }
         // The new counts are per bucket; the stored ones are cumulative.
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.0.locked();
         let mut sum = 0;
         for (total, count) in all.within.iter_mut().zip(new.within) {
             sum += count;

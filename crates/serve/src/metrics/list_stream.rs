@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use api::provider::{ObjectChunk, ObjectChunks};
@@ -13,6 +13,7 @@ use bytes::Bytes;
 use http::Response;
 use http_body::{Frame, SizeHint};
 use http_body_util::BodyExt as _;
+use locks::MutexExt as _;
 use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::TrySendError;
 
@@ -246,7 +247,7 @@ async fn measured<T: Measured>(first: Vec<T>, source: ListSource<T>) -> Result<B
             tokio::task::spawn_blocking(move || {
                 let (mut writer, mut written) = (ProtobufWriter::new(now), Vec::new());
                 loop {
-                    let next = all.lock().unwrap_or_else(PoisonError::into_inner).next();
+                    let next = all.locked().next();
                     let Some((index, part)) = next else { return written };
                     let some = part();
                     if index > 0 {

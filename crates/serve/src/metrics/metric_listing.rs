@@ -1,6 +1,8 @@
 //! Resource lists of metrics. They change at run time and are requested often, so each version is encoded once.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use locks::MutexExt as _;
 
 use crate::api_group::ResourceList;
 use crate::api_group::{ApiResource, ResourceListing};
@@ -17,7 +19,7 @@ pub(super) fn listing<T: PartialEq + Send + Sync + 'static>(
     let last: Last<T> = Mutex::default();
     Arc::new(move |_| {
         let now = known();
-        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = last.locked();
         if let Some((before, list)) = last.as_ref()
             && (Arc::ptr_eq(before, &now) || before == &now)
         {

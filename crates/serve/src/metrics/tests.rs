@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use api::provider::{
@@ -10,6 +10,7 @@ use api::provider::{
 };
 use http_body_util::BodyExt as _;
 use jiff::Timestamp;
+use locks::MutexExt as _;
 use quantity::{Format, Quantity};
 use serde_json::{Value, json};
 
@@ -295,7 +296,7 @@ impl CustomMetricsProvider for Changing {
 
     fn known(&self) -> Arc<Vec<CustomMetric>> {
         self.asked.fetch_add(1, Ordering::Relaxed);
-        Arc::clone(&self.names.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.names.locked())
     }
 }
 

@@ -1,8 +1,9 @@
 //! Tracks what a connection does: running requests, idle time, cancelled requests, and whom it belongs to.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use locks::MutexExt as _;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
@@ -154,7 +155,7 @@ impl Activity {
     }
 
     fn state(&self) -> MutexGuard<'_, ActivityState> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.locked()
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use locks::RwLockExt as _;
 use rcgen::{BasicConstraints, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose};
 use rustls::crypto::CryptoProvider;
 use rustls::server::{ClientHello, ResolvesServerCert};
@@ -60,7 +61,7 @@ pub(crate) struct CurrentCertificate(RwLock<Arc<CertifiedKey>>);
 
 impl ResolvesServerCert for CurrentCertificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner)))
+        Some(Arc::clone(&self.0.read_locked()))
     }
 }
 
@@ -142,7 +143,7 @@ impl CertificateReloader {
             Ok(None) => {}
             Ok(Some(pair)) => {
                 tracing::info!("serving with a new certificate");
-                *self.shown.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(pair);
+                *self.shown.0.write_locked() = Arc::new(pair);
             }
             Err(error) => tracing::warn!(%error, "keeping the previous certificate"),
         }

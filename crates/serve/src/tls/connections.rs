@@ -5,9 +5,10 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use locks::MutexExt as _;
 use tokio::time::Instant;
 
 use super::activity::{Activity, ActivitySnapshot, ConnectionRank};
@@ -75,7 +76,7 @@ impl ConnectionTable {
     }
 
     fn held(&self) -> MutexGuard<'_, HeldConnections> {
-        self.0.held.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.held.locked()
     }
 }
 

@@ -22,9 +22,10 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
+use locks::RwLockExt as _;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -133,7 +134,7 @@ impl Dialer {
 
     /// Sets the addresses of the Kubernetes API server, which are refused unless a range allows them.
     pub fn protect(&self, api_servers: Vec<SocketAddr>) {
-        *self.0.api_servers.write().unwrap_or_else(PoisonError::into_inner) = api_servers;
+        *self.0.api_servers.write_locked() = api_servers;
     }
 
     /// Connects to the first address of a host that is allowed and accepts.
@@ -189,7 +190,7 @@ impl Dialer {
 
     /// The allowed ones among these addresses.
     fn allowed(&self, host: &str, found: &[SocketAddr]) -> Result<Vec<SocketAddr>, DialError> {
-        let api_servers = self.0.api_servers.read().unwrap_or_else(PoisonError::into_inner);
+        let api_servers = self.0.api_servers.read_locked();
         let mut refused = None;
         let mut allowed = Vec::new();
         for address in found {

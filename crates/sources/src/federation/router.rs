@@ -7,6 +7,7 @@ use api::provider::{
     ExternalMetricSample, ExternalMetricsProvider, MetricsError, ProviderFuture,
 };
 use futures::future::join_all;
+use locks::MutexExt as _;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -16,7 +17,6 @@ use super::report::UpstreamReport;
 use super::routing::{self, Candidate, Claim, ResponseCollector};
 use super::upstream::Upstream;
 use super::{OwnService, hop, wire};
-use crate::lock::locked;
 
 /// Local providers with names for logs, in query order.
 #[derive(Clone, Default)]
@@ -62,15 +62,15 @@ impl Router {
     /// Replaces the upstreams that no file names. Those of the file stay.
     pub fn set_built_in(&self, upstreams: Vec<UpstreamConfig>) {
         let config = self.config();
-        *locked(&self.0.built_in) = upstreams;
+        *self.0.built_in.locked() = upstreams;
         self.configure(config);
     }
 
     /// Applies another configuration. Unchanged upstreams keep their state, and built-in ones stay.
     pub fn configure(&self, mut config: FederationConfig) {
-        let built_in = locked(&self.0.built_in).clone();
+        let built_in = self.0.built_in.locked().clone();
         config.upstreams.splice(0..0, built_in);
-        let mut upstreams = locked(&self.0.upstreams);
+        let mut upstreams = self.0.upstreams.locked();
         let keep = |wanted| match upstreams.iter().find(|known| *known.config() == wanted) {
             Some(known) => known.clone(),
             None => Upstream::new(wanted, &self.0.own),
@@ -82,11 +82,11 @@ impl Router {
 
     /// Error of the [followed](Self::follow) file.
     pub fn problem(&self) -> Option<String> {
-        locked(&self.0.problem).clone()
+        self.0.problem.locked().clone()
     }
 
     pub(super) fn set_problem(&self, problem: Option<String>) {
-        *locked(&self.0.problem) = problem;
+        *self.0.problem.locked() = problem;
     }
 
     pub(super) fn own(&self) -> &OwnService {
@@ -95,7 +95,7 @@ impl Router {
 
     /// Current configuration, without built-in upstreams.
     pub(super) fn config(&self) -> FederationConfig {
-        let built_in = locked(&self.0.built_in).clone();
+        let built_in = self.0.built_in.locked().clone();
         let upstreams = self.upstreams();
         let configured = upstreams.iter().map(Upstream::config).filter(|one| !built_in.contains(one));
         FederationConfig { upstreams: configured.cloned().collect() }
@@ -126,7 +126,7 @@ impl Router {
     }
 
     fn upstreams(&self) -> Arc<Vec<Upstream>> {
-        Arc::clone(&locked(&self.0.upstreams))
+        Arc::clone(&self.0.upstreams.locked())
     }
 
     /// Upstreams to query: none if another plimsoll server sent the request.
@@ -232,5 +232,5 @@ async fn query_in_order<'a, T>(
 
 /// Merged list; not cached for requests of other plimsoll servers, which are rare.
 fn list<T: Clone + Ord>(kept: &Mutex<Merged<T>>, parts: Vec<MetricList<T>>) -> Arc<Vec<T>> {
-    if hop::is_local_only() { Merged::default().of(parts) } else { locked(kept).of(parts) }
+    if hop::is_local_only() { Merged::default().of(parts) } else { kept.locked().of(parts) }
 }

@@ -11,6 +11,7 @@ use api::provider::{
 use bytes::Bytes;
 use http::header::ACCEPT;
 use http::{HeaderValue, StatusCode};
+use locks::MutexExt as _;
 use runtime::SingleFlight;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
@@ -22,7 +23,6 @@ use super::routing::UpstreamScope;
 use super::wire::{self, CustomMetricsVersion};
 use super::{OwnService, hop};
 use crate::http::{Auth, Endpoint, HttpClient, HttpErrorCause, HttpRequest};
-use crate::lock::locked;
 
 /// Concurrent requests to one upstream.
 const MAX_CONCURRENT_REQUESTS: usize = 64;
@@ -122,19 +122,19 @@ impl Upstream {
     }
 
     pub(crate) fn health(&self) -> MutexGuard<'_, UpstreamHealth> {
-        locked(&self.0.health)
+        self.0.health.locked()
     }
 
     pub(crate) fn announced(&self) -> AnnouncedMetrics {
-        locked(&self.0.announced).clone()
+        self.0.announced.locked().clone()
     }
 
     pub(crate) fn announced_custom(&self, metric: &str) -> bool {
-        locked(&self.0.announced).custom_names.contains(metric)
+        self.0.announced.locked().custom_names.contains(metric)
     }
 
     pub(crate) fn announced_external(&self, metric: &str) -> bool {
-        locked(&self.0.announced).external_names.contains(metric)
+        self.0.announced.locked().external_names.contains(metric)
     }
 
     /// Queries a custom metric.
@@ -181,7 +181,7 @@ impl Upstream {
             Ok(found) => {
                 health.listed(now);
                 drop(health);
-                *locked(&self.0.announced) = found;
+                *self.0.announced.locked() = found;
                 true
             }
             Err(cause) => {
@@ -198,7 +198,7 @@ impl Upstream {
 
 impl UpstreamInner {
     async fn query_custom(&self, query: &CustomMetricQuery) -> Result<Vec<CustomMetricSample>, FetchError> {
-        let first = *locked(&self.version);
+        let first = *self.version.locked();
         let values = match self.query_custom_version(first, query).await {
             Err(FetchError::Path) => {
                 let other = match first {
@@ -207,7 +207,7 @@ impl UpstreamInner {
                 };
                 let answer = self.query_custom_version(other, query).await;
                 if !matches!(answer, Err(FetchError::Path | FetchError::Failed(_))) {
-                    *locked(&self.version) = other;
+                    *self.version.locked() = other;
                 }
                 answer?
             }
@@ -250,14 +250,14 @@ impl UpstreamInner {
         read: impl FnOnce(&[u8]) -> Result<T, UpstreamError>,
     ) -> Result<T, FetchError> {
         let start = Instant::now();
-        if let Err((wait, cause)) = locked(&self.health).admit(start) {
+        if let Err((wait, cause)) = self.health.locked().admit(start) {
             let wait = wait.as_secs() + 1;
             tracing::debug!(upstream = %self.config.name, %cause, wait, "request skipped: the circuit breaker of the upstream is open");
             return Err(cause.into());
         }
         let answer = self.fetch(path, MAX_VALUES_BYTES, start).await.and_then(|body| Ok(read(&body)?));
         let (now, took) = (Instant::now(), start.elapsed());
-        let mut health = locked(&self.health);
+        let mut health = self.health.locked();
         match &answer {
             Ok(_) | Err(FetchError::Metric(_) | FetchError::Path) => health.answered(now, took),
             Err(FetchError::Failed(cause)) => {
@@ -327,7 +327,7 @@ impl UpstreamInner {
                 body = self.fetch(version.path(), MAX_LIST_BYTES, Instant::now()).await;
             }
             let all = wire::read_announced(&body.map_err(|w| no_list(w, "custom.metrics.k8s.io"))?)?;
-            *locked(&self.version) = version;
+            *self.version.locked() = version;
             let mut all: Vec<CustomMetric> = all.iter().filter_map(wire::AnnouncedResource::custom).collect();
             all.retain(|one| self.scope.admits(&one.metric));
             found.custom_names = Arc::new(wire::metric_names(&all));
@@ -346,7 +346,7 @@ impl UpstreamInner {
     }
 
     fn client(&self) -> Result<HttpClient, UpstreamError> {
-        let mut client = locked(&self.client);
+        let mut client = self.client.locked();
         if let Some(client) = &*client {
             return Ok(client.clone());
         }
@@ -361,7 +361,7 @@ impl UpstreamInner {
             FetchError::Path => {
                 let cause = not_served("this API");
                 // The server answered, but does not serve this API.
-                locked(&self.health).not_listed(Instant::now(), cause.clone());
+                self.health.locked().not_listed(Instant::now(), cause.clone());
                 cause.failure(&self.config.name)
             }
             FetchError::Failed(cause) => cause.failure(&self.config.name),

@@ -12,6 +12,7 @@ use hyper::body::Incoming;
 use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
+use locks::MutexExt as _;
 use rustls::pki_types::ServerName;
 use tokio::time::{Instant, timeout_at};
 
@@ -21,7 +22,6 @@ use super::message::{BodySource, HttpRequest, HttpResponse, StreamedResponse};
 use super::proxy::ProxyRules;
 use super::trust::{self, FileStamp};
 use crate::dial::{Dialer, ProxyServer, UriConnector};
-use crate::lock::locked;
 
 /// Idle connections are closed after this time; shorter than the usual limit of servers.
 const IDLE_CONNECTION_TIMEOUT: Duration = Duration::from_secs(45);
@@ -222,7 +222,7 @@ impl HttpClient {
 impl HttpClientInner {
     /// Connection pool for the current certificate files. If new files cannot be used, the old pool stays.
     fn hyper(&self) -> HyperClient {
-        let mut cached = locked(&self.hyper);
+        let mut cached = self.hyper.locked();
         if self.url.tls {
             let stamps = trust::stamps(&self.endpoint);
             if stamps != cached.1 {
@@ -242,7 +242,7 @@ impl HttpClientInner {
     /// Token of the token file, read again if the file changed or if `again` is set.
     fn token(&self, again: bool) -> Result<Option<HeaderValue>, HttpErrorCause> {
         let Auth::TokenFile(path) = &self.endpoint.auth else { return Ok(None) };
-        let mut cached = locked(&self.token);
+        let mut cached = self.token.locked();
         let stamp = trust::stamp(path);
         if again || cached.0.is_none() || stamp != cached.1 {
             match trust::read(path).and_then(|bytes| bearer(&bytes, &path.display())) {

@@ -11,9 +11,10 @@ use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering as Memory};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use api::provider::Labels;
+use locks::RwLockExt as _;
 
 pub(crate) use interner::Interner;
 
@@ -173,11 +174,11 @@ impl Inventory {
     }
 
     fn read(&self) -> RwLockReadGuard<'_, InventoryState> {
-        self.0.all.read().unwrap_or_else(PoisonError::into_inner)
+        self.0.all.read_locked()
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, InventoryState> {
-        self.0.all.write().unwrap_or_else(PoisonError::into_inner)
+        self.0.all.write_locked()
     }
 }
 

@@ -21,12 +21,13 @@ mod separable;
 mod tests;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
 
 use api::provider::{Compat, MetricsError, ProviderFuture};
 use api::selector::Selector;
 use jiff::Timestamp;
+use locks::{MutexExt as _, RwLockExt as _};
 use tokio::sync::Notify;
 use tokio::task::AbortHandle;
 
@@ -41,7 +42,6 @@ use super::reload::ReloadOutcome;
 use super::rule::{RuleFamily, Rules};
 use crate::Clock;
 use crate::inventory::{Node, Pod};
-use crate::lock::locked;
 
 /// Cluster data that the provider needs.
 pub trait ClusterResources: Send + Sync {
@@ -141,7 +141,7 @@ impl PrometheusProvider {
         let provider = Self::idle(settings, prometheus, config, cluster)?;
         let tasks = [RuleFamily::Custom, RuleFamily::External]
             .map(|family| discovery_loop::spawn(&provider.0, family));
-        locked(&provider.0.discovery_tasks).extend(tasks);
+        provider.0.discovery_tasks.locked().extend(tasks);
         Ok(provider)
     }
 
@@ -180,7 +180,7 @@ impl PrometheusProvider {
         if old.config == config {
             return ReloadOutcome::Unchanged;
         }
-        let memory = locked(&self.0.discovery_states);
+        let memory = self.0.discovery_states.locked();
         match ProviderState::new(config, self.0.cluster.mapper(), self.0.settings.compat, &memory) {
             Ok(state) => {
                 self.0.exchange(state);
@@ -213,17 +213,17 @@ impl PrometheusProvider {
 
 impl Drop for ProviderInner {
     fn drop(&mut self) {
-        locked(&self.discovery_tasks).iter().for_each(AbortHandle::abort);
+        self.discovery_tasks.locked().iter().for_each(AbortHandle::abort);
     }
 }
 
 impl ProviderInner {
     fn state(&self) -> Arc<ProviderState> {
-        Arc::clone(&self.state.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.state.read_locked())
     }
 
     fn exchange(&self, state: ProviderState) {
-        *self.state.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(state);
+        *self.state.write_locked() = Arc::new(state);
     }
 
     fn now(&self) -> Timestamp {

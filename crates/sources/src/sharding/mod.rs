@@ -33,6 +33,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use jiff::{SignedDuration, Timestamp};
+use locks::MutexExt as _;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -43,7 +44,6 @@ use crate::http::Endpoint;
 use crate::inventory::{Inventory, Node};
 use crate::kubelet::Scrape;
 use crate::kubelet::scraper::{ScrapeSink, Scraper};
-use crate::lock::locked;
 use crate::store::Store;
 use codec::SamplesPage;
 use journal::Journal;
@@ -153,7 +153,7 @@ impl Sharding {
             state.journal.clear();
         }
         drop(state);
-        let mut peers = locked(&self.0.peers);
+        let mut peers = self.0.peers.locked();
         let known = |replica: Replica| match peers.iter().find(|peer| peer.replica == replica) {
             Some(peer) => Arc::clone(peer),
             None => Arc::new(Peer::new(replica, &self.0.settings.endpoint, self.pause())),
@@ -207,7 +207,7 @@ impl Sharding {
         };
         let polling = async {
             loop {
-                let peers = Arc::clone(&locked(&self.0.peers));
+                let peers = Arc::clone(&self.0.peers.locked());
                 let all = join_all(peers.iter().map(|peer| self.poll_peer(peer)));
                 tokio::select! {
                     () = self.0.changed.notified() => {}
@@ -342,7 +342,7 @@ impl Sharding {
     }
 
     fn state(&self) -> MutexGuard<'_, ShardingState> {
-        locked(&self.0.state)
+        self.0.state.locked()
     }
 }
 

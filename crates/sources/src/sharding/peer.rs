@@ -4,12 +4,12 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use http::StatusCode;
+use locks::MutexExt as _;
 
 use super::PATH;
 use super::codec::{self, DecodeError, SamplesPage};
 use super::members::Replica;
 use crate::http::{Endpoint, HttpClient, HttpErrorCause, HttpRequest};
-use crate::lock::locked;
 
 /// Size limit of a response in bytes: a page, and the scrape that exceeded it.
 const MAX_RESPONSE_BYTES: usize = 10 << 20;
@@ -113,6 +113,6 @@ impl Peer {
     }
 
     fn locked(&self) -> MutexGuard<'_, PeerState> {
-        locked(&self.state)
+        self.state.locked()
     }
 }

@@ -21,16 +21,16 @@ mod tests;
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use api::provider::Compat;
 use jiff::Timestamp;
+use locks::{MutexExt as _, RwLockExt as _};
 
 use crate::inventory::{Interner, Inventory, Pod};
 use crate::kubelet::Scrape;
 use crate::kubelet::scraper::ScrapeSink;
-use crate::lock::locked;
 use build::SampleBuilder;
 use sample::{NodeReport, PodSample, PodSlot};
 
@@ -185,11 +185,11 @@ impl Store {
     }
 
     fn read(&self) -> RwLockReadGuard<'_, StoreState> {
-        self.0.state.read().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.read_locked()
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, StoreState> {
-        self.0.state.write().unwrap_or_else(PoisonError::into_inner)
+        self.0.state.write_locked()
     }
 }
 
@@ -219,7 +219,7 @@ impl StoreInner {
     }
 
     fn names(&self) -> MutexGuard<'_, Interner<str>> {
-        locked(&self.names)
+        self.names.locked()
     }
 }
 

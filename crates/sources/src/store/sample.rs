@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, Mutex, MutexGuard};
 
+use locks::MutexExt as _;
+
 use super::PointCounts;
 use super::pair::PointPair;
 use crate::kubelet::IncompletePod;
-use crate::lock::locked;
 
 /// Points of a pod as one node reported them; immutable.
 #[derive(Debug)]
@@ -73,7 +74,7 @@ impl PodSlot {
     }
 
     fn now(&self) -> MutexGuard<'_, Option<Arc<PodSample>>> {
-        locked(&self.now)
+        self.now.locked()
     }
 }
 

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
+
+use locks::MutexExt as _;
 
 use super::transcript::{Transcript, sorted};
 
@@ -49,7 +51,7 @@ impl Recording {
 
     /// Adds transcripts to the file, and drops those of removed cases of the same topic.
     pub fn add(path: &Path, topic: &str, cases: &[&str], transcripts: Vec<Transcript>) -> io::Result<()> {
-        let _writing = WRITING.lock().unwrap_or_else(PoisonError::into_inner);
+        let _writing = WRITING.locked();
         let mut recording = Self::read(path)?;
         let lives = |full: &String| match full.split_once('/') {
             Some((of, case)) => of != topic || cases.contains(&case),

@@ -1,12 +1,13 @@
 //! A client of one cluster that records its requests and the responses.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Request, Response, header};
 use kube::Client;
 use kube::client::Body;
+use locks::MutexExt as _;
 use serde_json::Value;
 
 use super::transcript::{Exchange, ExchangeLog, Transcript};
@@ -179,12 +180,12 @@ impl Session {
 
     /// Registers an object outside of the namespace that is deleted when the case ends.
     pub fn leaves(&self, path: &str) {
-        self.inner.leftovers.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_owned());
+        self.inner.leftovers.locked().push(path.to_owned());
     }
 
     /// Deletes what the case left outside of its namespace.
     pub(crate) async fn tidy(&self) {
-        let paths = std::mem::take(&mut *self.inner.leftovers.lock().unwrap_or_else(PoisonError::into_inner));
+        let paths = std::mem::take(&mut *self.inner.leftovers.locked());
         for path in paths.iter().rev() {
             self.ask(Method::DELETE, path).quietly().await;
         }

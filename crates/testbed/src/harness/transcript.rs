@@ -1,7 +1,8 @@
 //! Requests and responses in a form that is the same in every run.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use locks::MutexExt as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -37,7 +38,7 @@ pub(crate) struct ExchangeLog(Arc<Mutex<Vec<Exchange>>>);
 
 impl ExchangeLog {
     pub(crate) fn exchanges(&self) -> MutexGuard<'_, Vec<Exchange>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.locked()
     }
 
     /// Appends an exchange and returns its place.

@@ -26,10 +26,11 @@ mod serve;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use localkube::access::roots;
+use locks::MutexExt as _;
 use rustls::RootCertStore;
 use tokio::task::AbortHandle;
 
@@ -166,5 +167,5 @@ impl Drop for Kubelets {
 
 /// Locks a mutex, also a poisoned one: after a panic, tests still have to clean up.
 pub(crate) fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
-    lock.lock().unwrap_or_else(PoisonError::into_inner)
+    lock.locked()
 }

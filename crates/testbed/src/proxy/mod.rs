@@ -21,7 +21,7 @@ mod upstream;
 use std::collections::HashMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -29,6 +29,7 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http::request::Parts;
 use localkube::access::Authority;
+use locks::MutexExt as _;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -196,7 +197,7 @@ current-context: proxy
     }
 
     fn accepting(&self) -> MutexGuard<'_, Option<JoinHandle<()>>> {
-        self.accepting.lock().unwrap_or_else(PoisonError::into_inner)
+        self.accepting.locked()
     }
 }
 
@@ -264,7 +265,7 @@ impl Rules {
 impl ProxyShared {
     fn lock(&self) -> MutexGuard<'_, ProxyState> {
         // Only predicates of tests can panic while the lock is held, and they do not change the state.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.locked()
     }
 }
 

@@ -1,10 +1,11 @@
 //! Records every `spec.replicas` of a deployment.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use futures::TryStreamExt as _;
 use kube::Client;
 use kube::core::WatchEvent;
+use locks::MutexExt as _;
 use serde_json::Value;
 use testbed::harness::until;
 use tokio::task::JoinHandle;
@@ -25,15 +26,15 @@ pub(crate) struct Sights(Arc<Mutex<Vec<Sight>>>);
 
 impl Sights {
     fn all(&self) -> Vec<Sight> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.0.locked().clone()
     }
 
     pub(crate) fn last(&self) -> Option<Sight> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).last().copied()
+        self.0.locked().last().copied()
     }
 
     fn push(&self, sight: Sight) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(sight);
+        self.0.locked().push(sight);
     }
 }
 

@@ -1,12 +1,13 @@
 //! The cluster and the Prometheus of the records.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use api::provider::{Labels, MetricsError, ProviderFuture};
 use api::selector::Selector;
 use futures::future::BoxFuture;
 use http::{HeaderMap, StatusCode};
+use locks::MutexExt as _;
 use serde_json::{Value, json};
 use sources::http::{HttpError, HttpRequest, HttpResponse, StreamedResponse};
 use sources::inventory::{Node, Pod};
@@ -28,13 +29,13 @@ impl PlayedPrometheus {
 
     /// All queries asked, sorted.
     pub(super) fn queries(&self) -> Vec<String> {
-        let mut queries = self.asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut queries = self.asked.locked().clone();
         queries.sort();
         queries
     }
 
     fn query(&self, query: &str) -> (u64, String) {
-        self.asked.lock().unwrap_or_else(PoisonError::into_inner).push(query.to_owned());
+        self.asked.locked().push(query.to_owned());
         let all = self.answers.as_array().into_iter().flatten();
         let mut fitting =
             all.filter(|answer| answer["contains"].as_str().is_none_or(|part| query.contains(part)));

@@ -1,7 +1,8 @@
 //! The HTTP server that records speak of: `{httpServer}`.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
+use locks::MutexExt as _;
 use scalers::Trigger;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -41,7 +42,7 @@ impl HttpServer {
     /// Sets the response, and puts the address of the server into the trigger.
     pub(super) fn prepare(&self, says: Option<&Value>, trigger: &mut Trigger) {
         let field = |name: &str| says.and_then(|says| says.get(name));
-        *locked(&self.state) = ServedState {
+        *self.state.locked() = ServedState {
             status: field("status").and_then(Value::as_u64).unwrap_or(200),
             body: field("body").and_then(Value::as_str).unwrap_or_default().to_owned(),
             requests: Vec::new(),
@@ -59,7 +60,7 @@ impl HttpServer {
 
     /// The requests it received; null if there was none.
     pub(super) fn saw(&self) -> Value {
-        let state = locked(&self.state);
+        let state = self.state.locked();
         if state.requests.is_empty() { Value::Null } else { json!(state.requests) }
     }
 }
@@ -74,7 +75,7 @@ async fn serve(mut stream: TcpStream, state: Arc<Mutex<ServedState>>) -> Option<
         let Some((head, _)) = text.split_once("\r\n\r\n") else { continue };
         bytes.clear();
         let answer = {
-            let mut state = locked(&state);
+            let mut state = state.locked();
             state.requests.push(request(head));
             let ServedState { status, body, .. } = &*state;
             format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n{body}", body.len())
@@ -92,8 +93,4 @@ fn request(head: &str) -> Value {
     let authorization = headers.find(|(name, _)| name.eq_ignore_ascii_case("authorization"));
     let authorization = authorization.map_or("", |(_, value)| value.trim());
     json!({"method": method, "uri": uri, "authorization": authorization})
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,8 +1,9 @@
 //! The external scaler that records speak of: `{externalServer}`.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use external_scaler::{ExternalScaler, MetricSpec, MetricValue, ScaledObjectRef, Server, Status};
+use locks::MutexExt as _;
 use scalers::Trigger;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -45,7 +46,7 @@ impl ExternalServer {
             target_size_float: spec.get("targetSizeFloat").and_then(Value::as_f64).unwrap_or_default(),
         });
         let error = says.and_then(|says| says.get("error")).and_then(Value::as_str).map(str::to_owned);
-        *locked(&self.state) = ServerState { specs: specs.collect(), error, asked: None };
+        *self.state.locked() = ServerState { specs: specs.collect(), error, asked: None };
         for value in trigger.metadata.values_mut() {
             *value = value.replace(ADDRESS, &self.address);
         }
@@ -53,7 +54,7 @@ impl ExternalServer {
 
     /// What it was asked; null if it was not.
     pub(super) fn saw(&self) -> Value {
-        let state = locked(&self.state);
+        let state = self.state.locked();
         let Some(asked) = &state.asked else { return Value::Null };
         let metadata = asked.scaler_metadata.iter();
         let metadata: serde_json::Map<_, _> = metadata
@@ -65,7 +66,7 @@ impl ExternalServer {
 
 impl ExternalScaler for Answering {
     async fn metric_specs(&self, object: &ScaledObjectRef) -> Result<Vec<MetricSpec>, Status> {
-        let mut state = locked(&self.0);
+        let mut state = self.0.locked();
         state.asked = Some(object.clone());
         match &state.error {
             Some(error) => Err(Status::unknown(error)),
@@ -76,8 +77,4 @@ impl ExternalScaler for Answering {
     async fn metrics(&self, _: &ScaledObjectRef, _: &str) -> Result<Vec<MetricValue>, Status> {
         Err(Status::unimplemented("only specs are recorded"))
     }
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use futures::future::join_all;
+use locks::MutexExt as _;
 use tokio::sync::watch;
 
 use super::apply::{Snapshot, apply};
@@ -92,7 +93,7 @@ impl<'a> KedaRun<'a> {
     }
 
     fn outcome(&self) -> std::sync::MutexGuard<'_, KedaOutcome> {
-        self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
+        self.outcome.locked()
     }
 
     async fn step(&self, scenario: &mut KedaScenario, known: &mut Known) -> anyhow::Result<()> {

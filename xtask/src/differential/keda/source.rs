@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -10,6 +10,7 @@ use external_scaler::{
     ActivityStream, ExternalScaler, MetricSpec, MetricValue, ScaledObjectRef, Server, Status,
 };
 use futures::StreamExt as _;
+use locks::MutexExt as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::broadcast;
@@ -85,7 +86,7 @@ impl std::fmt::Display for SourceResponse {
 
 impl Script {
     fn book(&self) -> std::sync::MutexGuard<'_, Book> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.locked()
     }
 
     pub(crate) fn say(&self, key: &str, state: SourceResponse) {

@@ -1,6 +1,6 @@
 //! Follows a cluster: list-and-watch of autoscalers, and only the new passes of controller and operator.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use api::autoscaling::v2::HorizontalPodAutoscaler;
@@ -11,6 +11,7 @@ use cluster::AutoscalerKind;
 use cluster::request::{with_query, within};
 use cluster::watch::{View, WatchCondition, WatchHealth, WatchSource, list_and_watch};
 use jiff::Timestamp;
+use locks::MutexExt as _;
 use runtime::Reflectors;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -80,21 +81,21 @@ impl Follower {
         let mut source = WatchSource::new(path);
         if kind == AutoscalerKind::Hpa {
             let store = Arc::clone(&self.store);
-            source = source.with_text_handler(move |text| lock(&store).apply_status(text));
+            source = source.with_text_handler(move |text| store.locked().apply_status(text));
         }
         let client = client.clone();
         let (store, scope) = (Arc::clone(&self.store), scope.namespace().to_owned());
         self.watches.spawn(
             kind.plural(),
             move |health: WatchHealth| list_and_watch::<T>(client.clone(), source.clone(), health),
-            move |event| lock(&store).apply(kind, &scope, event.map(Object::from)),
+            move |event| store.locked().apply(kind, &scope, event.map(Object::from)),
         );
         self
     }
 
     /// The store.
     pub(super) fn store(&self) -> MutexGuard<'_, WatchedStore> {
-        lock(&self.store)
+        self.store.locked()
     }
 
     /// Waits for new passes, at most so long. A decision and the status that follows from it are then published together.
@@ -104,7 +105,7 @@ impl Follower {
 
     /// Whether every watch has listed its objects, and the decisions of both roles were read, as far as they can be.
     pub(super) fn is_complete(&self) -> bool {
-        lock(&self.decision_apis).iter().all(|api| api.is_asked) && self.is_listed()
+        self.decision_apis.locked().iter().all(|api| api.is_asked) && self.is_listed()
     }
 
     /// Whether every watch has listed its objects.
@@ -141,7 +142,7 @@ impl Follower {
                 notes.push(json!({"text": text, "remedy": "the console tries again"}));
             }
         }
-        let unavailable = lock(&self.decision_apis).iter().find_map(|api| api.unavailable.clone());
+        let unavailable = self.decision_apis.locked().iter().find_map(|api| api.unavailable.clone());
         notes.extend(unavailable.map(|why| without_decisions(&why)));
         notes
     }
@@ -268,7 +269,7 @@ impl Follower {
     }
 
     fn asked(&self, kind: AutoscalerKind, unavailable: Option<Unavailable>) {
-        let mut decision_apis = lock(&self.decision_apis);
+        let mut decision_apis = self.decision_apis.locked();
         let [controller, operator] = &mut *decision_apis;
         let api = if kind.has_triggers() { operator } else { controller };
         *api = DecisionApiState { is_asked: true, unavailable };
@@ -291,8 +292,4 @@ async fn newest(client: &ClusterClient, scope: Scope<'_>, kind: AutoscalerKind) 
     let query = [("since", never.as_str()), ("limit", "1")];
     let list: PassList = client.get(&with_query(&passes(kind, scope), query)).await.ok()?;
     Some(list.metadata.cursor).filter(|cursor| !cursor.is_empty())
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,6 +3,7 @@
 use api::decisions::DecisionRecord;
 use engine::ScaleOutcome;
 use jiff::Timestamp;
+use locks::MutexExt as _;
 use serde_json::{Value, json};
 use web_console::ApiError;
 
@@ -57,7 +58,7 @@ pub(super) async fn history(
             let object = client.object(path.namespace, &named).await.map_err(|error| failed(&error))?;
             let headings: Vec<Value> =
                 readings::of_object(&object.hpa).iter().map(readings::Reading::heading).collect();
-            let points = samples.lock().unwrap_or_else(std::sync::PoisonError::into_inner).points(&path.id());
+            let points = samples.locked().points(&path.id());
             let note = format!(
                 "The chart shows the status since this console was started, without decisions: {note}."
             );

@@ -1,9 +1,10 @@
 //! Brings what happens in the cluster into the feed while somebody looks: by watches, or by lists where the user may not watch.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cluster::AutoscalerKind;
+use locks::MutexExt as _;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use web_console::Feed;
@@ -191,7 +192,7 @@ impl Poller {
     fn publish(&self, follower: &Follower, triggers: &[Value], is_first: bool) {
         let now = self.client.now();
         let at = now.as_millisecond() as f64 / 1000.0;
-        let mut samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut samples = self.samples.locked();
         let change = follower.store().take(now, |entry| samples.change(at, entry));
         samples.hold_until(at);
         for id in &change.removed {
@@ -218,12 +219,12 @@ impl Poller {
 
     async fn ask_sources(&self) {
         let found = sources::read(&self.client).await;
-        *self.sources.lock().unwrap_or_else(PoisonError::into_inner) = found;
+        *self.sources.locked() = found;
     }
 
     /// What surrounds the list.
     fn frame(&self, triggers: &[Value]) -> Vec<(&'static str, Value)> {
-        let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut sources = self.sources.locked().clone();
         if let Some(sources) = sources.as_array_mut() {
             sources.extend_from_slice(triggers);
         }
@@ -259,7 +260,7 @@ impl Poller {
                 }
                 frame.push(("problems", rows::problems(&entries, &overview)));
                 frame.push(("notes", Value::from(listing.notes)));
-                self.samples.lock().unwrap_or_else(PoisonError::into_inner).add(at, &entries);
+                self.samples.locked().add(at, &entries);
                 self.feed.publish(at, all, frame);
                 (!listing.is_partial).then_some(listing.kinds)
             }

@@ -1,13 +1,14 @@
 //! The admission webhook and its metrics (docs/spec/keda.md 8.3).
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use controllers::metrics::MetricsWriter;
 use controllers::operator::Admission;
 use futures::FutureExt as _;
 use futures::future::BoxFuture;
 use keda::admission::{AdmissionInput, AdmissionKind, Denial, Operation, Verdict};
+use locks::MutexExt as _;
 use serde_json::Value;
 use serve::Status;
 use serve::admission::{AdmissionHandler, AdmissionRequest, AdmissionResponse};
@@ -35,7 +36,7 @@ struct Counts {
 
 impl AdmissionCounts {
     fn count(&self, kind: AdmissionKind, namespace: &str, action: &str, label: Option<&'static str>) {
-        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.0.locked();
         let key = (namespace.to_owned(), action.to_lowercase());
         // KEDA counts ScaledJobs only when they are refused.
         if kind == AdmissionKind::ScaledObject
@@ -52,7 +53,7 @@ impl AdmissionCounts {
 
     /// Exports the counts.
     pub(super) fn write_metrics(&self, page: &mut MetricsWriter) {
-        let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = self.0.locked();
         page.family(
             "counter",
             "keda_webhook_scaled_object_validations_total",

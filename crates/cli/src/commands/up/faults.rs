@@ -1,6 +1,6 @@
 //! Faults that the console can cause in the embedded cluster.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cluster::request::{self, Request};
@@ -9,6 +9,7 @@ use kube::Client;
 use localkube::PauseSwitch;
 use localkube::metrics::{MetricsGroup, Outage, Script};
 use localkube::nodes::Nodes;
+use locks::MutexExt as _;
 use serde_json::Value;
 
 use super::objects;
@@ -120,15 +121,15 @@ impl FaultTargets {
 
     async fn lose_node(&self) -> Result<(), BoxError> {
         let node = self.nodes.busiest().ok_or("there is no node")?.to_owned();
-        *self.lost.lock().unwrap_or_else(PoisonError::into_inner) = Some(node.clone());
+        *self.lost.locked() = Some(node.clone());
         Ok(self.nodes.lose(&node).await?)
     }
 
     async fn restore_node(&self) -> Result<(), BoxError> {
-        let lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let lost = self.lost.locked().clone();
         if let Some(node) = lost {
             self.nodes.restore(&node).await?;
-            *self.lost.lock().unwrap_or_else(PoisonError::into_inner) = None;
+            *self.lost.locked() = None;
         }
         Ok(())
     }

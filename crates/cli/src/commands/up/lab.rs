@@ -1,10 +1,11 @@
 //! Load sliders and fault buttons of the console: changes of the simulated workloads, of the nodes, of the metrics APIs and
 //! of the API server.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use futures::future::BoxFuture;
 use localkube::nodes::{Nodes, Workload};
+use locks::MutexExt as _;
 use serde_json::{Value, json};
 use sim::Millis;
 use sim::load::{CurveShape, LoadCurve};
@@ -71,7 +72,7 @@ impl Lab {
     }
 
     fn state(&self) -> MutexGuard<'_, LabState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.locked()
     }
 
     fn shown(&self) -> Value {

@@ -4,11 +4,12 @@
 use std::f64::consts::PI;
 use std::io;
 use std::net::Ipv4Addr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use http::Request;
 use kube::Client;
+use locks::MutexExt as _;
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -117,12 +118,12 @@ impl QueueLoad {
 
     /// What the user has set.
     pub(super) fn level(&self) -> Option<f64> {
-        *self.level.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.level.locked()
     }
 
     /// Sets the load; none lets orders arrive in bursts again.
     pub(super) fn set_level(&self, level: Option<f64>) {
-        *self.level.lock().unwrap_or_else(PoisonError::into_inner) = level;
+        *self.level.locked() = level;
     }
 }
 
@@ -143,7 +144,7 @@ async fn work(client: Client, orders: Arc<Mutex<Orders>>, load: QueueLoad) {
         let now = Instant::now();
         let seconds = (now - last).as_secs_f64();
         last = now;
-        let mut orders = orders.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut orders = orders.locked();
         *orders = orders.step(load.per_second(), seconds, workers);
     }
 }
@@ -161,7 +162,7 @@ async fn answer(listener: TcpListener, orders: Arc<Mutex<Orders>>) {
             tokio::time::sleep(STEP_INTERVAL).await;
             continue;
         };
-        let waiting = orders.lock().unwrap_or_else(PoisonError::into_inner).waiting();
+        let waiting = orders.locked().waiting();
         tokio::spawn(timeout(REQUEST_TIMEOUT, say(stream, waiting)));
     }
 }

@@ -18,7 +18,7 @@ mod trace;
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use api::decisions::{DecisionMode, DecisionRecord};
 use api::history::{NewPass, NewestPass};
@@ -26,6 +26,7 @@ use cluster::{AutoscalerKey, AutoscalerKind};
 use engine::{Decision, Spec, TriggerPoll};
 use futures::Stream;
 use jiff::{SignedDuration, Timestamp};
+use locks::MutexExt as _;
 use runtime::exported_metrics::MetricsWriter;
 
 pub use copy::{AutoscalerExists, FetchPasses, HistoryCopyError, HistoryFollower, LeaderHistory};
@@ -315,7 +316,7 @@ impl Records {
     }
 
     fn lock(&self) -> MutexGuard<'_, RecordTable> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.locked()
     }
 }
 

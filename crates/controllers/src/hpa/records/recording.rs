@@ -17,6 +17,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
+use locks::MutexExt as _;
 
 pub(super) use pending::{PendingPasses, RecordedPlace};
 pub(super) use reader::for_each_pass_since;
@@ -77,7 +78,7 @@ struct SharedPasses {
 
 impl SharedPasses {
     fn lock(&self) -> MutexGuard<'_, PendingPasses> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pending.locked()
     }
 }
 

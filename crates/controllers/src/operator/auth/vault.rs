@@ -11,11 +11,12 @@ mod query;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use api::keda::{HashiCorpVault, VaultCredential};
 use http::{HeaderName, HeaderValue, Method};
+use locks::MutexExt as _;
 use serde_json::{Value, json};
 use sources::http::{Endpoint, HttpClient, HttpRequest, Secret};
 
@@ -122,7 +123,7 @@ impl Vaults {
 
     /// The client of a server.
     fn client(&self, address: &str) -> Result<HttpClient, VaultError> {
-        let mut clients = self.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clients = self.clients.locked();
         if let Some(client) = clients.get(address) {
             return Ok(client.clone());
         }

@@ -10,7 +10,7 @@ mod event_grid;
 mod tests;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use api::keda::CloudEventSource;
@@ -18,6 +18,7 @@ use api::meta::ObjectMeta;
 use api::provider::Compat;
 use cluster::Clock;
 use keda::event::Event;
+use locks::MutexExt as _;
 use runtime::reconcile_loop::PanicCounter;
 use sources::dial::Dialer;
 use sources::http::ProxyRules;
@@ -255,6 +256,6 @@ fn receives(id: &DestinationId, source: &CloudEventSource, message: &CloudEvent,
 
 impl DeliveryState {
     fn destinations(&self) -> MutexGuard<'_, HashMap<DestinationId, Destination>> {
-        self.destinations.lock().unwrap_or_else(PoisonError::into_inner)
+        self.destinations.locked()
     }
 }

@@ -1,7 +1,7 @@
 //! One trigger with its scaler and its last samples.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use api::autoscaling::v2::{MetricSpec, MetricTarget};
@@ -11,6 +11,7 @@ use api::time::parse_go_duration;
 use keda::OperationError;
 use keda::activity::{MetricSample, Reading};
 use keda::environment::SourceRef;
+use locks::MutexExt as _;
 use scalers::Scaler;
 use scalers::web::{RequestLog, with_max_age_after, with_request_log};
 use tokio::time::Instant;
@@ -114,7 +115,7 @@ impl CachedScaler {
     }
 
     fn state(&self) -> MutexGuard<'_, ScalerState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.locked()
     }
 
     pub(super) fn used(&self) -> Vec<(SourceRef, String)> {

@@ -16,9 +16,8 @@ use std::time::Duration;
 
 use api::provider::Compat;
 use jiff::Timestamp;
+use locks::MutexExt as _;
 use tokio::time::Instant;
-
-use crate::lock::locked;
 
 pub(crate) use cause::status_line;
 pub use cause::{RequestStage, ScrapeErrorCause};
@@ -258,7 +257,7 @@ impl ScrapeReport {
     }
 
     fn state(&self) -> MutexGuard<'_, ScrapeReportState> {
-        locked(&self.0)
+        self.0.locked()
     }
 }
 

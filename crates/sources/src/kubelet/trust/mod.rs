@@ -17,11 +17,11 @@ use std::time::Duration;
 
 use api::provider::Compat;
 use http::HeaderValue;
+use locks::MutexExt as _;
 use rustls::ClientConfig;
 use tokio::time::Instant;
 
 use crate::http::Secret;
-use crate::lock::locked;
 use material::TlsMaterial;
 pub(crate) use verifier::CertificateNameMismatch;
 
@@ -180,6 +180,6 @@ impl KubeletTrust {
     }
 
     fn now(&self) -> MutexGuard<'_, LoadedMaterial> {
-        locked(&self.now)
+        self.now.locked()
     }
 }

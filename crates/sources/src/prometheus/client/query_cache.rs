@@ -9,12 +9,12 @@ use futures::FutureExt as _;
 use futures::channel::oneshot;
 use futures::future::Shared;
 use jiff::Timestamp;
+use locks::MutexExt as _;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
 use super::reply::QueryResponse;
 use super::{PrometheusError, PrometheusInner, PrometheusSettings};
-use crate::lock::locked;
 
 /// Maximum cache time of errors.
 const MAX_ERROR_AGE: Duration = Duration::from_secs(1);
@@ -54,7 +54,7 @@ impl QueryCache {
     }
 
     fn locked(&self) -> MutexGuard<'_, CacheState> {
-        locked(&self.known)
+        self.known.locked()
     }
 }
 

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use locks::MutexExt as _;
 
 use super::PrometheusError;
-use crate::lock::locked;
 
 /// Upper bounds of latency buckets in seconds, without the infinite one.
 const LATENCY_BOUNDS_SECONDS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
@@ -139,7 +139,7 @@ impl RequestStats {
             self.failed.fetch_add(1, Relaxed);
         }
         let failure = error.filter(|error| !error.concerns_query());
-        let mut health = locked(&self.health);
+        let mut health = self.health.locked();
         let was_failing = health.error.is_some();
         match failure {
             None => *health = BackendHealth { last_good: Some(now), error: None },
@@ -171,7 +171,7 @@ impl RequestStats {
             failed: self.failed.load(Relaxed),
             in_flight: self.in_flight.load(Relaxed),
             remembered,
-            health: locked(&self.health).clone(),
+            health: self.health.locked().clone(),
             latency: [self.query.latency("/api/v1/query"), self.series.latency("/api/v1/series")],
         }
     }

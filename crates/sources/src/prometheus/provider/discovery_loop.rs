@@ -3,10 +3,10 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use locks::MutexExt as _;
 use tokio::task::AbortHandle;
 
 use super::{ProviderInner, ProviderState, remembered, selectors};
-use crate::lock::locked;
 use crate::prometheus::discovery;
 use crate::prometheus::rule::RuleFamily;
 
@@ -52,7 +52,7 @@ pub(super) async fn round(inner: &ProviderInner, family: RuleFamily, only_failed
     let state = inner.state();
     let wanted = selectors(&state.rules, family);
     let listed =
-        if only_failed { locked(&inner.discovery_states).of(family).failed(&wanted) } else { wanted.clone() };
+        if only_failed { inner.discovery_states.locked().of(family).failed(&wanted) } else { wanted.clone() };
     if listed.is_empty() {
         return true;
     }
@@ -70,7 +70,7 @@ pub(super) async fn round(inner: &ProviderInner, family: RuleFamily, only_failed
             ),
         }
     }
-    let mut memory = locked(&inner.discovery_states);
+    let mut memory = inner.discovery_states.locked();
     // The rules may have changed meanwhile; results are kept if they still use the selector.
     let state = inner.state();
     let wanted = selectors(&state.rules, family);
@@ -91,7 +91,7 @@ pub(super) async fn round(inner: &ProviderInner, family: RuleFamily, only_failed
 /// Recompiles the rules if the resources of the cluster changed; if that fails, the old ones stay.
 fn refresh(inner: &ProviderInner) {
     let mapper = inner.cluster.mapper();
-    let memory = locked(&inner.discovery_states);
+    let memory = inner.discovery_states.locked();
     let state = inner.state();
     if Arc::ptr_eq(&mapper, &state.mapper) {
         return;

@@ -5,8 +5,9 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use locks::MutexExt as _;
+
 use super::PrometheusProvider;
-use crate::lock::locked;
 use crate::prometheus::client::{PrometheusReport, QueryResponse};
 use crate::prometheus::discovery::SelectorStatus;
 use crate::prometheus::registry::ShadowedMetric;
@@ -65,7 +66,7 @@ impl PrometheusProvider {
     /// Status of the provider.
     pub fn report(&self) -> ProviderReport {
         let state = self.0.state();
-        let memory = locked(&self.0.discovery_states);
+        let memory = self.0.discovery_states.locked();
         let section = |family: RuleFamily, key: &str, metrics: usize| {
             let rules = state.rules.of(family);
             let reports = rules.iter().enumerate().map(|(index, rule)| RuleReport {
@@ -113,7 +114,7 @@ impl ResponseWarnings {
         self.warned.fetch_add(u64::from(warned), Relaxed);
         let mut hasher = DefaultHasher::new();
         query.hash(&mut hasher);
-        let mut logged = locked(&self.logged);
+        let mut logged = self.logged.locked();
         if logged.len() >= MAX_LOGGED_QUERIES {
             logged.clear();
         }

@@ -8,11 +8,11 @@ use api::provider::{
     ListFilter, Lookup, ObjectSelection, ResourceMetricsProvider, SampleSource,
 };
 use api::selector::FieldSelector;
+use locks::MutexExt as _;
 
 use super::*;
 use crate::http::tests::{answer, folder, plainly};
 use crate::http::{Auth, Endpoint, HttpClient};
-use crate::lock::locked;
 use crate::prometheus::client::PrometheusSettings;
 use crate::prometheus::client::tests::{Played, prometheus, vector};
 
@@ -309,7 +309,7 @@ async fn hanging_prometheus_times_out() {
         config(RULES),
         hangs.0.cluster.mapper(),
         Compat::Better,
-        &locked(&known.0.discovery_states),
+        &known.0.discovery_states.locked(),
     );
     hangs.0.exchange(state.unwrap());
     let Err(MetricsError::Internal(text)) = custom(&hangs, one("web-0")).await else { panic!("answered") };

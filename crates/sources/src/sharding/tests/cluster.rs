@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 
 use api::provider::{ListFilter, ResourceMetricsProvider as _};
 use api::selector::{FieldSelector, Selector};
+use locks::MutexExt as _;
 use tokio::task::JoinSet;
 
 use super::*;
 use crate::federation::tests::server::Server;
-use crate::lock::locked;
 use crate::store::KubeletProvider;
 
 const PERIOD: Duration = Duration::from_secs(3);
@@ -42,7 +42,7 @@ async fn scrape(sharding: Sharding, id: String, log: Log) {
                 last.insert(node.clone(), now);
                 let time = Timestamp::now();
                 sharding.take(node, kubelet(node, time.as_nanosecond() as i64), time);
-                locked(&log).push((id.clone(), node.clone(), now));
+                log.locked().push((id.clone(), node.clone(), now));
             }
         }
         tokio::time::sleep(PERIOD / 30).await;
@@ -129,9 +129,9 @@ async fn all_replicas_serve_all_nodes_while_one_dies_and_returns() {
         assert!(one.sharding.received() > 0);
     }
     // Sharded: in one period every node is scraped about once, and each replica scrapes some.
-    locked(&log).clear();
+    log.locked().clear();
     tokio::time::sleep(PERIOD * 2).await;
-    let scraped = locked(&log).clone();
+    let scraped = log.locked().clone();
     assert!((NODE_COUNT..=NODE_COUNT * 3).contains(&scraped.len()), "{}", scraped.len());
     for id in ["a", "b", "c"] {
         assert!(scraped.iter().any(|(by, _, _)| by == id), "{id} scraped nothing");
@@ -153,7 +153,7 @@ async fn all_replicas_serve_all_nodes_while_one_dies_and_returns() {
         assert!(!lost.alive && lost.nodes == 0 && lost.problem.is_some(), "{lost:?}");
     }
     // No node was without a scrape for longer than two periods (plus the delay of the test itself).
-    let scraped = locked(&log).clone();
+    let scraped = log.locked().clone();
     for n in 0..NODE_COUNT {
         let node = format!("node-{n}");
         let times: Vec<Instant> =

@@ -2,10 +2,10 @@
 
 use http::Method;
 use http_body_util::BodyExt as _;
+use locks::MutexExt as _;
 
 use super::*;
 use crate::federation::tests::server::Server;
-use crate::lock::locked;
 
 const PERIOD: Duration = Duration::from_secs(5);
 
@@ -13,7 +13,7 @@ const PERIOD: Duration = Duration::from_secs(5);
 async fn fetched(server: &Server) -> (Sharding, Option<String>) {
     let (own, _, _) = sharding("own", PERIOD, Endpoint::default(), 3);
     own.set(vec![Replica { id: "other".into(), address: server.url() }]);
-    let peer = Arc::clone(&locked(&own.0.peers)[0]);
+    let peer = Arc::clone(&own.0.peers.locked()[0]);
     own.fetch(&peer).await;
     let report = own.report();
     assert!(report[1].alive || report[1].problem.is_some());
@@ -78,7 +78,7 @@ async fn own_address_as_peer_is_detected() {
     let (own, _, _) = sharding("own", PERIOD, Endpoint::default(), 3);
     let server = Server::new(own.route()).await;
     own.set(vec![Replica { id: "other".into(), address: server.url() }]);
-    let peer = Arc::clone(&locked(&own.0.peers)[0]);
+    let peer = Arc::clone(&own.0.peers.locked()[0]);
     own.fetch(&peer).await;
     let report = own.report();
     assert!(!report[1].alive);
@@ -92,7 +92,7 @@ async fn entries_are_stored_once_and_only_if_newer() {
     let server = Server::new(other.route()).await;
     other.set(vec![Replica { id: "own".into(), address: "http://127.0.0.1:1".into() }]);
     own.set(vec![Replica { id: "other".into(), address: server.url() }]);
-    let peer = Arc::clone(&locked(&own.0.peers)[0]);
+    let peer = Arc::clone(&own.0.peers.locked()[0]);
     let now = Timestamp::now();
     let nanos = now.as_nanosecond() as i64;
     other.take("node-0", kubelet("node-0", nanos - 10_000_000_000), now);
@@ -141,7 +141,7 @@ async fn node_without_samples_of_its_owner_is_taken_over() {
     let server = Server::new(other.route()).await;
     other.set(vec![Replica { id: "own".into(), address: "http://127.0.0.1:1".into() }]);
     own.set(vec![Replica { id: "other".into(), address: server.url() }]);
-    let peer = Arc::clone(&locked(&own.0.peers)[0]);
+    let peer = Arc::clone(&own.0.peers.locked()[0]);
     own.fetch(&peer).await;
     let owner = |node: &str| own.state().members.owner(node, Instant::now()).to_owned();
     let theirs = (0..20).map(|n| format!("node-{n}")).find(|node| owner(node) == "other").unwrap();

@@ -8,13 +8,14 @@ mod window;
 
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, resume_unwind};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use controllers::hpa::HpaSettings;
 use futures::FutureExt as _;
 use localkube::metrics::{MetricsApi, PodUsage, Script, Series};
 use localkube::store::ObjectKey;
+use locks::RwLockExt as _;
 use serde_json::{Value, json};
 use testbed::Access;
 use testbed::etcd::{self, Etcd};
@@ -75,7 +76,7 @@ where
     F: Fn(ControllerEnv) -> T + Sync,
     T: Future<Output = ()>,
 {
-    let _shared = ALONE.read().unwrap_or_else(PoisonError::into_inner);
+    let _shared = ALONE.read_locked();
     side_by_side(|real| on_one(&test, real))
 }
 
@@ -85,7 +86,7 @@ where
     F: Fn(ControllerEnv) -> T + Sync,
     T: Future<Output = ()>,
 {
-    let _alone = ALONE.write().unwrap_or_else(PoisonError::into_inner);
+    let _alone = ALONE.write_locked();
     let test = &test;
     let cleared = async move |env: ControllerEnv| {
         let script = env.script.clone();

@@ -1,8 +1,9 @@
 //! Measures how long an autoscaler goes without a sync while one controller hands over to another, whichever programs they are.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use locks::MutexExt as _;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
@@ -44,7 +45,7 @@ impl ControllerEnv {
             loop {
                 let reads = counter.reads(workload);
                 if reads > before {
-                    noted.lock().unwrap_or_else(PoisonError::into_inner).push(Instant::now());
+                    noted.locked().push(Instant::now());
                     before = reads;
                 }
                 sleep(LOOK_INTERVAL).await;
@@ -56,7 +57,7 @@ impl ControllerEnv {
 
 impl SyncTimes {
     pub(crate) fn gaps(&self, handovers: &[Handover]) -> SyncGaps {
-        gaps(&self.times.lock().unwrap_or_else(PoisonError::into_inner), handovers)
+        gaps(&self.times.locked(), handovers)
     }
 }
 

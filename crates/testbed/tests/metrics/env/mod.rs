@@ -8,7 +8,7 @@ pub(crate) mod subject;
 
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, resume_unwind};
-use std::sync::{PoisonError, RwLock};
+use std::sync::RwLock;
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -16,6 +16,7 @@ use base64::engine::general_purpose::STANDARD;
 use futures::FutureExt as _;
 use http::Method;
 use kube::Client;
+use locks::{MutexExt as _, RwLockExt as _};
 use serde_json::{Value, json};
 use testbed::Access;
 use testbed::harness::{self, Cluster, Failure, Workloads};
@@ -75,7 +76,7 @@ impl Deref for TestNamespace {
 pub(crate) fn on_both<T: Future<Output = ()>>(
     test: impl Fn(TestNamespace) -> T + Sync,
 ) -> Result<(), Failure> {
-    let _shared = ALONE.read().unwrap_or_else(PoisonError::into_inner);
+    let _shared = ALONE.read_locked();
     side_by_side(|real| on_one(&test, real))
 }
 
@@ -83,7 +84,7 @@ pub(crate) fn on_both<T: Future<Output = ()>>(
 pub(crate) fn alone_on_both<T: Future<Output = ()>>(
     test: impl Fn(TestNamespace) -> T + Sync,
 ) -> Result<(), Failure> {
-    let _alone = ALONE.write().unwrap_or_else(PoisonError::into_inner);
+    let _alone = ALONE.write_locked();
     let test = &test;
     let mended = async move |ns: TestNamespace| {
         let env = ns.env;
@@ -100,7 +101,7 @@ pub(crate) fn alone_on_both<T: Future<Output = ()>>(
 pub(crate) fn on_real<T: Future<Output = ()>>(
     test: impl Fn(TestNamespace) -> T + Sync,
 ) -> Result<(), Failure> {
-    let _shared = ALONE.read().unwrap_or_else(PoisonError::into_inner);
+    let _shared = ALONE.read_locked();
     environments::on_one(on_one(&test, true))
 }
 
@@ -108,7 +109,7 @@ pub(crate) fn on_real<T: Future<Output = ()>>(
 pub(crate) fn on_local<T: Future<Output = ()>>(
     test: impl Fn(TestNamespace) -> T + Sync,
 ) -> Result<(), Failure> {
-    let _shared = ALONE.read().unwrap_or_else(PoisonError::into_inner);
+    let _shared = ALONE.read_locked();
     environments::on_one(on_one(&test, false))
 }
 
@@ -231,7 +232,7 @@ impl TestNamespace {
     pub(crate) async fn serve(&self, pod: &str, per_second: f64) {
         self.env.app.set_load(&self.namespace, pod, per_second);
         let server = self.env.prometheus.lock().await;
-        let _one = self.env.targets.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one = self.env.targets.locked();
         server.scrape(&self.env.app.targets()).unwrap();
     }
 

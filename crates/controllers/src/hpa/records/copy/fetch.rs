@@ -2,12 +2,13 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use api::decisions::passes::{PassItem, PassList, PassListMeta};
 use futures::future::BoxFuture;
 use http::StatusCode;
+use locks::MutexExt as _;
 use serde::Deserialize;
 use serde_json::Value;
 use sources::http::{Auth, Endpoint, HttpClient, HttpErrorCause, HttpRequest};
@@ -160,7 +161,7 @@ fn client(
     kept: &Mutex<Option<(Endpoint, HttpClient)>>,
     endpoint: Endpoint,
 ) -> Result<HttpClient, HistoryCopyError> {
-    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut kept = kept.locked();
     if let Some((known, client)) = &*kept
         && *known == endpoint
     {
