@@ -39,12 +39,12 @@ pub(crate) trait WakeSource: Clone + Eq + Hash + Send + Sync + 'static {
     fn follow<'a>(&'a self, signal: &'a WakeSignal) -> ScalerFuture<'a, ()>;
 }
 
-/// Wakes all who wait for a source. Signals that nobody has heard yet are one.
+/// Wakes all tasks that wait for a source. Signals that were not received yet are one.
 #[derive(Clone, Debug)]
 pub(crate) struct WakeSignal(Arc<watch::Sender<()>>);
 
 impl WakeSignal {
-    /// A signal, and who hears it.
+    /// A signal and its receiver.
     pub(crate) fn channel() -> (Self, watch::Receiver<()>) {
         let (sender, receiver) = watch::channel(());
         (Self(Arc::new(sender)), receiver)
@@ -108,7 +108,7 @@ impl<S: WakeSource> WakeStreams<S> {
                     break;
                 }
             }
-            // Nobody listens any more, or the stream panicked; the object is polled.
+            // The receiver is gone, or the stream panicked; the object is polled.
             drop(stream);
             std::future::pending::<()>().await;
         })

@@ -138,12 +138,12 @@ impl Feed {
         self.revision.send_replace(revision);
     }
 
-    /// Whether somebody looks.
+    /// Whether a page is open.
     pub fn is_watched(&self) -> bool {
         self.revision.receiver_count() > 0
     }
 
-    /// Waits until somebody looks.
+    /// Waits until a page is open.
     pub async fn watched(&self) {
         loop {
             let mut opened = std::pin::pin!(self.opened.notified());

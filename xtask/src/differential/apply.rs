@@ -35,7 +35,7 @@ impl HpaEnv {
                     let path = path.replace("{ns}", namespace);
                     self.send(method.clone(), &path, body).await.map(drop).map_err(Into::into)
                 }
-                reported => self.tell(namespace, reported, now),
+                reported => self.set_metrics(namespace, reported, now),
             };
             refused.extend(done.err().map(|error| format!("{namespace}: {action}: {error:#}")));
         }
@@ -43,7 +43,7 @@ impl HpaEnv {
     }
 
     /// Sets what the metrics APIs say.
-    fn tell(&self, namespace: &str, action: &HpaAction, now: Timestamp) -> anyhow::Result<()> {
+    fn set_metrics(&self, namespace: &str, action: &HpaAction, now: Timestamp) -> anyhow::Result<()> {
         let script = &self.script;
         match action {
             HpaAction::ApiRequest(_) => {}

@@ -34,7 +34,7 @@ pub(crate) const MASKED: &[Mask] = &[
         why: "Kubernetes names any of them",
     },
     Mask {
-        what: "events of an object that has told 25 warnings",
+        what: "events of an object about which 25 warnings were recorded",
         why: "further ones are dropped, and which depends on the number of passes (steps are counted above)",
     },
     Mask {
@@ -150,7 +150,7 @@ impl View {
                 flatten(&format!("hpa/{name}"), object, fields);
             }
             for event in &view.events {
-                fields.insert(format!("event {event}"), "told".to_owned());
+                fields.insert(format!("event {event}"), "recorded".to_owned());
             }
         }
         let names: BTreeSet<&String> = left.keys().chain(right.keys()).collect();

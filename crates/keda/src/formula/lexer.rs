@@ -28,7 +28,7 @@ pub(super) enum TokenKind<'a> {
 /// A token and its position.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Token<'a> {
-    pub(super) word: TokenKind<'a>,
+    pub(super) kind: TokenKind<'a>,
     pub(super) at: u32,
 }
 
@@ -64,12 +64,12 @@ pub(super) fn tokens(source: &str) -> Result<Vec<Token<'_>>, FormulaError> {
     }
     let mut lexer = Lexer { rest: source, at: 0, tokens: Vec::new() };
     while lexer.skip_blanks()? {
-        let (at, word) = (lexer.at, lexer.word()?);
-        lexer.tokens.push(Token { word, at });
+        let (at, kind) = (lexer.at, lexer.token()?);
+        lexer.tokens.push(Token { kind, at });
     }
     // The position of the end is the last character.
     let at = lexer.at.saturating_sub(1);
-    lexer.tokens.push(Token { word: TokenKind::End, at });
+    lexer.tokens.push(Token { kind: TokenKind::End, at });
     Ok(lexer.tokens)
 }
 
@@ -112,7 +112,8 @@ impl<'a> Lexer<'a> {
         self.take(end)
     }
 
-    fn word(&mut self) -> Result<TokenKind<'a>, FormulaError> {
+    /// The next token.
+    fn token(&mut self) -> Result<TokenKind<'a>, FormulaError> {
         let mut ahead = self.rest.chars();
         let (first, second) = (ahead.next().unwrap_or_default(), ahead.next());
         match first {
@@ -129,7 +130,7 @@ impl<'a> Lexer<'a> {
             }
             c if is_part(c) => {
                 let name = self.take_while(is_part);
-                let sign = KEYWORD_OPERATORS.iter().find(|word| **word == name);
+                let sign = KEYWORD_OPERATORS.iter().find(|keyword| **keyword == name);
                 Ok(sign.map_or(TokenKind::Name(name), |sign| TokenKind::Sign(sign)))
             }
             _ => match OPERATORS.iter().find(|sign| self.rest.starts_with(**sign)) {

@@ -35,7 +35,7 @@ struct Parser<'a> {
 impl<'a> Parser<'a> {
     fn whole(&mut self) -> Result<(), FormulaError> {
         let root = self.sequence()?;
-        if *self.word() != TokenKind::End {
+        if *self.token() != TokenKind::End {
             return Err(self.unexpected());
         }
         self.tree.root = root;
@@ -56,7 +56,7 @@ impl<'a> Parser<'a> {
     }
 
     fn ends(&self) -> bool {
-        matches!(self.word(), TokenKind::End | TokenKind::Bracket(')' | '}' | ']'))
+        matches!(self.token(), TokenKind::End | TokenKind::Bracket(')' | '}' | ']'))
     }
 
     /// Parses an expression with operators of at least the precedence `least`.
@@ -81,7 +81,7 @@ impl<'a> Parser<'a> {
         }
         let mut left = self.primary()?;
         let mut previous = None;
-        while let TokenKind::Sign(sign) = *self.word() {
+        while let TokenKind::Sign(sign) = *self.token() {
             let at = self.at();
             if sign == "|" && least == 0 {
                 self.advance();
@@ -90,7 +90,7 @@ impl<'a> Parser<'a> {
                 continue;
             }
             let negated = sign == "not";
-            let sign = match self.word_after() {
+            let sign = match self.token_after() {
                 TokenKind::Sign(next) if negated => *next,
                 _ => sign,
             };
@@ -135,7 +135,7 @@ impl<'a> Parser<'a> {
                 None => this,
                 Some(before) => self.add(at, Form::Binary(Binary::And, before, this))?,
             };
-            let next = match self.word() {
+            let next = match self.token() {
                 TokenKind::Sign(sign) => {
                     Binary::of(sign).map(|(next, _)| next).filter(|next| next.is_chained())
                 }
@@ -198,7 +198,7 @@ impl<'a> Parser<'a> {
 
     fn primary(&mut self) -> Result<Id, FormulaError> {
         let at = self.at();
-        match self.word() {
+        match self.token() {
             TokenKind::Sign(sign) => {
                 if let Some((operator, binding)) = Unary::of(sign) {
                     self.advance();
@@ -238,7 +238,7 @@ impl<'a> Parser<'a> {
 
     fn secondary(&mut self) -> Result<Id, FormulaError> {
         let at = self.at();
-        match self.word() {
+        match self.token() {
             TokenKind::Name(name) => {
                 let name = *name;
                 self.advance();
@@ -275,12 +275,12 @@ impl<'a> Parser<'a> {
         })
     }
 
-    fn word(&self) -> &'a TokenKind<'a> {
-        self.tokens.get(self.next).map_or(&TokenKind::End, |token| &token.word)
+    fn token(&self) -> &'a TokenKind<'a> {
+        self.tokens.get(self.next).map_or(&TokenKind::End, |token| &token.kind)
     }
 
-    fn word_after(&self) -> &'a TokenKind<'a> {
-        self.tokens.get(self.next + 1).map_or(&TokenKind::End, |token| &token.word)
+    fn token_after(&self) -> &'a TokenKind<'a> {
+        self.tokens.get(self.next + 1).map_or(&TokenKind::End, |token| &token.kind)
     }
 
     fn at(&self) -> u32 {
@@ -292,11 +292,11 @@ impl<'a> Parser<'a> {
     }
 
     fn is_sign(&self, sign: &str) -> bool {
-        matches!(self.word(), TokenKind::Sign(found) if *found == sign)
+        matches!(self.token(), TokenKind::Sign(found) if *found == sign)
     }
 
     fn is_bracket(&self, bracket: char) -> bool {
-        *self.word() == TokenKind::Bracket(bracket)
+        *self.token() == TokenKind::Bracket(bracket)
     }
 
     fn takes(&mut self, sign: &str) -> bool {
@@ -318,7 +318,7 @@ impl<'a> Parser<'a> {
     }
 
     fn name(&mut self) -> Result<&'a str, FormulaError> {
-        let TokenKind::Name(name) = self.word() else {
+        let TokenKind::Name(name) = self.token() else {
             return Err(self.unexpected());
         };
         self.advance();
@@ -326,6 +326,6 @@ impl<'a> Parser<'a> {
     }
 
     fn unexpected(&self) -> FormulaError {
-        FormulaError::new(self.at(), format!("unexpected token {}", self.word().shown()))
+        FormulaError::new(self.at(), format!("unexpected token {}", self.token().shown()))
     }
 }

@@ -14,7 +14,7 @@ use crate::ScalerError;
 const RENEW_BEFORE: Duration = Duration::from_mins(5);
 /// How long a failure is returned to all triggers without another request.
 const FAILURE_PAUSE: Duration = Duration::from_secs(5);
-/// Credentials that nobody has used for this time are forgotten.
+/// Credentials that were not used for this time are removed.
 const UNUSED_CREDENTIAL_TTL: Duration = Duration::from_hours(2);
 
 /// Credentials by identity. It has no Debug, because keys and values are secrets.

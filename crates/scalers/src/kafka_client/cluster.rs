@@ -17,7 +17,7 @@ use crate::web::{allowed_age, response_used};
 
 /// Timeout of a round, including connections.
 const ROUND_TIMEOUT: Duration = Duration::from_secs(10);
-/// Groups that nobody asked for since this time are left out of rounds.
+/// A group that no trigger has read for this time is left out of rounds.
 const INTEREST_AGE: Duration = Duration::from_mins(2);
 
 /// All clusters.
@@ -87,7 +87,7 @@ impl KafkaCluster {
         Self { server, interests: Mutex::default(), round: tokio::sync::Mutex::default() }
     }
 
-    /// This interest, and all others of which somebody asked lately and whose sample is older than this.
+    /// This interest, and all others that were read lately and whose sample is older than this.
     fn due(&self, asking: &Arc<GroupInterest>, fresh: Duration) -> Vec<Arc<GroupInterest>> {
         let now = Instant::now();
         let all: Vec<_> = self.interests.locked().iter().filter_map(Weak::upgrade).collect();

@@ -83,7 +83,7 @@ impl NewRecords {
         let ends = KafkaRequest::ListOffsets { time: LATEST, topics: partitions };
         while is_current() {
             let offsets = within(REQUEST_TIMEOUT, connection.ask(&ends, messages::list_offsets)).await?;
-            // What was added while nobody waited is found, too.
+            // What was added while no fetch waited is found, too.
             signal.ask_now();
             let max_wait = i32::try_from(MAX_WAIT.as_millis()).unwrap_or(i32::MAX);
             let request = KafkaRequest::Fetch { max_wait, topics: by_topic(&offsets)? };

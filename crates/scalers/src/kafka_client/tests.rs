@@ -364,7 +364,7 @@ async fn new_records_wake() {
     assert!(clusters.interest(&server(&fake), "g", &[], false).new_records().is_none(), "no topic is given");
     let interest = clusters.interest(&server(&fake), "g", &["t".to_owned()], false);
     let source = interest.new_records().unwrap();
-    let (signal, mut heard) = WakeSignal::channel();
+    let (signal, mut signals) = WakeSignal::channel();
     let waking = tokio::spawn(async move { source.follow(&signal).await });
     let fetches = async |broker: i32, wanted: usize| {
         let is_fetch = |request: &&(i32, i16)| **request == (broker, key::FETCH);
@@ -375,11 +375,11 @@ async fn new_records_wake() {
     let woken = async {
         fetches(0, 1).await;
         fetches(1, 1).await;
-        assert!(heard.has_changed().unwrap(), "once when it waits");
-        heard.mark_unchanged();
+        assert!(signals.has_changed().unwrap(), "once when it waits");
+        signals.mark_unchanged();
         // The broker with the new record is asked again, after its new end.
         fake.topic("t", &[(0, 0, 5), (1, 0, 8)]);
-        heard.changed().await.unwrap();
+        signals.changed().await.unwrap();
         fetches(1, 2).await;
     };
     tokio::time::timeout(Duration::from_mins(1), woken).await.unwrap();

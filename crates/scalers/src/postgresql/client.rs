@@ -224,7 +224,7 @@ impl Connection {
     }
 }
 
-/// Runs a connection; signals its notifications, if somebody listens.
+/// Runs a connection; signals its notifications, if there is a listener.
 async fn drive<S, T>(mut connection: tokio_postgres::Connection<S, T>, listener: Option<WakeSignal>)
 where
     S: AsyncRead + AsyncWrite + Unpin,

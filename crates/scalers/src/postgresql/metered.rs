@@ -59,7 +59,7 @@ impl Budget {
         self.set(MAX_RESPONSE_BYTES, UNCOUNTED_BYTES);
     }
 
-    /// The response was read, or nobody waits for it any more: its share of the budget of all responses is returned.
+    /// The response was read, or its caller has gone: its share of the budget of all responses is returned.
     pub(super) fn finish(&self) {
         self.set(MAX_UNREAD_BYTES, MAX_UNREAD_BYTES);
     }

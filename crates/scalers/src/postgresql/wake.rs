@@ -110,12 +110,12 @@ mod tests {
             ]
         };
         let built = |channel| test_support::build(&test_support::trigger("postgresql", &metadata(channel)));
-        let (sender, mut heard) = tokio::sync::mpsc::channel(1);
+        let (sender, mut signals) = tokio::sync::mpsc::channel(1);
         assert!(built("").unwrap().wake(sender.clone()).is_none(), "no channel is given");
         let waking = tokio::spawn(built("jo\"bs").unwrap().wake(sender).unwrap());
         // Once because of notifications before, and once because of one.
         for _ in 0..2 {
-            let woken = timeout(Duration::from_mins(1), heard.recv()).await;
+            let woken = timeout(Duration::from_mins(1), signals.recv()).await;
             assert_eq!(woken.unwrap(), Some(()));
             notifications.add_permits(1);
         }

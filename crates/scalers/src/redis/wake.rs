@@ -28,7 +28,7 @@ impl NewEntries {
     async fn signal_all(&self, signal: &WakeSignal) -> Result<(), ScalerError> {
         let mut connection = self.server.connect().await?;
         loop {
-            // What was added while nobody waited is found, too.
+            // What was added while no command waited is found, too.
             signal.ask_now();
             loop {
                 let began = Instant::now();

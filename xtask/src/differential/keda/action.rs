@@ -43,7 +43,7 @@ impl std::fmt::Display for KedaAction {
         match self {
             Self::ApiRequest(ask) => ask.fmt(f),
             Self::Say { key, state } => write!(f, "source {key}: {state}"),
-            Self::Push { key } => write!(f, "source {key} tells of activity"),
+            Self::Push { key } => write!(f, "source {key} pushes activity"),
             Self::EndJobs { how, most, .. } => write!(f, "up to {most} jobs: {how:?}"),
             Self::TellHpa { name, status } => write!(f, "status of the HPA of {name}: {status}"),
         }

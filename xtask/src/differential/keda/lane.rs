@@ -137,7 +137,7 @@ impl<'a> KedaRun<'a> {
             let snapshot = seen
                 .wait_for(|snapshot| snapshot.as_ref().is_some_and(|snapshot| snapshot.at > began))
                 .await
-                .context("nobody looks any more")?
+                .context("the task that lists the objects has ended")?
                 .clone();
             let Some(snapshot) = snapshot else { continue };
             let views: Vec<KedaView> = Subject::ALL
@@ -150,15 +150,15 @@ impl<'a> KedaRun<'a> {
             }
             before = views;
             let now = self.asked(scenario);
-            let heard =
+            let are_polled =
                 now.iter().zip(asked).all(|(now, before)| now == before || now - before >= POLLS_PER_STEP);
             let same = judge(&before, &facts, known).differences.is_empty();
-            let quiet = since.elapsed() >= calm && heard;
+            let quiet = since.elapsed() >= calm && are_polled;
             let late = began.elapsed() >= LATEST;
             if quiet && (same || late) || began.elapsed() >= SETTLE_TIMEOUT {
                 return Ok(before);
             }
-            seen.changed().await.context("nobody looks any more")?;
+            seen.changed().await.context("the task that lists the objects has ended")?;
         }
     }
 

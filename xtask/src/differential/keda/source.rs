@@ -48,7 +48,7 @@ struct Book {
     /// How often each subject (namespace and key) asked for values.
     asked: BTreeMap<(String, String), usize>,
     /// How often each subject (namespace and scenario) asked anything, and when it last did.
-    heard: BTreeMap<(String, String), (usize, Instant)>,
+    requests: BTreeMap<(String, String), (usize, Instant)>,
     pushes: BTreeMap<String, broadcast::Sender<()>>,
 }
 
@@ -115,12 +115,12 @@ impl Script {
     /// see nothing active and scale to zero.
     pub(crate) async fn between_rounds(&self, namespace: &str, scenario: &str, interval: Duration) {
         let key = (namespace.to_owned(), scenario.to_owned());
-        let heard = || self.book().heard.get(&key).copied();
+        let last = || self.book().requests.get(&key).copied();
         let polls = |(_, at): &(usize, Instant)| at.elapsed() < interval + LATE;
-        let Some((before, _)) = heard().filter(polls) else { return };
+        let Some((before, _)) = last().filter(polls) else { return };
         let until = Instant::now() + interval + LATE;
         while Instant::now() < until {
-            if heard().is_some_and(|(count, at)| count > before && at.elapsed() >= OVER) {
+            if last().is_some_and(|(count, at)| count > before && at.elapsed() >= OVER) {
                 return;
             }
             tokio::time::sleep(POLL_INTERVAL).await;
@@ -128,12 +128,13 @@ impl Script {
     }
 
     /// Counts a request of a subject.
-    fn hear(&self, namespace: &str, key: &str) {
+    fn count_request(&self, namespace: &str, key: &str) {
         let scenario = key.split('-').next().unwrap_or_default();
         let mut book = self.book();
         let now = Instant::now();
-        let heard = book.heard.entry((namespace.to_owned(), scenario.to_owned())).or_insert_with(|| (0, now));
-        *heard = (heard.0 + 1, now);
+        let requests =
+            book.requests.entry((namespace.to_owned(), scenario.to_owned())).or_insert_with(|| (0, now));
+        *requests = (requests.0 + 1, now);
     }
 
     fn state(&self, key: &str) -> Result<SourceResponse, Status> {
@@ -172,7 +173,7 @@ struct Scripted(Script, Duration);
 impl Scripted {
     fn state(&self, object: &ScaledObjectRef) -> Result<SourceResponse, Status> {
         let key = object.text("key")?;
-        self.0.hear(&object.namespace, key);
+        self.0.count_request(&object.namespace, key);
         self.0.state(key)
     }
 }
@@ -200,7 +201,7 @@ impl ExternalScaler for Scripted {
     async fn is_active(&self, object: &ScaledObjectRef) -> Result<bool, Status> {
         let state = self.state(object)?;
         match state.fault {
-            SourceFault::Active => Err(Status::unavailable("nobody knows")),
+            SourceFault::Active => Err(Status::unavailable("the activity is not known")),
             _ => Ok(state.active),
         }
     }
@@ -240,7 +241,7 @@ async fn answer(mut stream: TcpStream, script: &Script) -> std::io::Result<()> {
     let text = String::from_utf8_lossy(&text);
     let path = text.split(' ').nth(1).unwrap_or_default().trim_start_matches('/');
     let (namespace, key) = path.split_once('/').unwrap_or_default();
-    script.hear(namespace, key);
+    script.count_request(namespace, key);
     *script.book().asked.entry((namespace.to_owned(), key.to_owned())).or_default() += 1;
     let (code, body) = match script.state(key) {
         Ok(state) if state.fault == SourceFault::None => {

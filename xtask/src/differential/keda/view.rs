@@ -45,21 +45,21 @@ pub(crate) const MASKED: &[(&str, &str)] = &[
         "status.health.*.numberOfFailures",
         "whether it is zero is compared: it counts questions, and those are not simultaneous",
     ),
-    ("counts and times of events", "it depends on how often somebody looked"),
+    ("counts and times of events", "they depend on the number of reconciles"),
     (
         "scaledjob.keda.sh/generation of Jobs",
         "how many versions ago it was is compared: KEDA makes one version more",
     ),
     (
         "the order of triggers in KEDAScaleTargetActivated",
-        "KEDA tells them in the order in which they answered",
+        "KEDA names them in the order in which they answered",
     ),
     (
-        "how many Jobs an event tells of",
-        "as many as there were or were missing when somebody looked; how many there are is compared",
+        "the number of Jobs in an event",
+        "it is that of the moment of the reconcile; the number of Jobs is compared",
     ),
     ("names of Jobs", "the API server makes them up; how many there are of each kind is compared"),
-    ("status of HPAs", "nobody acts on them but the test"),
+    ("status of HPAs", "only the test writes it"),
 ];
 
 impl KedaView {
@@ -103,7 +103,7 @@ impl KedaView {
                 view.repeated.insert(line.clone());
             }
             *reported.entry((text(event, "/type"), text(event, "/involvedObject/uid"))).or_default() += count;
-            view.fields.insert(line, "told".to_owned());
+            view.fields.insert(line, "recorded".to_owned());
         }
         for ((kind, _), count) in reported {
             let most = view.reported.entry(kind).or_default();

@@ -30,7 +30,8 @@ pub(crate) enum Choice {
     All,
     A,
     AOrB,
-    Nobody,
+    /// A selector that no series matches.
+    NoSeries,
     /// An invalid selector, which the API server does not validate.
     Bogus,
 }
@@ -70,7 +71,7 @@ impl Choice {
         match chance.below(12) {
             0 | 1 => Self::A,
             2 => Self::AOrB,
-            3 => Self::Nobody,
+            3 => Self::NoSeries,
             4 if chance.once_in(3) => Self::Bogus,
             _ => Self::All,
         }
@@ -83,7 +84,7 @@ impl Choice {
             Self::All => Value::Null,
             Self::A => json!({"matchLabels": {"queue": "a"}}),
             Self::AOrB => expression("In", json!(["b", "a"])),
-            Self::Nobody => json!({"matchLabels": {"queue": "z"}}),
+            Self::NoSeries => json!({"matchLabels": {"queue": "z"}}),
             Self::Bogus => expression("Bogus", json!(["a"])),
         }
     }

@@ -108,14 +108,14 @@ impl Scenario {
     fn metric_gone(&mut self, _: Facts) -> HpaStep {
         let place = self.chance.below(self.metrics.len());
         let actions = self.metrics.get(place).map(|metric| metric.forget(&self.name, &self.pods));
-        HpaStep::new(format!("nobody knows metric {place}")).with(actions.into_iter().flatten())
+        HpaStep::new(format!("a metric is removed: {place}")).with(actions.into_iter().flatten())
     }
 
     /// Pods and status become what was asked for.
     fn catch_up(&mut self, facts: Facts) -> HpaStep {
         let Some(replicas) = facts.replicas else { return self.new_values(facts) };
         let wanted = usize::try_from(replicas).unwrap_or_default().min(MAX_PODS);
-        let mut actions: Vec<HpaAction> = vec![self.kind.tell(&self.name, replicas)];
+        let mut actions: Vec<HpaAction> = vec![self.kind.write_status(&self.name, replicas)];
         while self.pods.len() > wanted
             && let Some(pod) = self.pods.pop()
         {
@@ -163,7 +163,8 @@ impl Scenario {
 
     fn roll_out(&mut self, facts: Facts) -> HpaStep {
         let replicas = facts.replicas.unwrap_or(1) + self.chance.of([1, 2, 3]);
-        HpaStep::new(format!("the status says {replicas}")).with([self.kind.tell(&self.name, replicas)])
+        HpaStep::new(format!("the status says {replicas}"))
+            .with([self.kind.write_status(&self.name, replicas)])
     }
 
     fn target_gone(&mut self, _: Facts) -> HpaStep {

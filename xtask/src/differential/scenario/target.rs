@@ -107,11 +107,11 @@ impl Kind {
             "apiVersion": self.api_version(), "kind": self.kind(),
             "metadata": {"name": name, "labels": {"scenario": name}}, "spec": spec,
         });
-        vec![D::post(self.collection(), object), self.tell(name, replicas)]
+        vec![D::post(self.collection(), object), self.write_status(name, replicas)]
     }
 
     /// Writes the replicas in its status, as its controller would.
-    pub(crate) fn tell<D: RequestAction>(self, name: &str, replicas: i64) -> D {
+    pub(crate) fn write_status<D: RequestAction>(self, name: &str, replicas: i64) -> D {
         let status = match self {
             Self::Worker => json!({"replicas": replicas, "selector": format!("app={name}")}),
             Self::Blind => json!({"replicas": replicas}),

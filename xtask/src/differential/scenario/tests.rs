@@ -29,7 +29,7 @@ fn every_action_occurs() {
     let titles = [
         "new values",
         "samples of some pods are gone",
-        "nobody knows metric",
+        "a metric is removed:",
         "the workload has",
         "some pods are Terminating",
         "another pod: PodLevel",

@@ -8,7 +8,7 @@
 //! skim      fields of a JSON text without decoding it
 //! latest    the latest pass about an autoscaler that decided what its record says
 //! follow    list-and-watch of autoscalers, and only the new passes about them
-//! poll      what changes into the feed, while somebody looks: by watches, or by lists where the user may not watch
+//! poll      what changes into the feed, while a page is open: by watches, or by lists where the user may not watch
 //! rows      autoscalers and problems as the frontend shows them
 //! readings  metrics against targets, as numbers
 //! manifest  fields of specs as manifests have them

@@ -1,4 +1,4 @@
-//! Brings what happens in the cluster into the feed while somebody looks: by watches, or by lists where the user may not watch.
+//! Brings what happens in the cluster into the feed while a page is open: by watches, or by lists where the user may not watch.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -134,7 +134,7 @@ impl Poller {
         }
     }
 
-    /// Publishes what watches show, until nobody looks any more or the user may not watch; then says why.
+    /// Publishes what watches show, until no page is open or the user may not watch; then returns why.
     async fn follow(&self, kinds: &[AutoscalerKind]) -> Option<WhyPolling> {
         let scope = self.namespace.as_deref().map_or(Scope::All, Scope::Namespace);
         let follower = Follower::start(self.client.kube_client(), kinds, scope);

@@ -220,14 +220,13 @@ impl Labels {
             return SelectorPosting::NotPosted;
         }
         // A label that many selectors require, such as `app.kubernetes.io/part-of=shop`, is a bad discriminator.
-        let selectors_of = |requirement: &&Requirement| {
+        let usage = |requirement: &&Requirement| {
             let postings = self.postings(namespace, requirement);
-            postings.fold((0, 0), |(asking, having), p| {
-                (asking + p.selectors.all().len(), having + p.sets.all().len())
+            postings.fold((0, 0), |(selectors, label_sets), p| {
+                (selectors + p.selectors.all().len(), label_sets + p.sets.all().len())
             })
         };
-        let Some(rarest) =
-            selector.requirements().iter().filter(|r| names_values(r)).min_by_key(selectors_of)
+        let Some(rarest) = selector.requirements().iter().filter(|r| names_values(r)).min_by_key(usage)
         else {
             if let Some(known) = self.namespaces.get_mut(namespace) {
                 known.posting.selectors.enlist(autoscaler);

@@ -247,7 +247,7 @@ fn deleting_everything_leaves_empty_indexes() {
     }
 }
 
-/// A selector is posted under the label that tells it apart, not under one that all have.
+/// A selector is posted under the label that few selectors require, not under one that all have.
 #[test]
 fn a_new_label_set_is_compared_with_few_selectors() {
     let mut index = PodIndex::default();

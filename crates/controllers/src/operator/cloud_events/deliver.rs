@@ -50,7 +50,7 @@ pub(super) enum DeliveryError {
 }
 
 impl DeliveryError {
-    /// Whether another attempt fails in the same way, until somebody edits an object.
+    /// Whether another attempt fails in the same way until an object is edited.
     fn is_permanent(&self) -> bool {
         match self {
             Self::Topic(error) => error.is_permanent(),

@@ -63,7 +63,7 @@ pub(super) enum TopicError {
     /// The identity is of another cloud.
     #[error("a topic cannot be used with pod identity {0}: use azure-workload, or the parameter accessKey")]
     OtherIdentity(String),
-    /// The operator's token would be sent to somebody else.
+    /// The operator's token would be sent to a server outside Event Grid.
     #[error(
         "azure-workload can be used for topics at https://….eventgrid.azure.net only: use the parameter accessKey"
     )]
@@ -74,7 +74,7 @@ pub(super) enum TopicError {
 }
 
 impl TopicError {
-    /// Whether the same request fails in the same way, until somebody edits an object.
+    /// Whether the same request fails in the same way until an object is edited.
     pub(super) fn is_permanent(&self) -> bool {
         match self {
             Self::NoAccessKey

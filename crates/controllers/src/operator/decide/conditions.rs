@@ -63,7 +63,7 @@ pub(crate) fn adoption(kind: ResourceKind, metadata: &ObjectMeta) -> Option<Valu
     if !is_held {
         finalizers.push(FINALIZER.to_owned());
     }
-    // The resourceVersion keeps finalizers that somebody else adds meanwhile.
+    // The resourceVersion keeps finalizers that another client adds meanwhile.
     let mut patch = json!({"resourceVersion": metadata.resource_version, "finalizers": finalizers});
     if kind == ResourceKind::Object
         && let Value::Object(fields) = &mut patch

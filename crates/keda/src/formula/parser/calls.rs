@@ -92,7 +92,7 @@ impl<'a> Parser<'a> {
         let mut has_optional = false;
         loop {
             let at = self.at();
-            match self.word() {
+            match self.token() {
                 TokenKind::Sign(sign @ ("." | "?.")) => {
                     let optional = *sign == "?.";
                     has_optional |= optional;
@@ -121,7 +121,7 @@ impl<'a> Parser<'a> {
 
     fn member(&mut self, base: Id, optional: bool) -> Result<Id, FormulaError> {
         let at = self.at();
-        let name: &'a str = match self.word() {
+        let name: &'a str = match self.token() {
             TokenKind::Name(name) => name,
             // Keywords are allowed as member names.
             TokenKind::Sign(word) if word.starts_with(char::is_alphabetic) => word,

@@ -68,7 +68,7 @@ impl Parser<'_> {
 
     fn key(&mut self) -> Result<Id, FormulaError> {
         let at = self.at();
-        let text = match self.word() {
+        let text = match self.token() {
             TokenKind::Name(text) | TokenKind::Number(text) => (*text).to_owned(),
             TokenKind::Text(text) => text.clone(),
             TokenKind::Bracket('(') => return self.expression(0),

@@ -28,7 +28,7 @@ pub(super) struct FakeKafka {
     /// Number of open connections.
     open: watch::Sender<usize>,
     drop_all: Arc<Notify>,
-    /// Tells fetches that a topic has changed.
+    /// Notifies fetches of a changed topic.
     appended: Arc<Notify>,
 }
 

@@ -147,13 +147,14 @@ pub(super) const LIST: &[Deliberate] = &[
         why: "a Secret or TriggerAuthentication that is missing is named",
         is_it: |case| {
             let (theirs, ours) = ("is required", " does not exist");
-            let tells = |view, event: SeenEvent<'_>, words: &str| {
+            let has_event = |view, event: SeenEvent<'_>, words: &str| {
                 events(view).any(|other| {
                     (other.kind, other.reason) == (event.kind, event.reason) && other.text.contains(words)
                 })
             };
             let named = |event: SeenEvent<'_>| event.text.contains(ours);
-            let unnamed = |event: SeenEvent<'_>| event.text.contains(theirs) && tells(case.ours, event, ours);
+            let unnamed =
+                |event: SeenEvent<'_>| event.text.contains(theirs) && has_event(case.ours, event, ours);
             case.ours_alone().is_some_and(named) || case.theirs_alone().is_some_and(unnamed)
         },
     },
@@ -291,7 +292,7 @@ pub(super) const LIST: &[Deliberate] = &[
     Deliberate {
         who: Applies::Better,
         often: true,
-        why: "an HPA of the new name that somebody else made is taken over; KEDA tries to create it for ever",
+        why: "an HPA of the new name of another owner is taken over; KEDA tries to create it for ever",
         is_it: |case| {
             let words = "-foreign\" already exists";
             let refused = case.facts.foreign

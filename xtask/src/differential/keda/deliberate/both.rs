@@ -23,11 +23,11 @@ pub(super) const LIST: &[Deliberate] = &[
         why: "our texts of errors of an external scaler differ: they name its address and the request",
         is_it: |case| {
             let (theirs, ours) = ("rpc error: code = ", "external scaler ");
-            let tells = |view, event: SeenEvent<'_>, words: &str| {
+            let has_event = |view, event: SeenEvent<'_>, words: &str| {
                 events(view).any(|other| other.is_like(&event) && other.text.contains(words))
             };
-            let in_ours = |event| tells(case.ours, event, ours);
-            let in_theirs = |event| tells(case.theirs, event, theirs);
+            let in_ours = |event| has_event(case.ours, event, ours);
+            let in_theirs = |event| has_event(case.theirs, event, theirs);
             case.theirs_alone().is_some_and(|event| event.text.contains(theirs) && in_ours(event))
                 || case.ours_alone().is_some_and(|event| event.text.contains(ours) && in_theirs(event))
         },
@@ -59,7 +59,7 @@ pub(super) const LIST: &[Deliberate] = &[
     Deliberate {
         who: Applies::Both,
         often: false,
-        why: "KEDA's loop may note a pause before the reconcile that would tell it",
+        why: "KEDA's loop may note a pause before the reconcile that would record it",
         is_it: |case| {
             let paused = is_true(case.theirs, "Paused") && is_true(case.ours, "Paused");
             paused && case.ours_tells(&["ScaledObjectPaused"])
@@ -68,7 +68,7 @@ pub(super) const LIST: &[Deliberate] = &[
     Deliberate {
         who: Applies::Both,
         often: false,
-        why: "a loop of KEDA that an edit cuts off may tell that its ScaledJob is not active",
+        why: "a loop of KEDA that an edit cuts off may record that its ScaledJob is not active",
         is_it: |case| {
             let same = is_true(case.theirs, "Active") == is_true(case.ours, "Active");
             same && case.theirs_tells(&["ScaledJobInactive"])
@@ -148,7 +148,7 @@ pub(super) const LIST: &[Deliberate] = &[
     Deliberate {
         who: Applies::Both,
         often: false,
-        why: "when several triggers work again at once, KEDA does not tell that the fallback is over",
+        why: "when several triggers work again at once, KEDA records no event that the fallback is over",
         is_it: |case| {
             let over = !is_true(case.theirs, "Fallback") && !is_true(case.ours, "Fallback");
             let health =

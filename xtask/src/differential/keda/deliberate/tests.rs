@@ -26,7 +26,7 @@ const WELL: &[(&str, &str)] = &[
     ("hpa/keda-hpa-s1.labels.app", "x"),
     ("jobs {}", "2"),
     ("answer s0-jobs", "s0-jobs=4"),
-    ("event Normal KEDAScalersStarted: Started scalers watch (about ScaledObject s1, action x)", "told"),
+    ("event Normal KEDAScalersStarted: Started scalers watch (about ScaledObject s1, action x)", "recorded"),
 ];
 
 /// Fields whose loss no state of an object excuses.
@@ -164,7 +164,8 @@ fn healthy_objects_excuse_no_difference() {
         }
     }
     let event = "event Warning KEDAScalerFailed: x (about ScaledObject s1, action KEDAScalerFailed)";
-    for (theirs, ours) in [(well.clone(), view(&[(event, "told")])), (view(&[(event, "told")]), well.clone())]
+    for (theirs, ours) in
+        [(well.clone(), view(&[(event, "recorded")])), (view(&[(event, "recorded")]), well.clone())]
     {
         for found in found(&theirs, &ours, &KedaFacts::default()) {
             assert_eq!(found, [event]);
@@ -189,14 +190,14 @@ fn better_differences_do_not_excuse_strict_mode() {
 fn second_text_needs_a_second_event() {
     let first = "event Warning KEDAScalerFailed: a (about ScaledObject s1, action KEDAScalerFailed)";
     let second = "event Warning KEDAScalerFailed: b (about ScaledObject s1, action KEDAScalerFailed)";
-    let mut theirs = view(&[(first, "told")]);
-    let ours = view(&[(first, "told"), (second, "told")]);
+    let mut theirs = view(&[(first, "recorded")]);
+    let ours = view(&[(first, "recorded"), (second, "recorded")]);
     assert_eq!(found(&theirs, &ours, &KedaFacts::default())[0], [second]);
     theirs.repeated.insert(first.to_owned());
     assert!(found(&theirs, &ours, &KedaFacts::default())[0].is_empty());
     // Of another object, it is another event.
     let other = second.replace("s1", "s1-auth");
-    let ours = view(&[(first, "told"), (other.as_str(), "told")]);
+    let ours = view(&[(first, "recorded"), (other.as_str(), "recorded")]);
     assert_eq!(found(&theirs, &ours, &KedaFacts::default())[0], [other]);
 }
 
@@ -204,7 +205,7 @@ fn second_text_needs_a_second_event() {
 fn external_scaler_errors_come_in_pairs() {
     let theirs_say = "event Warning KEDAScalerFailed: rpc error: code = Internal desc = x (about ScaledObject s1, action a)";
     let ours_say = "event Warning KEDAScalerFailed: external scaler h:1 refused IsActive: x (about ScaledObject s1, action a)";
-    let (theirs, ours) = (view(&[(theirs_say, "told")]), view(&[(ours_say, "told")]));
+    let (theirs, ours) = (view(&[(theirs_say, "recorded")]), view(&[(ours_say, "recorded")]));
     assert!(found(&theirs, &ours, &KedaFacts::default()).iter().all(Vec::is_empty));
     for found in found(&theirs, &view(&[]), &KedaFacts::default()) {
         assert_eq!(found, [theirs_say]);
@@ -217,7 +218,7 @@ fn external_scaler_errors_come_in_pairs() {
 #[test]
 fn rate_limited_event_is_one_of_many() {
     let event = "event Normal KEDAScaleTargetActivated: x (about ScaledObject s1, action a)";
-    let theirs = view(&[(event, "told")]);
+    let theirs = view(&[(event, "recorded")]);
     let mut ours = view(&[]);
     ours.reported = [("Warning".to_owned(), 25), ("Normal".to_owned(), 24)].into();
     assert_eq!(found(&theirs, &ours, &KedaFacts::default())[0], [event]);
@@ -252,14 +253,15 @@ fn activated_target_counts_as_active() {
 fn event_is_judged_by_the_state_at_its_time() {
     let event = "event Warning ScaledObjectCheckFailed: x (about ScaledObject s1, action x)";
     let message = format!("{TRIGGER}: trigger 0 (nonsense): no scaler found");
-    let theirs = view(&[ready("False", "ScaledObjectCheckFailed", ENSURE), vec![(event, "told")]].concat());
+    let theirs =
+        view(&[ready("False", "ScaledObjectCheckFailed", ENSURE), vec![(event, "recorded")]].concat());
     let partial = view(&ready("Unknown", "PartialTriggerError", &message));
     let mut known = Known::default();
     let views = [theirs.clone(), theirs.clone(), partial];
     let judgement = judge(&views, &KedaFacts::default(), &known);
     assert_eq!(judgement.differences, []);
     known.remember(&judgement);
-    let mended = [view(&[(event, "told")]), view(&[(event, "told")]), view(&[])];
+    let mended = [view(&[(event, "recorded")]), view(&[(event, "recorded")]), view(&[])];
     assert_eq!(judge(&mended, &KedaFacts::default(), &known), Judgement::default());
     assert!(!judge(&mended, &KedaFacts::default(), &Known::default()).differences.is_empty());
 }

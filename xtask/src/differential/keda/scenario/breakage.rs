@@ -80,7 +80,9 @@ impl KedaScenario {
                     }
                 }
                 self.broken = Some(KedaBreakage::Spec(Box::new(before)));
-                return Some(KedaStep::new("nobody listens where the scaler was").with([self.edit()]));
+                return Some(
+                    KedaStep::new("the address of the scaler refuses connections").with([self.edit()]),
+                );
             }
             _ => return None,
         };

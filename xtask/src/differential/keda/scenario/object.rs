@@ -87,11 +87,11 @@ impl KedaScenario {
                             *push = true;
                         }
                     }
-                    return Some(KedaStep::new("triggers that are told").with([self.edit()]));
+                    return Some(KedaStep::new("triggers become push triggers").with([self.edit()]));
                 };
                 let key = self.triggers.get(place)?.key()?.to_owned();
                 // The source is idle in polls, so that only the push activates the target until the next poll.
-                KedaStep::new("a source tells of activity").with([
+                KedaStep::new("a source pushes activity").with([
                     KedaAction::Say {
                         key: key.clone(),
                         state: SourceResponse { active: true, ..self.state(&key) },
@@ -289,17 +289,17 @@ impl KedaScenario {
             }
             Card::HpaEdited if self.job.is_none() => {
                 let body = json!({"spec": {"maxReplicas": 77}, "metadata": {"labels": {"by": "hand"}}});
-                KedaStep::new("somebody edits the HPA").with([KedaAction::patch(hpa, body)])
+                KedaStep::new("a user edits the HPA").with([KedaAction::patch(hpa, body)])
             }
             Card::HpaMetricsEdited => {
                 let behavior = json!({"scaleDown": {"stabilizationWindowSeconds": 11}});
                 let metadata =
                     json!({"labels": {"app.kubernetes.io/part-of": "me"}, "annotations": {"by": "hand"}});
                 let body = json!({"spec": {"behavior": behavior, "minReplicas": 2}, "metadata": metadata});
-                KedaStep::new("somebody edits behavior and labels of the HPA")
+                KedaStep::new("a user edits behavior and labels of the HPA")
                     .with([KedaAction::patch(hpa, body)])
             }
-            Card::HpaDeleted => KedaStep::new("somebody deletes the HPA").with([KedaAction::delete(hpa)]),
+            Card::HpaDeleted => KedaStep::new("a user deletes the HPA").with([KedaAction::delete(hpa)]),
             Card::HpaForeign => {
                 self.broken = Some(KedaBreakage::Foreign);
                 self.cooldown = Some(RESTS_LONG);
@@ -310,7 +310,7 @@ impl KedaScenario {
                     "spec": {"scaleTargetRef": self.target.reference(&self.name), "minReplicas": 3, "maxReplicas": 50},
                 });
                 let take = self.annotate("scaledobject.keda.sh/transfer-hpa-ownership", Some("true"));
-                KedaStep::new("an HPA that somebody made is taken over").with([
+                KedaStep::new("an HPA of a user is taken over").with([
                     KedaAction::post(HPAS, foreign),
                     take,
                     self.edit(),
@@ -339,7 +339,7 @@ impl KedaScenario {
                 let replicas = self.chance.between(0, 5);
                 let action =
                     KedaAction::patch(self.target.path(&self.name), json!({"spec": {"replicas": replicas}}));
-                KedaStep::new(format!("somebody scales the target to {replicas}")).with([action])
+                KedaStep::new(format!("a user scales the target to {replicas}")).with([action])
             }
             Card::Delete | Card::DeleteWithRestore | Card::DeletePaused if self.job.is_none() => {
                 let mut actions = Vec::new();

@@ -74,7 +74,7 @@ fn whole_run_covers_every_action() {
         "a source fails: Metrics",
         "a source fails: Active",
         "a source fails: Specs",
-        "nobody listens where the scaler was",
+        "the address of the scaler refuses connections",
         "the source answers again",
         "\"behavior\":null",
         "\"behavior\":\"static\"",
