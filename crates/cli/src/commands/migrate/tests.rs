@@ -12,6 +12,7 @@ use super::{Peer, page};
 use crate::live::page::Page;
 
 const PAGE: Page = Page { width: None, colour: false };
+pub(super) const PLACE: Destination<'static> = Destination { namespace: "p", chart: "c" };
 
 pub(super) fn deployment(namespace: &str, name: &str, image: &str, args: &[&str]) -> Value {
     json!({"metadata": {"namespace": namespace, "name": name}, "spec": {
@@ -181,8 +182,7 @@ fn release_of_keda_decides_about_parameters() {
     let found = problems(&state);
     let impacts: Vec<_> = found.iter().map(|one| (one.impact, one.field.as_str())).collect();
     assert_eq!(impacts, [(SwitchImpact::Differs, "spec.triggers[0].metadata[includeRunningWorkflowCount]")]);
-    let place = Destination { namespace: "p", chart: "c" };
-    let plan = |state: &ClusterState| page::plans(&plans(state, Some(Peer::Keda), &place), false);
+    let plan = |state: &ClusterState| page::plans(&plans(state, Some(Peer::Keda), &PLACE), false);
     assert!(!plan(&state).contains("--keda-profile"));
     for program in &mut state.installed {
         program.version = "2.21.0".to_owned();
@@ -283,13 +283,12 @@ fn plan_is_about_the_deployment_that_serves_the_api() {
     let mut installed = copies.clone();
     installed.append(&mut state.installed);
     state.installed = installed;
-    let place = Destination { namespace: "p", chart: "c" };
-    let text = page::plans(&plans(&state, None, &place), false);
+    let text = page::plans(&plans(&state, None, &PLACE), false);
     assert!(text.contains("kubectl -n kube-system scale deployment metrics-server --replicas=0\n"), "{text}");
     assert!(!text.contains("a-tenant"), "{text}");
     // Without the others the copy is meant, and its flags stay in comments.
     let state = ClusterState { installed: copies, ..ClusterState::default() };
-    let text = page::plans(&plans(&state, Some(Peer::MetricsServer), &place), false);
+    let text = page::plans(&plans(&state, Some(Peer::MetricsServer), &PLACE), false);
     assert!(text.contains("-n a-tenant ") && !text.contains("\nrm "), "{text}");
 }
 
@@ -306,9 +305,8 @@ fn plan_from_prometheus_adapter_switches_every_api_that_it_serves() {
         services: vec![service("m", "adapter", "adapter")],
         ..ClusterState::default()
     };
-    let place = Destination { namespace: "p", chart: "c" };
     let plan =
-        |state: &ClusterState| page::plans(&plans(state, Some(Peer::PrometheusAdapter), &place), false);
+        |state: &ClusterState| page::plans(&plans(state, Some(Peer::PrometheusAdapter), &PLACE), false);
     let text = plan(&state);
     for api in ["v1beta1.metrics.k8s.io", "v1beta1.custom.metrics.k8s.io"] {
         assert!(text.contains(&format!("\nkubectl patch apiservice {api} ")), "{text}");
@@ -334,9 +332,8 @@ fn plans_from_both_metrics_programs_have_the_flags_of_both() {
         installed: programs.iter().filter_map(InstalledProgram::of_deployment).collect(),
         ..ClusterState::default()
     };
-    let place = Destination { namespace: "p", chart: "c" };
     let values = |from| {
-        let all = plans(&state, from, &place);
+        let all = plans(&state, from, &PLACE);
         let adapter = all.into_iter().find(|plan| plan.from == Peer::PrometheusAdapter).unwrap();
         adapter.steps[0].commands[0].clone()
     };
@@ -366,8 +363,7 @@ fn flags_of_two_words_and_variables_of_other_objects_are_named() {
     let programs = [InstalledProgram::of_pod(&manager), InstalledProgram::of_deployment(&keda)];
     let state =
         ClusterState { installed: programs.into_iter().flatten().collect(), ..ClusterState::default() };
-    let place = Destination { namespace: "p", chart: "c" };
-    let text = page::plans(&plans(&state, None, &place), false);
+    let text = page::plans(&plans(&state, None, &PLACE), false);
     for wanted in [
         "--horizontal-pod-autoscaler-sync-period=30s",
         "--horizontal-pod-autoscaler-tolerance=0.2",
@@ -390,15 +386,14 @@ fn plan_from_keda_leaves_the_api_of_another_program() {
     state.installed.extend(InstalledProgram::of_deployment(&adapter));
     state.services.push(service("m", "adapter", "adapter"));
     state.api_services = vec![api_service("v1beta1", "external.metrics.k8s.io", "m", "adapter")];
-    let place = Destination { namespace: "p", chart: "c" };
-    let text = page::plans(&plans(&state, Some(Peer::Keda), &place), false);
+    let text = page::plans(&plans(&state, Some(Peer::Keda), &PLACE), false);
     assert!(
         !text.contains("kubectl patch apiservice") && !text.contains("operator.apiService=true"),
         "{text}"
     );
     assert!(text.contains("\n# prometheus-adapter (m/adapter) serves it; "), "{text}");
     // It was stopped before the plan was made.
-    let back = page::plans(&plans(&state, Some(Peer::PrometheusAdapter), &place), true);
+    let back = page::plans(&plans(&state, Some(Peer::PrometheusAdapter), &PLACE), true);
     let start = "\nkubectl -n m scale deployment adapter --replicas=1\nkubectl -n m rollout status deployment/adapter ";
     assert!(back.contains(start), "{back}");
     // Only the way there installs something.
@@ -412,8 +407,7 @@ fn plan_from_keda_leaves_the_api_of_another_program() {
 fn plan_from_keda_never_deletes_its_definitions() {
     let mut state = cluster();
     state.webhook = Some(json!({}));
-    let place = Destination { namespace: "p", chart: "c" };
-    let all = plans(&state, None, &place);
+    let all = plans(&state, None, &PLACE);
     assert_eq!(
         all.iter().map(|plan| plan.from).collect::<Vec<_>>(),
         [Peer::MetricsServer, Peer::Keda, Peer::Hpa]
@@ -429,5 +423,5 @@ fn plan_from_keda_never_deletes_its_definitions() {
     assert!(!text.contains("\nhelm uninstall"), "{text}");
     let back = page::plans(&all, true);
     assert!(back.contains("\nkubectl -n keda scale deployment keda-operator --replicas=2\n"), "{back}");
-    assert!(plans(&state, Some(Peer::PrometheusAdapter), &place).is_empty());
+    assert!(plans(&state, Some(Peer::PrometheusAdapter), &PLACE).is_empty());
 }

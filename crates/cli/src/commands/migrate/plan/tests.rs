@@ -1,15 +1,22 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-use super::super::tests::{api_service, cluster, deployment, service};
+use super::super::tests::{PLACE, api_service, cluster, deployment, service};
 use super::*;
+
+/// The plan for one peer.
+fn plan(state: &ClusterState, from: Peer) -> SwitchPlan {
+    plans(state, Some(from), &PLACE).remove(0)
+}
 
 #[test]
 fn helm_gets_the_objects_that_the_manifests_of_metrics_server_have_too() {
     let mut state = cluster();
-    let place = Destination { namespace: "p", chart: "c" };
     let owned = |state: &ClusterState| {
-        let plan = plans(state, Some(Peer::MetricsServer), &place).remove(0);
-        let step = plan.steps.into_iter().find(|step| step.title.starts_with("Let the release own")).unwrap();
+        let step = plan(state, Peer::MetricsServer)
+            .steps
+            .into_iter()
+            .find(|step| step.title.starts_with("Let the release own"))
+            .unwrap();
         step.commands
     };
     let release = "helm.sh/resource-policy=keep meta.helm.sh/release-name=plimsoll meta.helm.sh/release-namespace=p --overwrite";
@@ -30,9 +37,8 @@ fn helm_gets_the_objects_that_the_manifests_of_metrics_server_have_too() {
 #[test]
 fn only_a_webhook_that_exists_is_saved_and_switched() {
     let mut state = cluster();
-    let place = Destination { namespace: "p", chart: "c" };
     let is_named = |state: &ClusterState| {
-        let plan = plans(state, Some(Peer::Keda), &place).remove(0);
+        let plan = plan(state, Peer::Keda);
         let mut commands = plan.steps.iter().flat_map(|step| &step.commands);
         commands.any(|command| command.contains("validatingwebhookconfiguration"))
     };
@@ -44,7 +50,6 @@ fn only_a_webhook_that_exists_is_saved_and_switched() {
 #[test]
 fn resource_metrics_of_an_unknown_server_stay_with_it() {
     let adapter = deployment("m", "adapter", "x/prometheus-adapter:v1", &[]);
-    let place = Destination { namespace: "p", chart: "c" };
     let leaves_it = |service_name: &str, from: Option<Peer>| {
         let state = ClusterState {
             installed: InstalledProgram::of_deployment(&adapter).into_iter().collect(),
@@ -55,7 +60,7 @@ fn resource_metrics_of_an_unknown_server_stay_with_it() {
             services: vec![service("m", "adapter", "adapter")],
             ..ClusterState::default()
         };
-        let mut all = plans(&state, from, &place).into_iter();
+        let mut all = plans(&state, from, &PLACE).into_iter();
         let plan = all.find(|plan| plan.from == Peer::PrometheusAdapter).unwrap();
         plan.steps[0].commands[0].contains("    resource: false\n")
     };
