@@ -59,7 +59,7 @@ impl ResourceKind {
 }
 
 /// The resource of a group and kind. The kind may be in lower case (T27).
-pub fn find_kind<'a>(
+fn find_kind<'a>(
     known: &'a [ResourceKind],
     group: &str,
     kind: &str,

@@ -16,7 +16,7 @@ use crate::spec::Metric;
 use crate::units::MilliValue;
 
 /// How many of the largest samples are recorded.
-pub const MAX_LARGEST_SAMPLES: usize = 3;
+const MAX_LARGEST_SAMPLES: usize = 3;
 
 /// Go's zero time, in seconds since 1970. Servers send it for samples whose time they do not know.
 const GO_ZERO_SECOND: i64 = -62_135_596_800;

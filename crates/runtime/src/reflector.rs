@@ -174,7 +174,7 @@ impl WatchSet {
 
     /// Whether the store of each resource is current, and how many restarts its watch tasks had. Watches of one resource in
     /// several namespaces count together.
-    pub fn by_resource(&self) -> BTreeMap<String, (bool, u64)> {
+    fn by_resource(&self) -> BTreeMap<String, (bool, u64)> {
         let mut by_resource: BTreeMap<String, (bool, u64)> = BTreeMap::new();
         for (resource, health) in self.all() {
             let condition = health.condition();

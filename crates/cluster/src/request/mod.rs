@@ -118,7 +118,7 @@ impl ApiError {
     }
 
     /// The refusal of a write by a process that is not the leader.
-    pub fn not_leading() -> Self {
+    fn not_leading() -> Self {
         Self { reason: NOT_LEADING.to_owned(), ..Self::unanswered(NotLeading.to_string()) }
     }
 

@@ -50,13 +50,13 @@ impl WatchSource {
     }
 
     /// Adds a field selector.
-    pub fn with_fields(mut self, selector: impl Into<String>) -> Self {
+    fn with_fields(mut self, selector: impl Into<String>) -> Self {
         self.parameters.push(("fieldSelector", selector.into()));
         self
     }
 
     /// Requests `PartialObjectMetadata`; a server that does not know it sends whole objects.
-    pub fn metadata_only(self) -> Self {
+    fn metadata_only(self) -> Self {
         Self { form: Form::Metadata, ..self }
     }
 

@@ -139,7 +139,7 @@ pub(super) fn prelogin_answer(message: &[u8]) -> Result<PreloginAnswer, InvalidT
     Ok(PreloginAnswer { encryption: encryption.ok_or(InvalidTds)?, federated })
 }
 
-pub(super) fn big_endian(bytes: &[u8]) -> Result<u16, InvalidTds> {
+fn big_endian(bytes: &[u8]) -> Result<u16, InvalidTds> {
     bytes.try_into().map(u16::from_be_bytes).map_err(|_| InvalidTds)
 }
 

@@ -93,7 +93,7 @@ impl Parameters {
             .then(|| oauth::OAuthClient::new(token_endpoint, own, &self.scopes, &self.endpoint_params))
     }
 
-    pub(super) fn wants_oauth(&self) -> bool {
+    fn wants_oauth(&self) -> bool {
         !(self.oauth_token_uri.is_empty()
             && self.client_id.is_empty()
             && self.client_secret.reveal().is_empty())

@@ -29,7 +29,7 @@ pub(super) fn interval(page: &ReportPage) -> String {
 }
 
 /// Whether the page spans more than one day.
-pub(super) fn spans_days(page: &ReportPage) -> bool {
+fn spans_days(page: &ReportPage) -> bool {
     let end = instant(page, page.seconds - 0.001);
     page.start.strftime("%F").to_string() != end.strftime("%F").to_string()
 }

@@ -59,15 +59,11 @@ impl HttpClient {
     /// Creates a client for an address that an administrator has written. URL, headers and certificate files must be valid now;
     /// the token file may appear later.
     pub fn new(endpoint: Endpoint) -> Result<Self, HttpError> {
-        Self::with_dialer(endpoint, Dialer::unrestricted())
+        Self::with_proxies(endpoint, Dialer::unrestricted(), &ProxyRules::default())
     }
 
-    /// Creates a client whose connections are made by this dialer: for addresses that a tenant has chosen.
-    pub fn with_dialer(endpoint: Endpoint, dialer: Dialer) -> Result<Self, HttpError> {
-        Self::with_proxies(endpoint, dialer, &ProxyRules::default())
-    }
-
-    /// Creates a client that sends its requests through a proxy, if there is one for its server.
+    /// Creates a client whose connections are made by this dialer, for addresses that a tenant has chosen, and that sends its requests
+    /// through a proxy, if there is one for its server.
     pub fn with_proxies(endpoint: Endpoint, dialer: Dialer, proxies: &ProxyRules) -> Result<Self, HttpError> {
         let url = ParsedUrl::parse(&endpoint.url).map_err(|cause| HttpError::new("", cause))?;
         let fail = |cause| HttpError::new(&url.server, cause);

@@ -6,7 +6,7 @@ use std::net::Ipv6Addr;
 use crate::inventory::Node;
 
 /// Path of the resource metrics unless the node annotation names another.
-pub const DEFAULT_METRICS_PATH: &str = "/metrics/resource";
+const DEFAULT_METRICS_PATH: &str = "/metrics/resource";
 
 /// Rules to choose the address of a kubelet; the same for all nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]

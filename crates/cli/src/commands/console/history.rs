@@ -79,7 +79,7 @@ fn of_new_passes(found: PassPoints) -> Value {
 }
 
 /// Points and marks of recorded decisions, which are sorted by time.
-pub(super) fn of_records(records: &[DecisionRecord]) -> Value {
+fn of_records(records: &[DecisionRecord]) -> Value {
     let headings = records.last().map(readings::of_record).unwrap_or_default();
     let headings: Vec<Value> = headings.iter().map(readings::Reading::heading).collect();
     let points: Vec<Value> = records.iter().flat_map(points).collect();

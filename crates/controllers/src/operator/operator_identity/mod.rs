@@ -16,7 +16,7 @@ use outbound::OutboundFilter;
 /// The token of the operator's own service account.
 const OWN_TOKEN_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 /// The default of `--vault-kubernetes-auth-token-file`.
-pub const VAULT_TOKEN_FILE: &str = "/var/run/secrets/keda-vault/token";
+const VAULT_TOKEN_FILE: &str = "/var/run/secrets/keda-vault/token";
 
 /// Which objects may use credentials of the operator (`--operator-identity`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

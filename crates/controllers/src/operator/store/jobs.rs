@@ -151,7 +151,7 @@ impl Jobs {
     }
 
     /// Whether a job with this name was deleted not long ago, or is to be avoided.
-    pub(crate) fn was_deleted(&self, namespace: &str, name: &str) -> bool {
+    fn was_deleted(&self, namespace: &str, name: &str) -> bool {
         self.gone.iter().any(|gone| (&*gone.namespace, &*gone.name) == (namespace, name))
     }
 

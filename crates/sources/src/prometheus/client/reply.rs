@@ -100,7 +100,7 @@ impl<'a> Envelope<'a> {
     }
 
     /// Error in the envelope.
-    pub(super) fn reported_error(&self) -> Option<PrometheusError> {
+    fn reported_error(&self) -> Option<PrometheusError> {
         (self.status == "error").then(|| PrometheusError::Prometheus {
             kind: self.error_type.to_string(),
             message: self.error.to_string(),

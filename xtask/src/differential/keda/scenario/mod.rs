@@ -80,7 +80,7 @@ pub(crate) const HPAS: &str = "/apis/autoscaling/v2/namespaces/{ns}/horizontalpo
 pub(crate) const PODS: &str = "/api/v1/namespaces/{ns}/pods";
 pub(crate) const SECRETS: &str = "/api/v1/namespaces/{ns}/secrets";
 /// Where the Secrets of ClusterTriggerAuthentications are.
-pub(crate) const HOME_SECRETS: &str = "/api/v1/namespaces/keda/secrets";
+const HOME_SECRETS: &str = "/api/v1/namespaces/keda/secrets";
 
 impl KedaScenario {
     /// The scenario of this number.
