@@ -11,8 +11,30 @@ const INVALID_TENANT: &str = "invalid tenantID. You can locate your tenantID by 
 pub(crate) fn check_cloud(cloud: &str, key: &str, given: &str) -> Result<(), ParseError> {
     match &*cloud.to_ascii_uppercase() {
         "PRIVATE" if given.is_empty() => Err(format!("{key} must be provided for Private cloud type").into()),
-        "" | "PRIVATE" | "AZUREPUBLICCLOUD" | "AZUREUSGOVERNMENTCLOUD" | "AZURECHINACLOUD" => Ok(()),
+        ""
+        | "PRIVATE"
+        | "AZURECLOUD"
+        | "AZUREPUBLICCLOUD"
+        | "AZUREUSGOVERNMENT"
+        | "AZUREUSGOVERNMENTCLOUD"
+        | "AZURECHINACLOUD"
+        | "AZUREGERMANCLOUD" => Ok(()),
         _ => Err(format!("invalid cloud environment {cloud}").into()),
+    }
+}
+
+/// Checks the cloud in the metadata of a trigger; `Private` needs the metadata `key`. Like KEDA, blanks are not trimmed.
+pub(crate) fn check_cloud_of(trigger: &Trigger, key: &str) -> Result<(), ParseError> {
+    let text = |key: &str| trigger.metadata.get(key).map_or("", String::as_str);
+    check_cloud(text("cloud"), key, text(key))
+}
+
+/// Checks the name of a cloud that Azure's SDK must know; `Private` needs the parameter `key`, whose value is `given`.
+pub(crate) fn check_sdk_cloud(cloud: &str, key: &str, given: &str) -> Result<(), ParseError> {
+    match &*cloud.to_ascii_uppercase() {
+        "" | "AZUREPUBLICCLOUD" | "AZUREUSGOVERNMENTCLOUD" | "AZURECHINACLOUD" => Ok(()),
+        "PRIVATE" => check_cloud(cloud, key, given),
+        _ => Err(format!("there is no cloud environment matching the name {cloud}").into()),
     }
 }
 
@@ -21,8 +43,8 @@ pub(crate) fn check_cloud(cloud: &str, key: &str, given: &str) -> Result<(), Par
 pub(crate) fn of_cloud(cloud: &str, values: [&'static str; 3]) -> Option<&'static str> {
     let [public, government, china] = values;
     match &*cloud.to_ascii_uppercase() {
-        "" | "AZUREPUBLICCLOUD" => Some(public),
-        "AZUREUSGOVERNMENTCLOUD" => Some(government),
+        "" | "AZUREPUBLICCLOUD" | "AZURECLOUD" => Some(public),
+        "AZUREUSGOVERNMENTCLOUD" | "AZUREUSGOVERNMENT" => Some(government),
         "AZURECHINACLOUD" => Some(china),
         _ => None,
     }
@@ -42,12 +64,11 @@ pub(crate) fn is_of_domains(origin: &str, domains: &[&str]) -> bool {
     !host.contains([':', '[']) && domains.iter().any(|domain| host.ends_with(domain))
 }
 
-/// Checks that there is a service principal, unless the trigger has a workload identity; `scaler` is the name for errors.
+/// Checks that there is a service principal, unless the trigger has a workload identity.
 pub(crate) fn check_principal(
     trigger: &Trigger,
     client_id: &str,
     client_password: &Secret,
-    scaler: &str,
 ) -> Result<(), ParseError> {
     match &*trigger.identity.provider {
         "" | "none" if client_id.is_empty() => Err("no activeDirectoryClientId given".into()),
@@ -55,7 +76,8 @@ pub(crate) fn check_principal(
             Err("no activeDirectoryClientPassword given".into())
         }
         "" | "none" | "azure-workload" => Ok(()),
-        other => Err(format!("{scaler} doesn't support pod identity {other}").into()),
+        // All scalers that use this have the same text in KEDA.
+        other => Err(format!("azure Monitor doesn't support pod identity {other}").into()),
     }
 }
 
@@ -78,6 +100,25 @@ mod tests {
         assert_eq!(error, "endpointSuffix must be provided for Private cloud type");
         assert_eq!(check_cloud("private", "endpointSuffix", "x"), Ok(()));
         assert_eq!(check_cloud("nope", "x", "").unwrap_err().to_string(), "invalid cloud environment nope");
+        assert_eq!(check_cloud("AzureUSGovernment", "x", ""), Ok(()));
+        assert_eq!(check_sdk_cloud("azurechinacloud", "x", ""), Ok(()));
+        assert_eq!(check_sdk_cloud("PRIVATE", "x", "y"), Ok(()));
+        let error = check_sdk_cloud("Private", "x", "").unwrap_err().to_string();
+        assert_eq!(error, "x must be provided for Private cloud type");
+        for bad in ["nope", "AzureUSGovernment"] {
+            let error = check_sdk_cloud(bad, "x", "").unwrap_err().to_string();
+            assert_eq!(error, format!("there is no cloud environment matching the name {bad}"));
+        }
+        let mut trigger = Trigger::default();
+        assert_eq!(check_cloud_of(&trigger, "endpointSuffix"), Ok(()));
+        trigger.metadata.insert("cloud".into(), " ".into());
+        let error = check_cloud_of(&trigger, "endpointSuffix").unwrap_err().to_string();
+        assert_eq!(error, "invalid cloud environment  ");
+        trigger.metadata.insert("cloud".into(), "private".into());
+        let error = check_cloud_of(&trigger, "endpointSuffix").unwrap_err().to_string();
+        assert_eq!(error, "endpointSuffix must be provided for Private cloud type");
+        trigger.metadata.insert("endpointSuffix".into(), "x".into());
+        assert_eq!(check_cloud_of(&trigger, "endpointSuffix"), Ok(()));
         let values = ["public", "government", "china"];
         assert_eq!(of_cloud("", values), Some("public"));
         assert_eq!(of_cloud("azureUSGovernmentCloud", values), Some("government"));

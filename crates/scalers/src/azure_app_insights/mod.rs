@@ -5,7 +5,7 @@ mod query;
 mod tests;
 
 use crate::azure_client::{AzureClient, AzurePrincipal};
-use crate::azure_clouds::{check_cloud, check_principal, check_tenant};
+use crate::azure_clouds::{check_cloud_of, check_principal, check_sdk_cloud, check_tenant};
 use crate::prelude::*;
 
 /// Application Insights in Azure's clouds.
@@ -55,11 +55,11 @@ crate::parameters! {
         /// Filter of the metric.
         metric_filter: String = "metricFilter" in [Metadata];
         /// Target value per replica.
-        target: f64 = "targetValue" in [Metadata], required;
+        target: f64 = "targetValue" in [Metadata];
         /// The trigger is active above this value.
         activation: f64 = "activationTargetValue" in [Metadata], default "0";
         /// Whether missing data is 0; otherwise it is an error.
-        ignore_null_values: bool = "ignoreNullValues" in [Metadata], default "true";
+        ignore_null_values: bool = "ignoreNullValues" in [Metadata], default "false";
         /// Client id of the service principal.
         client_id: String = "activeDirectoryClientId" in [Metadata, Authentication, Environment];
         /// Its password.
@@ -76,16 +76,20 @@ crate::parameters! {
 
 impl Parameters {
     fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
-        let parts: Vec<&str> = self.timespan.split(':').collect();
-        if parts.len() == 2 && parts.iter().all(|part| part.parse::<u32>().is_ok()) {
-            return Ok(());
+        // Parts that are no numbers are an error of the query, as in KEDA.
+        if self.timespan.split(':').count() != 2 {
+            return Err("metricAggregationTimespan not in the correct format. Should be hh:mm".into());
         }
-        Err("metricAggregationTimespan not in the correct format. Should be hh:mm".into())
+        Ok(())
     }
 
     fn check_access(&self, trigger: &Trigger) -> Result<(), ParseError> {
-        check_cloud(&self.cloud, "appInsightsResourceURL", &self.resource_url)?;
-        check_principal(trigger, &self.client_id, &self.client_password, "azure app insights")
+        if self.target == 0.0 && !trigger.feeds_formula {
+            return Err("no targetValue given".into());
+        }
+        check_sdk_cloud(&self.cloud, "appInsightsResourceURL", &self.resource_url)?;
+        check_cloud_of(trigger, "activeDirectoryEndpoint")?;
+        check_principal(trigger, &self.client_id, &self.client_password)
     }
 }
 

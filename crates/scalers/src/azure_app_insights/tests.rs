@@ -1,7 +1,7 @@
 use super::Parameters;
 use super::query::{path, value};
 use crate::Trigger;
-use crate::test_support::{azure_token, read_answered, texts, trigger};
+use crate::test_support::{azure_token, build, read_answered, texts, trigger};
 
 fn metric(changed: &[(&str, &str)]) -> Trigger {
     let mut given = trigger(
@@ -31,6 +31,7 @@ fn requests() {
     assert_eq!(path(&[("metricFilter", "a eq 'b'")]).unwrap(), filtered);
     assert_eq!(path(&[("metricFilter", "a%20eq%20%27b%27")]).unwrap(), filtered);
     assert!(path(&[("metricFilter", "100%")]).unwrap_err().contains("metricFilter"));
+    assert_eq!(path(&[("metricAggregationTimespan", "a:b")]).unwrap_err(), "invalid interval a:b");
     let evil = path(&[("applicationInsightsId", "../x?y")]).unwrap();
     assert!(evil.starts_with("/v1/apps/..%2Fx%3Fy/metrics/"), "{evil}");
 }
@@ -87,9 +88,9 @@ async fn missing_data_is_zero_only_if_ignored() {
         azure_token(call, SCOPE)
             .unwrap_or((200, r#"{"value": {"requests/count": {"sum": null}}}"#.to_owned()))
     };
-    let reading = read_answered(&metric(&[]), reply).await.unwrap();
+    let reading = read_answered(&metric(&[("ignoreNullValues", "true")]), reply).await.unwrap();
     assert_eq!((reading.values.first().unwrap().value.canonical(), reading.active), ("0".to_owned(), false));
-    let error = read_answered(&metric(&[("ignoreNullValues", "false")]), reply).await.unwrap_err();
+    let error = read_answered(&metric(&[]), reply).await.unwrap_err();
     assert_eq!(error.message, "metric requests/count has no value for aggregation type sum");
     let broken = |call: &crate::web::HttpCall| azure_token(call, SCOPE).unwrap_or((200, "{}".to_owned()));
     assert!(read_answered(&metric(&[]), broken).await.is_err());
@@ -99,8 +100,31 @@ async fn missing_data_is_zero_only_if_ignored() {
 #[tokio::test]
 async fn pod_identity_is_for_hosts_of_azure() {
     let nowhere = |call: &crate::web::HttpCall| -> (u16, String) { panic!("{call:?} must not be sent") };
-    let mut given = metric(&[("cloud", "Private"), ("appInsightsResourceURL", "https://evil.example")]);
+    let mut given = metric(&[
+        ("cloud", "Private"),
+        ("appInsightsResourceURL", "https://evil.example"),
+        ("activeDirectoryEndpoint", "https://login.evil.example"),
+    ]);
     given.identity.provider = "azure-workload".into();
     let error = read_answered(&given, nowhere).await.unwrap_err().message;
     assert!(error.contains("in Azure's own clouds only"), "{error}");
+}
+
+#[test]
+fn refusals() {
+    let build = |given: &Trigger| build(given).map(|_| ()).map_err(|error| error.message);
+    let refused = |changed: &[(&str, &str)]| build(&metric(changed)).unwrap_err();
+    let wrong = |why: &str| format!("error parsing azure app insights metadata: {why}");
+    assert_eq!(refused(&[("targetValue", "")]), wrong("no targetValue given"));
+    let mut formula = metric(&[("targetValue", "")]);
+    formula.feeds_formula = true;
+    assert_eq!(build(&formula), Ok(()));
+    assert_eq!(refused(&[("cloud", "x")]), wrong("there is no cloud environment matching the name x"));
+    let private = [("cloud", "Private"), ("appInsightsResourceURL", "https://h")];
+    assert_eq!(refused(&private), wrong("activeDirectoryEndpoint must be provided for Private cloud type"));
+    let mut other = metric(&[]);
+    other.identity.provider = "gcp".into();
+    assert_eq!(build(&other), Err(wrong("azure Monitor doesn't support pod identity gcp")));
+    let timespan = "metricAggregationTimespan not in the correct format. Should be hh:mm";
+    assert_eq!(refused(&[("metricAggregationTimespan", "1:2:3")]), wrong(&wrong(timespan)));
 }

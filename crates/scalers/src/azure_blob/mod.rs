@@ -7,7 +7,7 @@ mod tests;
 
 use regex::Regex;
 
-use crate::azure_clouds::check_cloud;
+use crate::azure_clouds::check_cloud_of;
 use crate::azure_storage::{STORAGE_SCOPE, StorageConnection, StorageService, storage_date};
 use crate::identity::{AzureIdentity, Identities};
 use crate::prelude::*;
@@ -85,9 +85,7 @@ impl Parameters {
     /// The connection; none if a pod identity is used.
     fn access(&self, trigger: &Trigger) -> Result<Option<StorageConnection>, ScalerError> {
         let wrong = |text: String| Err(ScalerError::new(text).inside(PREFIX));
-        if let Err(error) = check_cloud(&self.cloud, "endpointSuffix", &self.endpoint_suffix) {
-            return wrong(error.into());
-        }
+        check_cloud_of(trigger, "endpointSuffix").map_err(|error| ScalerError::new(error).inside(PREFIX))?;
         // Like KEDA, a variable that is named but missing is noticed by the client.
         let named = trigger.metadata.get("connectionFromEnv").is_some_and(|name| !name.is_empty());
         match (&*trigger.identity.provider, self.connection.reveal()) {

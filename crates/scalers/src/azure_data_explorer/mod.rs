@@ -6,7 +6,7 @@ mod tests;
 
 use crate::Owner;
 use crate::azure_client::{AzureClient, AzurePrincipal};
-use crate::azure_clouds::check_cloud;
+use crate::azure_clouds::check_cloud_of;
 use crate::prelude::*;
 use crate::urls::is_url;
 
@@ -53,7 +53,7 @@ crate::parameters! {
         /// Client id of the service principal.
         client_id: String = "clientId" in [Metadata, Authentication, Environment];
         /// Its secret.
-        client_secret: Secret = "clientSecret" in [Authentication, Environment];
+        client_secret: Secret = "clientSecret" in [Authentication];
         /// The cloud.
         cloud: String = "cloud" in [Metadata];
         /// Token endpoint of a private cloud.
@@ -63,19 +63,17 @@ crate::parameters! {
 
 impl Parameters {
     fn check_access(&self, trigger: &Trigger) -> Result<(), ParseError> {
-        check_cloud(&self.cloud, "activeDirectoryEndpoint", &self.active_directory_endpoint)?;
+        check_cloud_of(trigger, "activeDirectoryEndpoint")?;
         match &*trigger.identity.provider {
             "" | "none" => {}
             "azure-workload" => return Ok(()),
-            other => {
-                return Err(format!("error parsing auth params: pod identity {other} not supported").into());
-            }
-        }
-        if self.client_id.is_empty() {
-            return Err("missing required parameter clientId".into());
+            _ => return Err("error parsing auth params".into()),
         }
         if self.tenant.is_empty() {
             return Err("missing required parameter tenantId".into());
+        }
+        if self.client_id.is_empty() {
+            return Err("missing required parameter clientId".into());
         }
         if self.client_secret.reveal().is_empty() {
             return Err(

@@ -26,7 +26,7 @@ use checkpoint::CheckpointStrategy;
 use client::EventHubServer;
 use query::{EVENT_HUBS_SCOPE, HubAddress, HubConnection, PartitionInfo, SIGNATURE_TYPE};
 
-use crate::azure_clouds::check_cloud;
+use crate::azure_clouds::check_cloud_of;
 use crate::azure_storage::{STORAGE_SCOPE, StorageConnection, StorageService, storage_date};
 use crate::identity::{AzureIdentity, Identities};
 use crate::pool::{Pool, Pools};
@@ -80,7 +80,7 @@ crate::parameters! {
         /// Connection string of the storage account with the checkpoints.
         storage_connection: Secret = "storageConnection" in [Authentication, Environment];
         /// The storage account with the checkpoints, for `azure-workload`.
-        storage_account: String = "storageAccountName" in [Metadata, Environment];
+        storage_account: String = "storageAccountName" in [Metadata];
         /// Suffix of the host names of the storage account in a private cloud.
         storage_endpoint_suffix: String = "storageEndpointSuffix" in [Metadata];
         /// The blob container with the checkpoints.
@@ -106,7 +106,11 @@ impl Parameters {
     }
 
     fn check_access(&self, trigger: &Trigger) -> Result<(), ParseError> {
-        check_cloud(&self.cloud, "endpointSuffix", &self.endpoint_suffix)?;
+        check_cloud_of(trigger, "endpointSuffix")?;
+        let has_identity = trigger.identity.provider == "azure-workload";
+        if has_identity && !self.storage_account.is_empty() {
+            check_cloud_of(trigger, "storageEndpointSuffix")?;
+        }
         let storage = !self.storage_connection.reveal().is_empty();
         match &*trigger.identity.provider {
             "" | "none" if !storage => Err("no storage connection string given".into()),
@@ -118,7 +122,8 @@ impl Parameters {
                     .into())
             }
             "azure-workload" if !storage && self.storage_account.is_empty() => {
-                Err("no storage connection string given".into())
+                Err("no storage connection string or storage account name for pod identity based authentication given"
+                    .into())
             }
             "azure-workload" if self.namespace.is_empty() => {
                 Err("no event hub namespace string given".into())

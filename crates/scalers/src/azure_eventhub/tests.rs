@@ -95,6 +95,10 @@ async fn tokens_of_the_operator_stay_in_azure() {
     };
     assert!(said(&given).await.contains("is not the name of a namespace"));
     given.metadata.extend(texts(&[("cloud", "Private"), ("endpointSuffix", "evil.example")]));
+    let missing =
+        "unable to get eventhub metadata: storageEndpointSuffix must be provided for Private cloud type";
+    assert_eq!(said(&given).await, missing);
+    given.metadata.insert("storageEndpointSuffix".to_owned(), "evil.example".to_owned());
     given.metadata.insert("eventHubNamespace".to_owned(), "ns".to_owned());
     assert!(said(&given).await.contains("in Azure's own clouds only"));
     let hub = query::workload_hub("ns", "hub", "AzureChinaCloud").unwrap();

@@ -6,7 +6,7 @@ mod tests;
 
 use crate::Owner;
 use crate::azure_client::{AzureClient, AzurePrincipal};
-use crate::azure_clouds::{check_cloud, check_tenant};
+use crate::azure_clouds::{check_sdk_cloud, check_tenant};
 use crate::prelude::*;
 
 /// Log Analytics in Azure's clouds.
@@ -60,22 +60,20 @@ crate::parameters! {
 
 impl Parameters {
     fn check(&mut self, trigger: &Trigger) -> Result<(), ParseError> {
-        check_cloud(&self.cloud, "logAnalyticsResourceURL", &self.resource_url)?;
-        match &*trigger.identity.provider {
-            "" | "none" => {}
-            "azure-workload" => return Ok(()),
-            other => {
-                return Err(format!(
-                    "error parsing metadata. Details: Log Analytics Scaler doesn't support pod \
-                                    identity {other}"
-                )
-                .into());
-            }
+        let identity = &*trigger.identity.provider;
+        if !["", "none", "azure-workload"].contains(&identity) {
+            let why = format!("Log Analytics Scaler doesn't support pod identity {identity}");
+            return Err(format!("error parsing metadata. Details: {why}").into());
         }
+        check_sdk_cloud(&self.cloud, "logAnalyticsResourceURL", &self.resource_url)?;
+        if identity == "azure-workload" {
+            return Ok(());
+        }
+        // KEDA names the last one that is missing.
         let needed = [
-            ("tenantId", &*self.tenant),
-            ("clientId", &*self.client_id),
             ("clientSecret", self.client_secret.reveal()),
+            ("clientId", &*self.client_id),
+            ("tenantId", &*self.tenant),
         ];
         match needed.into_iter().find(|(_, value)| value.is_empty()) {
             Some((name, _)) => Err(not_found(name).into()),
@@ -98,13 +96,13 @@ struct LogAnalytics {
 }
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
+    target_type(trigger)?;
     let parameters = Parameters::read(trigger).map_err(|error| {
         let (object, namespace) = (&trigger.owner.name, &trigger.owner.namespace);
         error.inside(format!(
             "failed to initialize Log Analytics scaler. Scaled object: {object}. Namespace: {namespace}. Inner Error"
         ))
     })?;
-    target_type(trigger)?;
     if trigger.identity.provider != "azure-workload" {
         check_tenant(&parameters.tenant).map_err(ScalerError::new)?;
     }

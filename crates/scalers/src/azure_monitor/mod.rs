@@ -5,7 +5,7 @@ mod query;
 mod tests;
 
 use crate::azure_client::{AzureClient, AzurePrincipal};
-use crate::azure_clouds::{check_cloud, check_principal, check_tenant};
+use crate::azure_clouds::{check_principal, check_sdk_cloud, check_tenant};
 use crate::prelude::*;
 
 /// Azure Resource Manager in Azure's clouds.
@@ -92,21 +92,25 @@ impl Parameters {
                     .into(),
             );
         }
-        let interval: Vec<&str> = self.aggregation_interval.split(':').collect();
-        let is_time = interval.len() == 3 && interval.iter().all(|part| part.parse::<u32>().is_ok());
-        if !self.aggregation_interval.is_empty() && !is_time {
+        match &*self.aggregation_type {
+            "" => return Err("no metricAggregationType given".into()),
+            given if AGGREGATIONS.contains(&given) => {}
+            _ => return Err("invalid metricAggregationType given".into()),
+        }
+        // Parts that are no numbers are an error of the query, as in KEDA.
+        if !self.aggregation_interval.is_empty() && self.aggregation_interval.split(':').count() != 3 {
             return Err("metricAggregationInterval not in the correct format. Should be hh:mm:ss".into());
         }
-        match &*self.aggregation_type {
-            "" => Err("no metricAggregationType given".into()),
-            given if AGGREGATIONS.contains(&given) => Ok(()),
-            _ => Err("invalid metricAggregationType given".into()),
-        }
+        let resource_manager = &self.resource_manager_endpoint;
+        // KEDA names the parameter of another scaler; users need the right one.
+        check_sdk_cloud(&self.cloud, "azureResourceManagerEndpoint", resource_manager)
     }
 
     fn check_access(&self, trigger: &Trigger) -> Result<(), ParseError> {
-        check_cloud(&self.cloud, "azureResourceManagerEndpoint", &self.resource_manager_endpoint)?;
-        check_principal(trigger, &self.client_id, &self.client_password, "azure Monitor")
+        if self.target == 0.0 && !trigger.feeds_formula {
+            return Err("no targetValue given".into());
+        }
+        check_principal(trigger, &self.client_id, &self.client_password)
     }
 }
 
@@ -139,7 +143,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
 impl ValueSource for Monitor {
     fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
-            let (path, same_as) = query::path(&self.parameters, self.client.now());
+            let (path, same_as) = query::path(&self.parameters, self.client.now())?;
             let (status, body) = self.client.get(&path, Some(same_as)).await?;
             query::newest(status, &body, &self.parameters.aggregation_type)
         })

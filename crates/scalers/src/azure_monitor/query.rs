@@ -13,7 +13,7 @@ use crate::web::{escaped, path_escaped};
 const DEFAULT_SECONDS: i64 = 300;
 
 /// Path and query of the request, and what equal requests have in common; their times differ.
-pub(super) fn path(parameters: &Parameters, now: Timestamp) -> (String, String) {
+pub(super) fn path(parameters: &Parameters, now: Timestamp) -> Result<(String, String), ScalerError> {
     let Parameters { subscription, resource_group, resource_uri, .. } = parameters;
     // Each part is one segment, so that no other resource can be named with the rights of the operator.
     let resource: Vec<String> = resource_uri.split('/').map(path_escaped).collect();
@@ -34,19 +34,24 @@ pub(super) fn path(parameters: &Parameters, now: Timestamp) -> (String, String) 
             url.push_str(&format!("&{name}={}", escaped(value)));
         }
     }
-    let seconds = seconds(&parameters.aggregation_interval).unwrap_or(DEFAULT_SECONDS);
+    let seconds = seconds(&parameters.aggregation_interval)?;
     let end = now.as_second();
     let time = |second| Timestamp::from_second(second).unwrap_or(now);
     let timespan = format!("{}/{}", time(end.saturating_sub(seconds).max(0)), time(end));
-    (format!("{url}&timespan={}", escaped(&timespan)), format!("{seconds} {url}"))
+    Ok((format!("{url}&timespan={}", escaped(&timespan)), format!("{seconds} {url}")))
 }
 
-/// The seconds of `hh:mm:ss`; none if it is empty.
-fn seconds(interval: &str) -> Option<i64> {
-    let parts: Vec<i64> = interval.split(':').filter_map(|part| part.parse().ok()).collect();
+/// The seconds of `hh:mm:ss`; the default if it is empty.
+fn seconds(interval: &str) -> Result<i64, ScalerError> {
+    if interval.is_empty() {
+        return Ok(DEFAULT_SECONDS);
+    }
+    let parts: Vec<u32> = interval.split(':').filter_map(|part| part.parse().ok()).collect();
     match parts.as_slice() {
-        [hours, minutes, seconds] => Some(hours * 3600 + minutes * 60 + seconds),
-        _ => None,
+        [hours, minutes, seconds] => {
+            Ok(i64::from(*hours) * 3600 + i64::from(*minutes) * 60 + i64::from(*seconds))
+        }
+        _ => Err(scaler_error!("metricAggregationInterval {interval} does not have the form hh:mm:ss")),
     }
 }
 

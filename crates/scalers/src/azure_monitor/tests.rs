@@ -24,7 +24,7 @@ fn metric(changed: &[(&str, &str)]) -> Trigger {
 #[test]
 fn requests() {
     let now = "2026-01-01T01:00:00Z".parse().unwrap();
-    let paths = |changed: &[(&str, &str)]| path(&Parameters::read(&metric(changed)).unwrap(), now);
+    let paths = |changed: &[(&str, &str)]| path(&Parameters::read(&metric(changed)).unwrap(), now).unwrap();
     let (url, same) = paths(&[]);
     let base = "/subscriptions/s/resourceGroups/g%20h/providers/Microsoft.X/kinds/name/providers/Microsoft.Insights/\
                 metrics?api-version=2018-01-01&metricnames=CPU+Credits&aggregation=Average";
@@ -40,6 +40,9 @@ fn requests() {
     let (url, _) = paths(&[("subscriptionId", "s/../x"), ("metricAggregationInterval", "4294967295:0:0")]);
     assert!(url.starts_with("/subscriptions/s%2F..%2Fx/resourceGroups/"), "{url}");
     assert!(url.contains("&timespan=1970-01-01T00%3A00%3A00Z%2F"), "{url}");
+    let words = Parameters::read(&metric(&[("metricAggregationInterval", "a:b:c")])).unwrap();
+    let error = path(&words, now).unwrap_err().message;
+    assert_eq!(error, "metricAggregationInterval a:b:c does not have the form hh:mm:ss");
 }
 
 fn answer(metric: &str) -> String {

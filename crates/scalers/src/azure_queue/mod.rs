@@ -6,6 +6,7 @@ mod tests;
 
 use query::{MAX_PEEKED_MESSAGES, QueueConnection};
 
+use crate::azure_clouds::check_cloud_of;
 use crate::azure_storage::{STORAGE_SCOPE, StorageConnection, StorageRequest, StorageService, storage_date};
 use crate::identity::{AzureIdentity, Identities};
 use crate::prelude::*;
@@ -52,13 +53,7 @@ impl Parameters {
     fn identity(&self, trigger: &Trigger) -> Result<Option<QueueConnection>, ScalerError> {
         const PREFIX: &str = "error parsing azure queue metadata";
         let wrong = |text: String| Err(ScalerError::new(text).inside(PREFIX));
-        match &*self.cloud.to_ascii_uppercase() {
-            "PRIVATE" if self.endpoint_suffix.is_empty() => {
-                return wrong("endpointSuffix must be provided for Private cloud type".to_owned());
-            }
-            "" | "PRIVATE" | "AZUREPUBLICCLOUD" | "AZUREUSGOVERNMENTCLOUD" | "AZURECHINACLOUD" => {}
-            _ => return wrong(format!("invalid cloud environment {}", self.cloud)),
-        }
+        check_cloud_of(trigger, "endpointSuffix").map_err(|error| ScalerError::new(error).inside(PREFIX))?;
         match (&*trigger.identity.provider, self.connection.reveal()) {
             ("" | "none", "") => wrong("no connection setting given".to_owned()),
             ("" | "none", text) => query::connection(text).map(Some).map_err(|error| {

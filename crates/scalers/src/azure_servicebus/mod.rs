@@ -8,6 +8,7 @@ use regex::{Regex, RegexBuilder};
 
 use query::{Entity, PAGE_SIZE, ServiceBusConnection};
 
+use crate::azure_clouds::check_cloud_of;
 use crate::identity::{AzureIdentity, Identities};
 use crate::prelude::*;
 
@@ -100,15 +101,8 @@ impl Parameters {
                 if self.namespace.is_empty() {
                     bail!("namespace are required when using pod identity");
                 }
-                match &*self.cloud.to_ascii_uppercase() {
-                    "PRIVATE" if self.endpoint_suffix.is_empty() => {
-                        Err(scaler_error!("endpointSuffix must be provided for Private cloud type"))
-                    }
-                    "" | "PRIVATE" | "AZUREPUBLICCLOUD" | "AZUREUSGOVERNMENTCLOUD" | "AZURECHINACLOUD" => {
-                        Ok(None)
-                    }
-                    _ => Err(scaler_error!("invalid cloud environment {}", self.cloud)),
-                }
+                check_cloud_of(trigger, "endpointSuffix").map_err(ScalerError::new)?;
+                Ok(None)
             }
             other => Err(scaler_error!("azure service bus doesn't support pod identity {other}")),
         }
