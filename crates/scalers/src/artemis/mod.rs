@@ -84,7 +84,11 @@ impl Parameters {
             (&self.queue_name, "no queue name given"),
             (&self.broker_name, "no broker name given"),
             (&self.broker_address, "no broker address given"),
-        ])
+        ])?;
+        if self.certificate.is_empty() != self.key.reveal().is_empty() {
+            return Err("both cert and key must be provided".into());
+        }
+        Ok(())
     }
 }
 

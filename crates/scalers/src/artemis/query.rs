@@ -24,7 +24,11 @@ pub(super) fn url(endpoint: &str, broker: &str, address: &str, queue: &str) -> S
 /// Reads the names from a URL template.
 pub(super) fn template(url: &str) -> Result<ArtemisTemplate, ScalerError> {
     let written = shown(url);
-    let unusable = |why: &str| scaler_error!("unable to parse Artemis restApiTemplate: {why}: {written}");
+    let unusable = |why: &str| {
+        scaler_error!(
+            "can't parse restApiTemplate : unable to parse the artemis restAPITemplate: {why}: {written} "
+        )
+    };
     if !is_request_uri(url) {
         return Err(unusable("it is not an address"));
     }

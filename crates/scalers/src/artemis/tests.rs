@@ -1,5 +1,5 @@
 use super::query::{ArtemisTemplate, template, url};
-use crate::test_support::{ServerAction, read, server, texts, trigger};
+use crate::test_support::{ServerAction, build, read, server, texts, trigger};
 
 #[test]
 fn templates() {
@@ -19,6 +19,19 @@ fn templates() {
     ] {
         assert!(template(bad).is_err(), "{bad}");
     }
+}
+
+#[test]
+fn refusals() {
+    let mut given = trigger("artemis-queue", &[("restApiTemplate", "with space")]);
+    given.auth = texts(&[("username", "u"), ("password", "p")]);
+    let error = build(&given).err().unwrap().message;
+    let prefix = "error parsing artemis metadata: error parsing prometheus metadata: ";
+    let why = "can't parse restApiTemplate : unable to parse the artemis restAPITemplate: ";
+    assert!(error.starts_with(&format!("{prefix}{why}")), "{error}");
+    given.metadata.insert("restApiTemplate".into(), url("a:8161", "b", "x", "q"));
+    given.auth.insert("cert".into(), "c".into());
+    assert_eq!(build(&given).err().unwrap().message, format!("{prefix}both cert and key must be provided"));
 }
 
 #[tokio::test]

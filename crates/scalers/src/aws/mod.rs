@@ -86,20 +86,25 @@ impl AwsCredentials {
                 None => AwsIdentity::Operator,
             });
         }
-        match &*self.identity_owner {
+        match trigger.metadata.get("identityOwner").map_or("", String::as_str) {
             "" | "pod" => {}
             _ => return Ok(AwsIdentity::Operator),
         }
-        if let Some(arn) = self.role.clone() {
+        // Like KEDA, blanks alone count as given here: AWS refuses them when it is asked.
+        let is_given = |key: &str| trigger.auth.get(key).is_some_and(|text| !text.is_empty());
+        if is_given("awsRoleArn") {
+            let arn = self.role.clone().unwrap_or_default();
             return Ok(AwsIdentity::Role { arn, external_id: None, web_identity: false });
         }
         // The source of the access key decides where the secret key is read from.
-        let (access, secret) = match &self.access_key {
-            Some(_) => (&self.access_key, &self.secret_key),
-            None => (&self.own_access_key, &self.own_secret_key),
+        let (access, secret) = if is_given("awsAccessKeyID") || is_given("awsAccessKeyId") {
+            let secret = is_given("awsSecretAccessKey").then(|| self.secret_key.clone().unwrap_or_default());
+            (Some(self.access_key.clone().unwrap_or_default()), secret)
+        } else {
+            (self.own_access_key.clone(), self.own_secret_key.clone())
         };
-        let access = access.clone().ok_or_else(|| scaler_error!("awsAccessKeyID not found"))?;
-        let secret = secret.clone().ok_or_else(|| scaler_error!("awsSecretAccessKey not found"))?;
+        let access = access.ok_or_else(|| scaler_error!("awsAccessKeyID not found"))?;
+        let secret = secret.ok_or_else(|| scaler_error!("awsSecretAccessKey not found"))?;
         Ok(AwsIdentity::Keys(AwsKeys { access, secret, session: self.session_token.clone() }))
     }
 }

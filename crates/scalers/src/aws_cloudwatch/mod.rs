@@ -14,9 +14,6 @@ const MAX_PAGES: usize = 5;
 /// What stands in front of errors that are found after the parameters were read.
 const PREFIX: &str = "error parsing cloudwatch metadata";
 
-/// Statistics of CloudWatch.
-const STATISTICS: [&str; 5] = ["SampleCount", "Average", "Sum", "Minimum", "Maximum"];
-
 /// Units of CloudWatch, in the order of its API.
 const UNITS: [&str; 27] = [
     "Seconds",
@@ -117,14 +114,6 @@ impl Parameters {
         if self.expression.is_empty() {
             self.check_metric()?;
         }
-        if !STATISTICS.contains(&&*self.statistic) {
-            let list = STATISTICS.join(" ");
-            return Err(format!("metricStat '{}' is not one of [{list}]", self.statistic).into());
-        }
-        if !self.metric_unit.is_empty() && !UNITS.contains(&&*self.metric_unit) {
-            let list = UNITS.join(" ");
-            return Err(format!("metricUnit '{}' is not one of [{list}]", self.metric_unit).into());
-        }
         let Self { period, collection_time: time, .. } = *self;
         let wrong = match period {
             ..1 => Some("can not be smaller than 1"),
@@ -135,7 +124,7 @@ impl Parameters {
         if let Some(wrong) = wrong {
             return Err(format!("metricStatPeriod {wrong}, however, {period} is provided").into());
         }
-        if time <= 0 || time % period != 0 {
+        if time < 0 || time % period != 0 {
             let must = format!("greater than 0 and a multiple of metricStatPeriod({period})");
             return Err(format!("metricCollectionTime must be {must}, {time} is given").into());
         }
@@ -154,6 +143,10 @@ impl Parameters {
         }
         if self.dimension_names.len() != self.dimension_values.len() {
             return Err("dimensionName and dimensionValue are not matching in size".into());
+        }
+        if !self.metric_unit.is_empty() && !UNITS.contains(&&*self.metric_unit) {
+            let list = UNITS.join(" ");
+            return Err(format!("metricUnit '{}' is not one of [{list}]", self.metric_unit).into());
         }
         Ok(())
     }

@@ -24,6 +24,9 @@ fn periods_are_those_of_cloudwatch() {
     assert!(error(&[("metricStatPeriod", "61")]).starts_with("metricStatPeriod >= 60"));
     assert!(error(&[("metricStatPeriod", "0")]).contains("can not be smaller than 1"));
     assert!(error(&[("metricStatPeriod", "60"), ("metricCollectionTime", "100")]).contains("multiple of"));
+    assert_eq!(error(&[("metricCollectionTime", "0")]), "");
+    // What CloudWatch does not know, it refuses when it is asked.
+    assert_eq!(error(&[("metricStat", "p99"), ("metricUnit", "x")]), "");
 }
 
 #[test]

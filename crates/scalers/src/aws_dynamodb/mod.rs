@@ -71,25 +71,25 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     target_type(trigger)?;
     let parameters = Parameters::read(trigger).map_err(|error| error.inside(PREFIX))?;
     let query = query(&parameters).map_err(|error| error.inside(PREFIX))?;
-    if parameters.target_value.is_none() && !trigger.feeds_formula {
-        return Err(scaler_error!("no targetValue given").inside(PREFIX));
-    }
+    // As in KEDA, -1 stands for a target that is missing.
+    let target = match parameters.target_value.filter(|target| *target != -1) {
+        Some(target) => target,
+        None if trigger.feeds_formula => 0,
+        None => return Err(scaler_error!("no targetValue given").inside(PREFIX)),
+    };
     let client = AwsClient::new(&parameters.region, &parameters.credentials, trigger, backends)
         .map_err(|error| error.inside(PREFIX))?;
     let name = format!("aws-dynamodb-{}", parameters.table_name);
-    let spec = external(trigger, &name, whole(parameters.target_value.unwrap_or(0)));
+    let spec = external(trigger, &name, whole(target));
     let activation = parameters.activation_target_value as f64;
     SingleMetricScaler::build(spec, activation, DynamoDb { query, client })
 }
 
 /// The request body for a count.
 fn query(of: &Parameters) -> Result<Map<String, Value>, ScalerError> {
-    let object = |key: &str, text: &str| {
-        let read = serde_json::from_str::<Map<String, Value>>(text);
-        read.map_err(|_| scaler_error!("error parsing {key}: invalid {key}\ninvalid JSON input"))
-    };
-    let names = object("expressionAttributeNames", &of.names)?;
-    let values = object("expressionAttributeValues", &of.values)?;
+    let names = names(&of.names).map_err(|error| error.inside("error parsing expressionAttributeNames"))?;
+    let values =
+        values(&of.values).map_err(|error| error.inside("error parsing expressionAttributeValues"))?;
     let mut query = Map::new();
     query.insert("TableName".to_owned(), of.table_name.clone().into());
     query.insert("KeyConditionExpression".to_owned(), of.condition.clone().into());
@@ -103,6 +103,40 @@ fn query(of: &Parameters) -> Result<Map<String, Value>, ScalerError> {
         query.insert("IndexName".to_owned(), index.clone().into());
     }
     Ok(query)
+}
+
+/// The names of attributes: an object of texts.
+fn names(text: &str) -> Result<Map<String, Value>, ScalerError> {
+    let invalid = |why: &str| scaler_error!("invalid expressionAttributeNames\n{why}");
+    // Like KEDA, what follows the object is ignored.
+    let read = serde_json::Deserializer::from_str(text).into_iter::<Map<String, Value>>().next();
+    let names = read.and_then(Result::ok).ok_or_else(|| invalid("invalid JSON input"))?;
+    if names.is_empty() {
+        bail!("empty map");
+    }
+    for (key, name) in &names {
+        let found = match name {
+            Value::String(_) | Value::Null => continue,
+            Value::Bool(_) => "boolean",
+            Value::Number(number) if number.is_f64() => "double",
+            Value::Number(_) => "32-bit integer",
+            Value::Array(_) => "array",
+            Value::Object(_) => "embedded document",
+        };
+        return Err(invalid(&format!("error decoding key {key}: cannot decode {found} into a string type")));
+    }
+    Ok(names)
+}
+
+/// The values of attributes: an object of values with their types. `null` has none.
+fn values(text: &str) -> Result<Map<String, Value>, ScalerError> {
+    let values: Option<Map<String, Value>> =
+        serde_json::from_str(text).map_err(|error| scaler_error!("json: it is not an object: {error}"))?;
+    let values = values.unwrap_or_default();
+    if values.values().any(|value| !value.is_object()) {
+        bail!("unsupported data type for attribute value");
+    }
+    Ok(values)
 }
 
 impl ValueSource for DynamoDb {

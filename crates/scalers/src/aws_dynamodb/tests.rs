@@ -32,7 +32,9 @@ async fn all_pages_are_counted() {
     trigger.auth = texts(&[("awsAccessKeyID", "AK"), ("awsSecretAccessKey", "SK")]);
     assert_eq!(read(&trigger).await.unwrap().values.first().unwrap().value.canonical(), "7");
     trigger.metadata.insert("expressionAttributeValues".into(), "[]".into());
-    assert!(build(&trigger).err().unwrap().message.contains("invalid expressionAttributeValues"));
+    assert!(
+        build(&trigger).err().unwrap().message.contains("error parsing expressionAttributeValues: json: ")
+    );
 }
 
 #[tokio::test]
@@ -43,11 +45,43 @@ async fn non_numeric_count_is_an_error() {
         ("awsRegion", "r"),
         ("awsEndpoint", &*url),
         ("keyConditionExpression", "#n = :v"),
-        ("expressionAttributeNames", "{}"),
+        ("expressionAttributeNames", r##"{"#n":"name"}"##),
         ("expressionAttributeValues", "{}"),
         ("targetValue", "3"),
     ];
     let mut trigger = trigger("aws-dynamodb", &pairs);
     trigger.auth = texts(&[("awsAccessKeyID", "AK"), ("awsSecretAccessKey", "SK")]);
     assert!(read(&trigger).await.unwrap_err().message.contains("a string at Count"));
+}
+
+#[test]
+fn refusals() {
+    let refused = |key: &str, value: &str| {
+        let pairs = [
+            ("tableName", "t"),
+            ("awsRegion", "r"),
+            ("keyConditionExpression", "#n = :v"),
+            ("expressionAttributeNames", r##"{"#n":"name"}"##),
+            ("expressionAttributeValues", "null"),
+            ("targetValue", "3"),
+        ];
+        let mut trigger = trigger("aws-dynamodb", &pairs);
+        trigger.auth = texts(&[("awsAccessKeyID", " "), ("awsSecretAccessKey", "SK")]);
+        trigger.metadata.insert(key.into(), value.into());
+        let error = build(&trigger).err().map(|error| error.message).unwrap_or_default();
+        error.replace("error parsing DynamoDb metadata: ", "")
+    };
+    assert_eq!(refused("targetValue", "3"), "");
+    assert_eq!(refused("targetValue", "-1"), "no targetValue given");
+    let names = |value: &str| refused("expressionAttributeNames", value);
+    assert_eq!(names("{}[]"), "error parsing expressionAttributeNames: empty map");
+    assert_eq!(
+        names(r#"{"a":1}"#),
+        "error parsing expressionAttributeNames: invalid expressionAttributeNames\nerror decoding key a: cannot decode \
+         32-bit integer into a string type"
+    );
+    assert_eq!(
+        refused("expressionAttributeValues", r#"{"a":1}"#),
+        "error parsing expressionAttributeValues: unsupported data type for attribute value"
+    );
 }
