@@ -1,8 +1,11 @@
 //! apache-kafka: the same lag, with lists of topics and AWS MSK IAM.
 
+use std::collections::BTreeMap;
+
 use super::query::KafkaScaler;
-use super::rules::{KafkaTls, LagParameters, partitions};
+use super::rules::{KafkaTls, LagOptions, LagThresholds};
 use crate::aws::AwsCredentials;
+use crate::parameters::Ranges;
 use crate::prelude::*;
 
 /// The scaler type `apache-kafka`.
@@ -27,10 +30,16 @@ crate::parameters! {
         group: String = "consumerGroup" in [Metadata, Environment], required;
         /// The topics; without them, every topic with committed offsets of the group counts. `plimsoll.dev/wake` needs `Read` on them.
         topics: Vec<String> = "topic" in [Metadata, Environment];
-        /// How lag is counted.
-        lag: LagParameters;
-        /// TLS settings.
-        tls: KafkaTls;
+        /// Partitions that count, e.g. `1,2-5`; all if it is missing.
+        partition_limitation: Option<Ranges> = "partitionLimitation" in [Metadata];
+        /// Target and activation.
+        thresholds: LagThresholds;
+        /// Where a group without committed offset begins.
+        offset_reset_policy: String = "offsetResetPolicy" in [Metadata], default "latest", one_of ["earliest", "latest"];
+        /// Which lag counts.
+        options: LagOptions;
+        /// Has no effect, as in KEDA.
+        even_distribution: bool = "ensureEvenDistributionOfPartitions" in [Metadata];
         /// How the client logs in.
         sasl: String = "sasl" in [Metadata, Authentication], default "none",
             one_of ["none", "plaintext", "scram_sha256", "scram_sha512", "gssapi", "aws_msk_iam"];
@@ -40,6 +49,8 @@ crate::parameters! {
         password: Secret = "password" in [Authentication];
         /// AWS region of `aws_msk_iam`.
         region: String = "awsRegion" in [Metadata];
+        /// TLS settings.
+        tls: KafkaTls;
         /// AWS credentials of `aws_msk_iam`.
         credentials: AwsCredentials;
     }
@@ -48,41 +59,34 @@ crate::parameters! {
 
 impl ApacheParameters {
     fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
-        if self.lag.lag_threshold <= 0 {
+        if self.thresholds.lag_threshold <= 0 {
             return Err("lagThreshold must be a positive number".into());
         }
-        if self.lag.activation_lag_threshold < 0 {
+        if self.thresholds.activation_lag_threshold < 0 {
             return Err("activationLagThreshold must be a positive number".into());
         }
-        if self.lag.allow_idle_consumers && self.lag.limit_to_partitions_with_lag {
+        if self.options.allow_idle_consumers && self.options.limit_to_partitions_with_lag {
             return Err("allowIdleConsumers and limitToPartitionsWithLag cannot be set simultaneously".into());
         }
-        if self.topics.is_empty() && self.lag.limit_to_partitions_with_lag {
+        if self.topics.is_empty() && self.options.limit_to_partitions_with_lag {
             return Err("topic must be specified when using limitToPartitionsWithLag".into());
         }
-        partitions(&self.lag.partition_limitation)?;
         let (certificate, key) = (!self.tls.certificate.is_empty(), !self.tls.key.reveal().is_empty());
         if self.tls.is_enabled() && certificate != key {
             return Err("can't set only one of cert or key when using TLS".into());
         }
         match &*self.sasl {
-            "plaintext" | "scram_sha256" | "scram_sha512" | "gssapi" => {
-                if self.username.is_empty() {
-                    return Err("username must be set when using SASL".into());
-                }
-                if self.password.reveal().is_empty() {
-                    return Err("password must be set when using SASL".into());
-                }
+            "plaintext" if self.username.is_empty() || self.password.reveal().is_empty() => {
+                Err("username and password must be set when using SASL/PLAINTEXT".into())
             }
             "aws_msk_iam" if self.region.is_empty() => {
-                return Err("awsRegion must be set when using AWS MSK IAM".into());
+                Err("awsRegion must be set when using AWS MSK IAM".into())
             }
             "aws_msk_iam" if !self.tls.is_enabled() => {
-                return Err("tls must be enabled when using AWS MSK IAM".into());
+                Err("TLS must be enabled when using AWS MSK IAM".into())
             }
-            _ => {}
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     /// The metric: the topics, or the group if all its topics count.
@@ -98,9 +102,16 @@ impl ApacheParameters {
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let parameters = ApacheParameters::read(trigger)?;
+    for key in ["sasl", "tls"] {
+        let is_given = |texts: &BTreeMap<String, String>| texts.get(key).is_some_and(|text| !text.is_empty());
+        if is_given(&trigger.metadata) && is_given(&trigger.auth) {
+            let why =
+                format!("unable to set `{key}` in both ScaledObject and TriggerAuthentication together");
+            return Err(ScalerError::new(why).inside(super::PREFIX));
+        }
+    }
     if parameters.sasl == "aws_msk_iam" {
-        let fail = |error: ScalerError| error.inside("error getting AWS authorization").inside(super::PREFIX);
-        parameters.credentials.identity(trigger).map_err(fail)?;
+        parameters.credentials.identity(trigger).map_err(|error| error.inside(super::PREFIX))?;
     }
     Ok(Arc::new(KafkaScaler::apache(&parameters, trigger, backends)))
 }

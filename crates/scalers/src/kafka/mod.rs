@@ -15,7 +15,7 @@ mod tests;
 pub use apache::{APACHE, ApacheParameters};
 
 use query::KafkaScaler;
-use rules::{KafkaTls, LagParameters, is_version, partitions};
+use rules::{KafkaTls, LagOptions, LagThresholds, is_version, partitions};
 
 use crate::aws::AwsCredentials;
 use crate::prelude::*;
@@ -45,14 +45,20 @@ crate::parameters! {
         group: String = "consumerGroup" in [Metadata, Environment], required;
         /// The topic; without it, every topic with committed offsets of the group counts. `plimsoll.dev/wake` needs `Read` on it.
         topic: String = "topic" in [Metadata, Environment];
-        /// How lag is counted.
-        lag: LagParameters;
+        /// Partitions that count, e.g. `1,2-5`; all if it is missing.
+        partition_limitation: String = "partitionLimitation" in [Metadata];
+        /// Target and activation.
+        thresholds: LagThresholds;
+        /// Where a group without committed offset begins.
+        offset_reset_policy: String = "offsetResetPolicy" in [Metadata], default "latest", one_of ["latest", "earliest"];
+        /// Which lag counts.
+        options: LagOptions;
         /// Only replica counts that divide the number of partitions.
         even_distribution: bool = "ensureEvenDistributionOfPartitions" in [Metadata];
-        /// Version of the protocol.
-        version: String = "version" in [Metadata], default "1.0.0";
         /// `false` reads the metadata of the topic only, not of all topics of the cluster.
         full_metadata: bool = "fullMetadata" in [Metadata], default "true", since_2_21;
+        /// Version of the protocol.
+        version: String = "version" in [Metadata], default "1.0.0";
         /// TLS settings.
         tls: KafkaTls;
         /// How the client logs in. `gssapi` (Kerberos) is checked, but connections with it are not possible.
@@ -93,31 +99,32 @@ crate::parameters! {
 
 impl Parameters {
     fn check(&mut self, trigger: &Trigger) -> Result<(), ParseError> {
-        if self.lag.lag_threshold <= 0 {
+        if self.thresholds.lag_threshold <= 0 {
             return Err("\"lagThreshold\" must be positive number".into());
         }
-        if self.lag.activation_lag_threshold < 0 {
-            return Err("\"activationLagThreshold\" must be positive number".into());
+        if self.thresholds.activation_lag_threshold < 0 {
+            return Err("\"activationLagThreshold\" must be a non-negative number".into());
         }
-        if self.lag.allow_idle_consumers && self.lag.limit_to_partitions_with_lag {
+        partitions(&self.partition_limitation)?;
+        let limits = self.options.limit_to_partitions_with_lag;
+        if self.options.allow_idle_consumers && limits {
             return Err("allowIdleConsumers and limitToPartitionsWithLag cannot be set simultaneously".into());
         }
-        if self.topic.is_empty() && self.lag.limit_to_partitions_with_lag {
+        if self.topic.is_empty() && limits {
             return Err("topic must be specified when using limitToPartitionsWithLag".into());
         }
-        if self.topic.is_empty() && self.even_distribution {
-            return Err("topic must be specified when using ensureEvenDistributionOfPartitions".into());
-        }
-        if self.lag.limit_to_partitions_with_lag && self.even_distribution {
+        if limits && self.even_distribution {
             return Err("limitToPartitionsWithLag and ensureEvenDistributionOfPartitions cannot be set \
                         simultaneously"
                 .into());
+        }
+        if self.topic.is_empty() && self.even_distribution {
+            return Err("topic must be specified when using ensureEvenDistributionOfPartitions".into());
         }
         let needs_topic = !self.full_metadata && trigger.behavior().kafka_needs_topic_without_full_metadata;
         if self.topic.is_empty() && needs_topic {
             return Err("topic must be specified when fullMetadata is false".into());
         }
-        partitions(&self.lag.partition_limitation)?;
         self.check_tls()?;
         self.check_login(trigger)
     }

@@ -4,12 +4,13 @@ use std::sync::Mutex;
 
 use locks::MutexExt as _;
 
-use super::rules::{KafkaTls, LagParameters};
+use super::rules::{KafkaTls, LagOptions, LagThresholds, partitions};
 use super::{ApacheParameters, Parameters};
 use crate::kafka_client::{
     GroupInterest, KafkaClusters, KafkaServer, LagPolicy, MskLogin, NewRecords, OAuthToken, PreviousOffsets,
     SaslLogin,
 };
+use crate::parameters::Ranges;
 use crate::prelude::*;
 use crate::scram::ScramHash;
 use crate::wake::{WakeFuture, WakeStreams};
@@ -33,8 +34,12 @@ struct KafkaTrigger<'a> {
     group: &'a str,
     topics: &'a [String],
     metric: &'a str,
-    lag: &'a LagParameters,
+    thresholds: &'a LagThresholds,
+    offset_reset_policy: &'a str,
+    options: &'a LagOptions,
     even_distribution: bool,
+    /// The partitions that count; none if all do.
+    partitions: Option<Vec<i32>>,
     tls: &'a KafkaTls,
     login: Result<Option<SaslLogin>, ScalerError>,
 }
@@ -49,8 +54,11 @@ impl KafkaScaler {
             group: &parameters.group,
             topics: &topics,
             metric: &parameters.metric(),
-            lag: &parameters.lag,
+            thresholds: &parameters.thresholds,
+            offset_reset_policy: &parameters.offset_reset_policy,
+            options: &parameters.options,
             even_distribution: parameters.even_distribution,
+            partitions: partitions(&parameters.partition_limitation).unwrap_or_default(),
             tls: &parameters.tls,
             login: parameters.login(trigger, backends),
         };
@@ -64,8 +72,16 @@ impl KafkaScaler {
             group: &parameters.group,
             topics: &parameters.topics,
             metric: &parameters.metric(),
-            lag: &parameters.lag,
+            thresholds: &parameters.thresholds,
+            offset_reset_policy: &parameters.offset_reset_policy,
+            options: &parameters.options,
             even_distribution: false,
+            // Unlike with kafka, an empty range limits nothing.
+            partitions: parameters
+                .partition_limitation
+                .clone()
+                .map(|Ranges(partitions)| partitions)
+                .filter(|partitions| !partitions.is_empty()),
             tls: &parameters.tls,
             login: parameters.login(trigger, backends),
         };
@@ -74,9 +90,31 @@ impl KafkaScaler {
 }
 
 impl KafkaTrigger<'_> {
+    /// How the lag is counted.
+    fn policy(&self, trigger: &Trigger) -> LagPolicy {
+        let LagOptions {
+            allow_idle_consumers,
+            exclude_persistent_lag: exclude_persistent,
+            scale_to_zero_on_invalid_offset: zero_without_offset,
+            limit_to_partitions_with_lag,
+        } = *self.options;
+        LagPolicy {
+            threshold: self.thresholds.lag_threshold,
+            from_earliest: self.offset_reset_policy == "earliest",
+            only_retained: trigger.behavior().kafka_counts_only_retained,
+            zero_without_offset,
+            allow_idle_consumers,
+            exclude_persistent,
+            limit_to_partitions_with_lag,
+            even_distribution: self.even_distribution,
+            // The limitation is ignored if all topics of a group count.
+            partitions: self.partitions.clone().filter(|_| !self.topics.is_empty()),
+        }
+    }
+
     fn scaler(self, trigger: &Trigger, backends: &Backends) -> KafkaScaler {
         let settings = backends.web.settings();
-        let policy = self.lag.policy(trigger, self.topics, self.even_distribution);
+        let policy = self.policy(trigger);
         let earliest = policy.from_earliest && policy.only_retained && !policy.zero_without_offset;
         let interest = self.login.map(|login| {
             let server = KafkaServer {
@@ -88,8 +126,8 @@ impl KafkaTrigger<'_> {
             backends.state::<KafkaClusters>().interest(&server, self.group, self.topics, earliest)
         });
         KafkaScaler {
-            spec: external(trigger, self.metric, whole(self.lag.lag_threshold)),
-            activation: self.lag.activation_lag_threshold,
+            spec: external(trigger, self.metric, whole(self.thresholds.lag_threshold)),
+            activation: self.thresholds.activation_lag_threshold,
             policy,
             interest,
             previous: Mutex::default(),

@@ -1,7 +1,6 @@
 //! Parameters that both types share, and their checks, without IO.
 
 use crate::encrypted_key::opened;
-use crate::kafka_client::LagPolicy;
 use crate::prelude::*;
 use crate::tls::{CertificateCheck, TlsSettings};
 
@@ -9,16 +8,18 @@ use crate::tls::{CertificateCheck, TlsSettings};
 const MAX_PARTITIONS: usize = 100_000;
 
 crate::parameters! {
-    /// How lag is counted.
-    pub struct LagParameters {
-        /// Partitions that count, e.g. `1,2-5`; all if it is missing.
-        partition_limitation: String = "partitionLimitation" in [Metadata];
+    /// Target and activation.
+    pub struct LagThresholds {
         /// Target lag per replica.
         lag_threshold: i64 = "lagThreshold" in [Metadata], default "10";
         /// The trigger is active above this lag.
         activation_lag_threshold: i64 = "activationLagThreshold" in [Metadata], default "0";
-        /// Where a group without committed offset begins.
-        offset_reset_policy: String = "offsetResetPolicy" in [Metadata], default "latest", one_of ["latest", "earliest"];
+    }
+}
+
+crate::parameters! {
+    /// Which lag counts.
+    pub struct LagOptions {
         /// Whether there may be more replicas than partitions.
         allow_idle_consumers: bool = "allowIdleConsumers" in [Metadata];
         /// Leaves out partitions whose committed offset has not changed since the previous query.
@@ -45,25 +46,6 @@ crate::parameters! {
         key: Secret = "key" in [Authentication];
         /// Password of the private key.
         key_password: Secret = "keyPassword" in [Authentication];
-    }
-}
-
-impl LagParameters {
-    /// How the lag of these topics is counted.
-    pub(super) fn policy(&self, trigger: &Trigger, topics: &[String], even_distribution: bool) -> LagPolicy {
-        // The limitation is ignored if all topics of a group count.
-        let limitation = if topics.is_empty() { "" } else { &*self.partition_limitation };
-        LagPolicy {
-            threshold: self.lag_threshold,
-            from_earliest: self.offset_reset_policy == "earliest",
-            only_retained: trigger.behavior().kafka_counts_only_retained,
-            zero_without_offset: self.scale_to_zero_on_invalid_offset,
-            allow_idle_consumers: self.allow_idle_consumers,
-            exclude_persistent: self.exclude_persistent_lag,
-            limit_to_partitions_with_lag: self.limit_to_partitions_with_lag,
-            even_distribution,
-            partitions: partitions(limitation).unwrap_or_default(),
-        }
     }
 }
 
@@ -94,7 +76,7 @@ pub(super) fn partitions(limitation: &str) -> Result<Option<Vec<i32>>, ParseErro
     for item in limitation.split(',').map(str::trim) {
         let number = |text: &str| {
             let wrong = || ParseError::from(format!("invalid partition limitation: {item}"));
-            text.parse::<i32>().map_err(|_| wrong())
+            text.trim().parse::<i32>().map_err(|_| wrong())
         };
         let (first, last) = match item.split('-').collect::<Vec<_>>()[..] {
             [one] => (number(one)?, number(one)?),

@@ -20,6 +20,7 @@ fn partitions_are_numbers_and_ranges() {
     assert_eq!(partitions("").unwrap(), None);
     assert_eq!(partitions("1,3-5").unwrap(), Some(vec![1, 3, 4, 5]));
     assert_eq!(partitions("5-1").unwrap(), Some(vec![]));
+    assert_eq!(partitions("1 - 3").unwrap(), Some(vec![1, 2, 3]));
     assert_eq!(partitions("1-2-3").unwrap_err().to_string(), "invalid partition limitation range: 1-2-3");
     assert_eq!(partitions("1,,2").unwrap_err().to_string(), "invalid partition limitation: ");
     assert!(partitions("0-2147483647").is_err());
@@ -60,4 +61,37 @@ async fn kerberos_is_named_as_unsupported() {
     let auth = [("username", "u"), ("password", "p"), ("realm", "R"), ("kerberosConfig", "c")];
     let error = build(&kafka(&[("sasl", "gssapi")], &auth)).unwrap().read("m").await.unwrap_err();
     assert!(error.message.contains("gssapi (Kerberos) is not supported"), "{error}");
+}
+
+#[test]
+fn refusals_are_those_of_each_type() {
+    let refused = |type_: &str, metadata: &[(&str, &str)], auth: &[(&str, &str)]| {
+        let error = error(&Trigger { type_: type_.to_owned(), ..kafka(metadata, auth) });
+        error.replace("error parsing kafka metadata: ", "")
+    };
+    let activation = [("activationLagThreshold", "-1")];
+    assert_eq!(
+        refused("kafka", &activation, &[]),
+        "\"activationLagThreshold\" must be a non-negative number"
+    );
+    assert_eq!(refused("apache-kafka", &activation, &[]), "activationLagThreshold must be a positive number");
+    let policy = refused("apache-kafka", &[("offsetResetPolicy", "x")], &[]);
+    assert_eq!(policy, "parameter \"offsetResetPolicy\" value \"x\" must be one of [earliest latest]");
+    let login = [("sasl", "plaintext")];
+    assert_eq!(
+        refused("apache-kafka", &login, &[("username", "u")]),
+        "username and password must be set when using SASL/PLAINTEXT"
+    );
+    assert_eq!(refused("apache-kafka", &[("sasl", "scram_sha256")], &[]), "");
+    assert_eq!(
+        refused("apache-kafka", &[("tls", "enable")], &[("tls", "enable")]),
+        "unable to set `tls` in both ScaledObject and TriggerAuthentication together"
+    );
+    let iam = [("sasl", "aws_msk_iam"), ("awsRegion", "r")];
+    assert_eq!(refused("apache-kafka", &iam, &[]), "TLS must be enabled when using AWS MSK IAM");
+    let iam = [("sasl", "aws_msk_iam"), ("awsRegion", "r"), ("tls", "enable")];
+    assert_eq!(refused("apache-kafka", &iam, &[]), "awsAccessKeyID not found");
+    let partitions = refused("apache-kafka", &[("partitionLimitation", "x")], &[]);
+    let begin = "unable to set param \"partitionLimitation\" value \"x\": slice element 0: unable to unmarshal to field type int";
+    assert!(partitions.starts_with(begin), "{partitions}");
 }

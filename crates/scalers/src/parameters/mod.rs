@@ -47,7 +47,7 @@ pub use api::keda::KedaProfile;
 pub use notices::{ParameterNotice, UnknownParameter, notices, unknown};
 pub use reader::{InvalidParameters, ParameterGroup, ParameterProblem, ParameterReader};
 pub use sources::http::Secret;
-pub use value::{Pairs, ParameterValue, QueryValues, Ranges, Removed};
+pub use value::{NullableNumber, Pairs, ParameterValue, QueryValues, Ranges, Removed};
 
 #[doc(hidden)]
 pub use declare::{flat, plain};

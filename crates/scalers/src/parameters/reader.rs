@@ -94,6 +94,11 @@ impl ParameterReader<'_> {
                 return T::default();
             }
         };
+        // As in KEDA, a value that is not allowed is not read: checks over several parameters see an empty one.
+        if let Some(message) = among(parameter, text) {
+            self.problems.push(ParameterProblem::of(parameter, message));
+            return T::default();
+        }
         match T::parse(text, parameter.separator) {
             Err(why) => {
                 let name = quote(&parameter.name());
@@ -111,11 +116,7 @@ impl ParameterReader<'_> {
                 self.problems.push(ParameterProblem::of(parameter, message));
                 T::default()
             }
-            Ok(value) => {
-                let wrong = among(parameter, text);
-                self.problems.extend(wrong.map(|message| ParameterProblem::of(parameter, message)));
-                value
-            }
+            Ok(value) => value,
         }
     }
 

@@ -75,7 +75,7 @@ fn all_parameters_are_read() {
         ("truth", "F"),
         ("time", "1500"),
         ("list", "a; c"),
-        ("ranges", "1-4,7,-2"),
+        ("ranges", "1-4, 7,5-1"),
         ("pairs", "a=b, c = d"),
         ("query", "a=b+c&d=%26"),
     ]);
@@ -86,7 +86,7 @@ fn all_parameters_are_read() {
     assert_eq!((all.whole, all.small, all.number, all.truth), (5, Some(-7), 1000.0, false));
     assert_eq!(all.time, Some(Duration::from_millis(1500)));
     assert_eq!(all.list, ["a", "c"]);
-    assert_eq!(all.ranges.0, [1, 2, 3, 4, 7, -2]);
+    assert_eq!(all.ranges.0, [1, 2, 3, 4, 7]);
     assert_eq!(all.pairs.0["c"], "d");
     assert_eq!(all.query.0, [("a".to_owned(), "b c".to_owned()), ("d".to_owned(), "&".to_owned())]);
     assert_eq!(all.more.mode.as_deref(), Some("y"));
@@ -151,6 +151,22 @@ fn numbers_use_json_notation() {
     ]));
     let read = read.unwrap();
     assert_eq!((read.number, read.whole), (1e20, i64::MIN));
+    let zero = All::read(&trigger(&[("text", "x"), ("small", "-0")])).unwrap();
+    assert_eq!(zero.small, Some(0));
+    for (text, number) in [("null", None), ("2.5", Some(2.5))] {
+        assert_eq!(NullableNumber::parse(text, ','), Ok(NullableNumber(number)));
+    }
+    assert!(NullableNumber::parse("x", ',').is_err());
+}
+
+#[test]
+fn checks_see_no_value_that_is_not_allowed() {
+    let mut given = Trigger::default();
+    given.auth.insert("authModes".into(), "basic,x".into());
+    assert_eq!(
+        groups::HttpAuth::read(&given).unwrap_err().message,
+        r#"parameter "authModes,authMode" value "basic,x" must be one of [apiKey basic tls bearer custom oauth]"#
+    );
 }
 
 #[test]
@@ -173,7 +189,7 @@ fn durations() {
 
 #[test]
 fn pairs_have_one_sign_each() {
-    for (bad, which) in [("a=b=c", "a=b=c"), ("a", "a"), ("x,y=z", "x"), ("a=b,,c=d", "")] {
+    for (bad, which) in [("a=b=c", "a=b=c"), ("a", "a"), ("x,y=z", "x"), ("a=b,,c=d", ""), ("a=b, c ", "c")] {
         let text = error(&[("text", "x"), ("pairs", bad)]);
         let end = format!(": expected format key=value, got {}", api::gotext::quote(which));
         assert!(text.ends_with(&end), "{text}");
@@ -182,8 +198,18 @@ fn pairs_have_one_sign_each() {
 
 #[test]
 fn ranges_are_limited() {
-    for bad in ["1-2-3", "a", "1-", "0-2147483647", "-2147483648-2147483647", "1,,2"] {
-        assert!(error(&[("text", "x"), ("ranges", bad)]).contains("\"ranges\""), "{bad}");
+    for (bad, why) in [
+        ("1-2-3", "slice element 0: expected format start-end, got \"1-2-3\""),
+        ("a", "slice element 0: unable to unmarshal to field type int: "),
+        ("1-", "slice element 0: unable to parse end value \"\": "),
+        ("3,-2", "slice element 1: unable to parse start value \"\": "),
+        ("0-2147483647", "slice element 0: 0-2147483647 is too long a range"),
+        ("1,,2", "slice element 1: unable to unmarshal to field type int: "),
+        ("05", "slice element 0: unable to unmarshal to field type int: "),
+    ] {
+        let text = error(&[("text", "x"), ("ranges", bad)]);
+        let begin = format!("unable to set param \"ranges\" value {}: {why}", api::gotext::quote(bad));
+        assert!(text.starts_with(&begin), "{text}");
     }
 }
 

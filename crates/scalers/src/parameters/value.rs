@@ -30,6 +30,10 @@ pub struct Pairs(pub BTreeMap<String, String>);
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct QueryValues(pub Vec<(String, String)>);
 
+/// A number that may be missing, also as `null`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct NullableNumber(pub Option<f64>);
+
 /// The type of removed parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Removed;
@@ -75,6 +79,8 @@ macro_rules! numbers {
             const KIND: &'static str = $kind;
 
             fn parse(text: &str, _: char) -> Result<Self, ParseError> {
+                // serde_json reads this as a fraction.
+                let text = if text == "-0" { "0" } else { text };
                 let number: Result<$type, _> = serde_json::from_str(text);
                 number.map_err(|_| concat!("unable to unmarshal to field type ", $go, ": it is not ", $like).into())
             }
@@ -119,17 +125,25 @@ impl ParameterValue for Ranges {
 
     fn parse(text: &str, separator: char) -> Result<Self, ParseError> {
         let mut all = Vec::new();
-        let number =
-            |text: &str| text.trim().parse::<i32>().map_err(|_| format!("{} is no number", quote(text)));
-        for item in text.split(separator) {
-            // The first character may be a sign.
-            let dash = item.char_indices().skip(1).find(|(_, c)| *c == '-').map(|(at, _)| at);
-            let (first, last) = match dash.and_then(|at| item.split_at_checked(at)) {
-                Some((first, last)) => (number(first)?, number(last.trim_start_matches('-'))?),
-                None => (number(item)?, number(item)?),
+        for (index, item) in text.split(separator).map(str::trim).enumerate() {
+            let wrong = |why: String| format!("slice element {index}: {why}");
+            let number = |text: &str, begin: &str| {
+                serde_json::from_str::<i32>(text)
+                    .map_err(|_| wrong(format!("{begin}: json: it is no whole number")))
+            };
+            let (first, last) = match item.split('-').collect::<Vec<_>>()[..] {
+                [one] => {
+                    let number = number(one, "unable to unmarshal to field type int")?;
+                    (number, number)
+                }
+                [first, last] => (
+                    number(first, &format!("unable to parse start value {}", quote(first)))?,
+                    number(last, &format!("unable to parse end value {}", quote(last)))?,
+                ),
+                _ => return Err(wrong(format!("expected format start-end, got {}", quote(item))).into()),
             };
             if last.abs_diff(first) as usize > MAX_NUMBERS.saturating_sub(all.len()) {
-                return Err(format!("{item} is too long a range").into());
+                return Err(wrong(format!("{item} is too long a range")).into());
             }
             all.extend(first..=last);
         }
@@ -141,7 +155,7 @@ impl ParameterValue for Pairs {
     const KIND: &'static str = "key=value list";
 
     fn parse(text: &str, separator: char) -> Result<Self, ParseError> {
-        let pairs = text.split(separator).map(|pair| match pair.split_once('=') {
+        let pairs = text.split(separator).map(str::trim).map(|pair| match pair.split_once('=') {
             Some((key, value)) if !value.contains('=') => {
                 Ok((key.trim().to_owned(), value.trim().to_owned()))
             }
@@ -170,6 +184,18 @@ impl ParameterValue for QueryValues {
 impl std::fmt::Debug for QueryValues {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_list().entries(self.0.iter().map(|(key, _)| key)).finish()
+    }
+}
+
+impl ParameterValue for NullableNumber {
+    const KIND: &'static str = f64::KIND;
+
+    fn parse(text: &str, separator: char) -> Result<Self, ParseError> {
+        if text == "null" {
+            Ok(Self(None))
+        } else {
+            f64::parse(text, separator).map(|number| Self(Some(number)))
+        }
     }
 }
 
