@@ -20,7 +20,7 @@ impl GoogleCredentials {
     /// Checks that there are credentials or a pod identity. Like KEDA, an empty variable or
     /// blank credentials are noticed only when the source is queried.
     pub(crate) fn check(&self, trigger: &Trigger) -> Result<(), ParseError> {
-        let named = trigger.metadata.get("credentialsFromEnv").is_some_and(|name| !name.trim().is_empty());
+        let named = trigger.metadata.get("credentialsFromEnv").is_some_and(|name| !name.is_empty());
         let application = trigger.auth.get("GoogleApplicationCredentials").is_some_and(|key| !key.is_empty());
         let given = application || named || !self.file.is_empty();
         if given || trigger.identity.provider == "gcp" {

@@ -78,8 +78,11 @@ crate::parameters! {
 
 impl Parameters {
     fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
-        let port = self.host.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
-        if self.port == 0 && port.is_none() && !self.host.is_empty() {
+        if self.tls == "enable" && (self.certificate.is_empty() || self.key.reveal().is_empty()) {
+            return Err("both cert and key are required when TLS is enabled".into());
+        }
+        let port = self.host.split_once(':').and_then(|(_, port)| port.parse::<i64>().ok());
+        if self.port == 0 && port.is_none() {
             return Err("no port given".into());
         }
         Ok(())
@@ -99,7 +102,9 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     target_type(trigger)?;
     let parameters = Parameters::read(trigger)?;
     let name = format!("cassandra-{}", parameters.keyspace);
-    let spec = external(trigger, &name, whole(parameters.target));
+    // A formula has its own target.
+    let target = if trigger.feeds_formula { 0 } else { parameters.target };
+    let spec = external(trigger, &name, whole(target));
     let activation = parameters.activation as f64;
     let source = parameters.source(backends).map_err(ScalerError::new);
     SingleMetricScaler::build(spec, activation, CheckedSource(source))

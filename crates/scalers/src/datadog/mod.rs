@@ -8,9 +8,13 @@ use jiff::Timestamp;
 use sources::http::Auth;
 
 use crate::metric::external_named;
+use crate::parameters::NullableNumber;
 use crate::parameters::groups::HttpAuth;
 use crate::prelude::*;
 use query::Aggregator;
+
+/// What stands in front of most errors of parameters.
+const PREFIX: &str = "error parsing Datadog metadata";
 
 /// The scaler type `datadog`.
 pub const TYPE: ScalerType = ScalerType {
@@ -61,7 +65,7 @@ crate::parameters! {
         /// How many points before the last one the value is taken from.
         last_available_point_offset: isize = "lastAvailablePointOffset" in [Metadata], default "0";
         /// The value to use if the query returns none, or if Datadog cannot compute the metric (status 422); without it both are errors.
-        metric_unavailable_value: Option<f64> = "metricUnavailableValue" in [Metadata];
+        metric_unavailable_value: NullableNumber = "metricUnavailableValue" in [Metadata];
         /// Replaced by `metricType` of the trigger.
         type_: Option<String> = "type" in [Metadata];
         /// Timeout of the request.
@@ -83,7 +87,7 @@ crate::parameters! {
         /// Its port.
         agent_port: isize = "datadogMetricsServicePort" in [Authentication], default "8443";
         /// Authentication mode for the cluster agent.
-        auth_mode: String = "authMode" in [Authentication, Metadata];
+        auth_mode: String = "authMode" in [Authentication];
         /// The bearer token of `bearer`.
         token: Secret = "token" in [Authentication];
         /// Authentication modes for the cluster agent, like `authMode`.
@@ -92,6 +96,40 @@ crate::parameters! {
         bearer_token: Secret = "bearerToken" in [Authentication], since_2_21;
         /// Accepts any certificate of the cluster agent.
         unsafe_ssl: bool = "unsafeSsl" in [Authentication], default "false";
+    }
+    check Parameters::check
+}
+
+impl Parameters {
+    fn check(&mut self, trigger: &Trigger) -> Result<(), ParseError> {
+        if self.age < 0 {
+            return Err("age should not be smaller than 0 seconds".into());
+        }
+        if self.time_window_offset < 0 {
+            return Err("timeWindowOffset should not be smaller than 0 seconds".into());
+        }
+        if self.last_available_point_offset < 0 {
+            return Err("lastAvailablePointOffset should not be smaller than 0".into());
+        }
+        if !self.query.is_empty() {
+            query::metric(&self.query)?;
+        }
+        self.token = self.agent_token(trigger)?;
+        Ok(())
+    }
+
+    /// The token for the cluster agent; empty without an authentication mode.
+    fn agent_token(&self, trigger: &Trigger) -> Result<Secret, ParseError> {
+        if trigger.behavior().checks_auth_modes {
+            let auth = HttpAuth::of_newer(trigger, &["bearer"])?;
+            return Ok(if auth.has("bearer") { auth.token } else { Secret::default() });
+        }
+        match &*self.auth_mode {
+            "" => Ok(Secret::default()),
+            "bearer" if self.token.reveal().is_empty() => Err("BearerToken is required".into()),
+            "bearer" => Ok(self.token.clone()),
+            other => Err(format!("err incorrect value for authMode is given: {other}").into()),
+        }
     }
 }
 
@@ -105,28 +143,26 @@ struct Datadog {
 }
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
-    const PREFIX: &str = "error parsing Datadog metadata";
-    let mut parameters = Parameters::read(trigger).map_err(|error| error.inside(PREFIX))?;
-    // KEDA reports this error without a prefix.
-    check_type(&parameters, trigger)?;
-    let agent = parameters.use_cluster_agent;
-    if agent && parameters.agent_namespace.is_empty() {
-        bail!("datadog namespace is required");
-    }
-    let checked = if agent { check_agent(&mut parameters, trigger) } else { check_api(&parameters) };
-    checked.map_err(|error| error.inside(PREFIX))?;
-    if parameters.target.is_none() && !trigger.feeds_formula {
-        return Err(scaler_error!("no targetValue or queryValue given").inside(PREFIX));
-    }
     target_type(trigger)?;
-    let target = milli(parameters.target.unwrap_or(0.0));
+    let parameters = Parameters::read(trigger).map_err(|error| error.inside(PREFIX))?;
+    let agent = parameters.use_cluster_agent;
+    if agent { check_agent(&parameters) } else { check_api(&parameters) }?;
+    // As in KEDA, -1 stands for a target that is missing.
+    let target = match parameters.target.filter(|target| *target != -1.0) {
+        Some(target) => milli(target),
+        None if trigger.feeds_formula => milli(0.0),
+        None => bail!("no targetValue or queryValue given"),
+    };
+    check_type(trigger)?;
+    if !agent && parameters.query.is_empty() {
+        bail!("{PREFIX}: missing Query");
+    }
     let (spec, url, activation) = if agent {
         let name = format!("datadogmetric@{}:{}", parameters.metric_namespace, parameters.metric_name);
         let Parameters { agent_service, agent_namespace, agent_port, metric_namespace, .. } = &parameters;
         let port = i64::try_from(*agent_port).unwrap_or(0);
         let url = query::agent_url(agent_service, agent_namespace, port, metric_namespace, &name);
-        let activation = parameters.activation_target_value.max(parameters.activation_query_value);
-        (external_named(trigger, name, target), url, activation)
+        (external_named(trigger, name, target), url, parameters.activation_target_value)
     } else {
         let name = query::metric(&parameters.query)?;
         let url = format!("https://api.{}", parameters.site);
@@ -141,8 +177,9 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     SingleMetricScaler::build(spec, activation, source)
 }
 
-fn check_type(parameters: &Parameters, trigger: &Trigger) -> Result<(), ScalerError> {
-    match parameters.type_.as_deref() {
+/// Checks what `metricType` of the trigger replaces; an empty text is given, too.
+fn check_type(trigger: &Trigger) -> Result<(), ScalerError> {
+    match trigger.metadata.get("type").map(|text| text.to_lowercase()).as_deref() {
         Some(_) if !trigger.metric_type.is_empty() => {
             Err(scaler_error!("only one of trigger.metadata.type or trigger.metricType should be defined"))
         }
@@ -153,36 +190,24 @@ fn check_type(parameters: &Parameters, trigger: &Trigger) -> Result<(), ScalerEr
 
 fn check_api(parameters: &Parameters) -> Result<(), ScalerError> {
     if parameters.app_key.reveal().is_empty() {
-        bail!("missing AppKey");
+        bail!("{PREFIX}: missing AppKey");
     }
     if parameters.api_key.reveal().is_empty() {
-        bail!("missing APIKey");
+        bail!("{PREFIX}: missing APIKey");
     }
-    query::metric(&parameters.query).map(|_| ())
+    Ok(())
 }
 
-fn check_agent(parameters: &mut Parameters, trigger: &Trigger) -> Result<(), ScalerError> {
+fn check_agent(parameters: &Parameters) -> Result<(), ScalerError> {
     let there = [
         (&parameters.agent_service, "datadog metrics service is required"),
         (&parameters.metric_name, "datadog metric name is required"),
+        (&parameters.agent_namespace, "datadog namespace is required"),
         (&parameters.metric_namespace, "datadog metric namespace is required"),
     ];
-    if let Some((_, missing)) = there.into_iter().find(|(value, _)| value.is_empty()) {
-        return Err(ScalerError::new(missing));
-    }
-    if trigger.behavior().checks_auth_modes {
-        // Without a mode the cluster agent is asked without a token.
-        parameters.token = HttpAuth::of_newer(trigger, &["bearer"])
-            .map_err(ScalerError::new)
-            .map(|auth| if auth.has("bearer") { auth.token } else { Secret::default() })?;
-        return Ok(());
-    }
-    match &*parameters.auth_mode {
-        "" | "bearer" if parameters.token.reveal().is_empty() => {
-            Err(scaler_error!("BearerToken is required"))
-        }
-        "" | "bearer" => Ok(()),
-        other => Err(scaler_error!("err incorrect value for authMode is given: {other}")),
+    match there.into_iter().find(|(value, _)| value.is_empty()) {
+        Some((_, missing)) => Err(ScalerError::new(missing)),
+        None => Ok(()),
     }
 }
 
@@ -201,7 +226,7 @@ impl Datadog {
 
     /// Whether `metricUnavailableValue` stands for a response: Datadog answers with this status if it cannot compute the metric.
     fn is_filled(&self, status: u16) -> bool {
-        status == 422 && self.parameters.metric_unavailable_value.is_some()
+        status == 422 && self.parameters.metric_unavailable_value.0.is_some()
     }
 
     async fn found(&self) -> Result<Option<f64>, ScalerError> {
@@ -231,7 +256,7 @@ impl ValueSource for Datadog {
     fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
             let none = || scaler_error!("no Datadog metrics returned for the given time window");
-            self.found().await?.or(self.parameters.metric_unavailable_value).ok_or_else(none)
+            self.found().await?.or(self.parameters.metric_unavailable_value.0).ok_or_else(none)
         })
     }
 }

@@ -19,7 +19,7 @@ pub(super) enum Aggregator {
 /// The metric of a query: everything before the scope.
 pub(super) fn metric(query: &str) -> Result<&str, ScalerError> {
     match query.split_once('{') {
-        Some((metric, _)) if query.contains('}') => Ok(metric),
+        Some((metric, scope)) if scope.contains('}') => Ok(metric),
         _ => Err(scaler_error!("error in query: malformed Datadog query: missing query scope")),
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 use super::query::{Aggregator, agent_url, agent_value, metric, value};
 use super::{Datadog, Parameters};
 use crate::single::ValueSource as _;
-use crate::test_support::{FakeCluster, ServerAction, backends, server, texts, trigger};
+use crate::test_support::{FakeCluster, ServerAction, backends, build, server, texts, trigger};
 
 const SERIES: &str =
     r#"{"status":"ok","series":[{"pointlist":[[1,3],[2,4.5],[3,null]]},{"pointlist":[[1,10]]}]}"#;
@@ -14,6 +14,7 @@ fn names() {
     assert_eq!(metric("sum:a.b{x}.as_count()").unwrap(), "sum:a.b");
     assert!(metric("a.b").is_err());
     assert!(metric("a{b").is_err());
+    assert!(metric("a}b{").is_err());
     let url = agent_url("svc", "dd", 8443, "default", "datadogmetric@default:m");
     let path = "/apis/external.metrics.k8s.io/v1beta1/namespaces/default/datadogmetric@default:m";
     assert_eq!(url, format!("https://svc.dd:8443{path}"));
@@ -96,7 +97,7 @@ async fn reads_from_cluster_agent() {
     })
     .await;
     let mut trigger = trigger("datadog", &[("useClusterAgentProxy", "true")]);
-    trigger.auth = texts(&[("token", "t")]);
+    trigger.auth = texts(&[("token", "t"), ("authMode", "bearer")]);
     let none = source(url.clone(), Parameters::read(&trigger).unwrap());
     assert!(none.value().await.unwrap_err().message.contains("no Datadog metrics"));
     trigger.metadata.insert("metricUnavailableValue".into(), "1.5".into());
@@ -116,4 +117,34 @@ async fn metric_that_cannot_be_computed_is_filled() {
         let filled = source(url.clone(), Parameters::read(&trigger).unwrap());
         assert_eq!(filled.value().await, Ok(1.5));
     }
+}
+
+#[test]
+fn refusals() {
+    let refused = |metadata: &[(&str, &str)], auth: &[(&str, &str)]| {
+        let mut given = trigger("datadog", metadata);
+        given.auth = texts(auth);
+        build(&given).err().map(|error| error.message).unwrap_or_default()
+    };
+    let keys = [("apiKey", "a"), ("appKey", "b")];
+    let query = |key, value| refused(&[("query", "x{a}"), ("queryValue", "1"), (key, value)], &keys);
+    assert_eq!(query("age", "0"), "");
+    assert_eq!(
+        query("age", "-1"),
+        "error parsing Datadog metadata: age should not be smaller than 0 seconds"
+    );
+    let offset = "error parsing Datadog metadata: lastAvailablePointOffset should not be smaller than 0";
+    assert_eq!(query("lastAvailablePointOffset", "-1"), offset);
+    assert_eq!(query("queryValue", "-1"), "no targetValue or queryValue given");
+    assert_eq!(query("query", ""), "error parsing Datadog metadata: missing Query");
+    assert_eq!(query("type", ""), "type has to be global or average");
+    assert_eq!(query("type", "Global"), "");
+    let agent = [("useClusterAgentProxy", "true"), ("datadogMetricName", "m"), ("targetValue", "1")];
+    let place = [("datadogMetricsService", "s"), ("datadogNamespace", "n")];
+    assert_eq!(refused(&agent, &place), "datadog metric namespace is required");
+    assert_eq!(refused(&agent, &[]), "datadog metrics service is required");
+    // Without a mode the cluster agent is asked without a token.
+    let mut whole = agent.to_vec();
+    whole.push(("datadogMetricNamespace", "n"));
+    assert_eq!(refused(&whole, &place), "");
 }

@@ -31,8 +31,8 @@ crate::parameters! {
         token: Secret = "token" in [Authentication], required;
         /// The metric selector; its first value is used, so it should return one value.
         metric_selector: Option<String> = "metricSelector" in [Metadata];
-        /// Start of the time range of the metric selector.
-        from: String = "from" in [Metadata], default "now-2h";
+        /// Start of the time range of the metric selector; `now-2h` if it is missing.
+        from: String = "from" in [Metadata];
         /// The query in DQL; its first record must have a number `r`.
         query: Option<String> = "query" in [Metadata];
         /// Maximum execution time of the query, in seconds.
@@ -42,7 +42,7 @@ crate::parameters! {
         /// Maximum number of requests for the result.
         query_polling_tries: isize = "queryPollingTries" in [Metadata], default "5";
         /// Target value per replica.
-        threshold: f64 = "threshold" in [Metadata, Authentication], required;
+        threshold: f64 = "threshold" in [Metadata], required;
         /// The trigger is active above this value.
         activation_threshold: f64 = "activationThreshold" in [Metadata], default "0";
     }
@@ -52,10 +52,19 @@ crate::parameters! {
 impl Parameters {
     fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
         match (&self.metric_selector, &self.query) {
-            (None, None) => Err("either 'metricSelector' or 'query' must be provided".into()),
-            (Some(_), Some(_)) => Err("only one of 'metricSelector' and 'query' can be provided".into()),
-            _ => Ok(()),
+            (None, None) => return Err("either 'metricSelector' or 'query' must be provided".into()),
+            (Some(_), Some(_)) => {
+                return Err(
+                    "'metricSelector' and 'query' are mutually exclusive; only one can be provided".into()
+                );
+            }
+            (None, Some(_)) if !self.from.is_empty() => {
+                return Err("'from' can't be used with query, set time range in the DQL query itself".into());
+            }
+            (Some(_), None) if self.from.is_empty() => "now-2h".clone_into(&mut self.from),
+            _ => {}
         }
+        Ok(())
     }
 }
 

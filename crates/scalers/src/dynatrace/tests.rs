@@ -61,7 +61,9 @@ async fn reads_metric_selector() {
     trigger.auth = texts(&[("token", "t")]);
     assert_eq!(read(&trigger).await.unwrap().values.first().unwrap().value.canonical(), "9");
     trigger.metadata.insert("query".into(), "fetch logs".into());
-    assert!(build(&trigger).err().unwrap().message.contains("only one of"));
+    assert!(
+        build(&trigger).err().unwrap().message.contains("are mutually exclusive; only one can be provided")
+    );
 }
 
 #[tokio::test]

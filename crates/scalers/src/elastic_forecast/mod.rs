@@ -45,7 +45,7 @@ crate::parameters! {
         /// The id of a deployment in Elastic Cloud.
         cloud_id: String = "cloudID" in [Authentication, Metadata];
         /// Its API key.
-        api_key: Secret = "apiKey" in [Authentication, Environment, Metadata];
+        api_key: Secret = "apiKey" in [Authentication, Metadata];
         /// The anomaly detection job.
         job_id: String = "jobID" in [Metadata], required;
         /// How far ahead the forecast looks.
@@ -70,16 +70,23 @@ impl Parameters {
     fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
         let (user, password) = (!self.username.is_empty(), !self.password.reveal().is_empty());
         let (id, key) = (!self.cloud_id.is_empty(), !self.api_key.reveal().is_empty());
-        let text = match (id || key, !self.addresses.is_empty()) {
-            (true, true) => "can't provide both cloud config and endpoint addresses",
-            (true, false) if !id || !key => "cloudID and apiKey must both be provided",
-            (false, true) if !user || !password => {
-                "username and password must both be provided when addresses is used"
-            }
-            (false, false) if user || password => "username and password provided but no addresses specified",
-            (false, false) => "must provide either cloud config or endpoint addresses",
-            _ if self.target <= 0.0 => "targetValue must be greater than 0",
-            _ => return Ok(()),
+        let (cloud, addresses) = (id || key, !self.addresses.is_empty());
+        let text = if cloud && addresses {
+            "cannot provide both cloud config (cloudID/apiKey) and endpoint addresses"
+        } else if id != key {
+            "cloudID and apiKey must both be provided together"
+        } else if !addresses && (user || password) {
+            "username and password provided but no addresses specified"
+        } else if !cloud && !addresses {
+            "must provide either cloud config (cloudID + apiKey) or endpoint addresses"
+        } else if addresses && !(user && password) {
+            "username and password must both be provided when addresses is used"
+        } else if self.look_ahead.is_zero() {
+            "lookAhead must be positive"
+        } else if self.target <= 0.0 {
+            "targetValue must be greater than 0"
+        } else {
+            return Ok(());
         };
         Err(text.into())
     }

@@ -55,7 +55,7 @@ impl Parameters {
             (true, _) if !id || !key => {
                 "both cloudID and apiKey must be provided when cloudID or apiKey is used"
             }
-            (_, true) if !user || !password => {
+            (_, true) if !(self.addresses.is_empty() || user && password) => {
                 "both username and password must be provided when addresses is used"
             }
             _ => return self.searched.check_one(),

@@ -41,11 +41,11 @@ crate::parameters! {
         /// How long a watch of the key lasts before it is opened again, in seconds.
         watch_progress_notify_interval: isize = "watchProgressNotifyInterval" in [Metadata], default "600";
         /// User name.
-        username: String = "username" in [Authentication, Metadata, Environment];
+        username: String = "username" in [Authentication, Environment];
         /// Password.
         password: Secret = "password" in [Authentication, Environment];
         /// Uses TLS with the client certificate.
-        tls: String = "tls" in [Authentication], default "disable", one_of ["enable", "disable"];
+        tls: String = "tls" in [Authentication], default "disable";
         /// Client certificate (PEM).
         certificate: String = "cert" in [Authentication];
         /// Private key of the client certificate (PEM).
@@ -64,11 +64,17 @@ impl Parameters {
         if self.watch_progress_notify_interval <= 0 {
             return Err("watchProgressNotifyInterval must be greater than 0".into());
         }
-        let (certificate, key) = (!self.certificate.is_empty(), !self.key.reveal().is_empty());
-        match self.tls == "enable" && certificate != key {
-            true if certificate => Err("key must be provided with cert".into()),
-            true => Err("cert must be provided with key".into()),
-            false => Ok(()),
+        let given = |secret: &Secret| !secret.reveal().is_empty();
+        match (&*self.tls, !self.certificate.is_empty(), given(&self.key)) {
+            ("enable", false, true) => return Err("cert must be provided with key".into()),
+            ("enable", true, false) => return Err("key must be provided with cert".into()),
+            ("enable" | "disable", ..) => {}
+            (other, ..) => return Err(format!("incorrect value for TLS given: {other}").into()),
+        }
+        match (!self.username.is_empty(), given(&self.password)) {
+            (false, true) => Err("username must be provided with password".into()),
+            (true, false) => Err("password must be provided with username".into()),
+            _ => Ok(()),
         }
     }
 

@@ -1,5 +1,5 @@
 use super::query::{token, value};
-use crate::test_support::{ServerAction, read, server, texts, trigger};
+use crate::test_support::{ServerAction, build, read, server, texts, trigger};
 
 #[test]
 fn answers() {
@@ -64,4 +64,19 @@ async fn changes_of_the_key_wake() {
         assert_eq!(woken.unwrap(), Some(()));
     }
     waking.abort();
+}
+
+#[test]
+fn logins_and_certificates_are_complete() {
+    let refused = |auth: &[(&str, &str)]| {
+        let mut given = trigger("etcd", &[("endpoints", "e:2379"), ("watchKey", "k"), ("value", "5")]);
+        given.auth = texts(auth);
+        let error = build(&given).err().map(|error| error.message).unwrap_or_default();
+        error.replace("error parsing kubernetes workload metadata: error parsing redis metadata: ", "")
+    };
+    assert_eq!(refused(&[]), "");
+    assert_eq!(refused(&[("tls", "x")]), "incorrect value for TLS given: x");
+    assert_eq!(refused(&[("tls", "enable"), ("key", "k")]), "cert must be provided with key");
+    assert_eq!(refused(&[("username", "u")]), "password must be provided with username");
+    assert_eq!(refused(&[("password", "p")]), "username must be provided with password");
 }

@@ -6,6 +6,7 @@ mod tests;
 
 use crate::google_credentials::GoogleCredentials;
 use crate::google_monitoring::MonitoringClient;
+use crate::parameters::NullableNumber;
 use crate::prelude::*;
 use query::PubSubResource;
 
@@ -45,7 +46,7 @@ crate::parameters! {
         /// How far back points count: 2 minutes, or 5 with an aggregation.
         time_horizon: Option<Duration> = "timeHorizon" in [Metadata];
         /// The value if there is no point; otherwise that is an error.
-        value_if_null: Option<f64> = "valueIfNull" in [Metadata];
+        value_if_null: NullableNumber = "valueIfNull" in [Metadata];
         /// Credentials.
         credentials: GoogleCredentials;
     }
@@ -97,7 +98,7 @@ impl ValueSource for PubSub {
             let query = query::mql(kind, (&project, id), mode, aggregation, *time_horizon)?;
             let found = self.client.queried(&project, &query).await?;
             found
-                .or(*value_if_null)
+                .or(value_if_null.0)
                 .ok_or_else(|| scaler_error!("could not find stackdriver metric with query {query}"))
         })
     }

@@ -5,6 +5,7 @@ mod tests;
 
 use crate::google_credentials::GoogleCredentials;
 use crate::google_monitoring::{Alignment, MonitoringClient, SeriesFilter};
+use crate::parameters::NullableNumber;
 use crate::prelude::*;
 
 /// What stands in front of errors that are found after the parameters were read.
@@ -78,7 +79,7 @@ crate::parameters! {
         /// The trigger is active above this value.
         activation: f64 = "activationTargetValue" in [Metadata], default "0";
         /// The value if there is no point; otherwise that is an error.
-        value_if_null: Option<f64> = "valueIfNull" in [Metadata];
+        value_if_null: NullableNumber = "valueIfNull" in [Metadata];
         /// How many minutes back points count; 2 if it is missing.
         filter_duration: i64 = "filterDuration" in [Metadata];
         /// Alignment period in seconds.
@@ -90,10 +91,22 @@ crate::parameters! {
         /// Credentials.
         credentials: GoogleCredentials;
     }
+    check Parameters::check
 }
 
 impl Parameters {
+    fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
+        if self.alignment_period != 0 && self.alignment_period < 60 {
+            return Err("alignmentPeriodSeconds must be at least 60".into());
+        }
+        Ok(())
+    }
+
     fn check_alignment(&self) -> Result<(), ParseError> {
+        // Without a period there is no alignment.
+        if self.alignment_period == 0 {
+            return Ok(());
+        }
         let known = |list: &[&str], name: &str| name.is_empty() || list.contains(&&*name.to_lowercase());
         if !known(&ALIGNERS, &self.aligner) {
             return Err(format!("unknown aligner: {}", self.aligner).into());
@@ -115,8 +128,8 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     target_type(trigger)?;
     let parameters = Parameters::read(trigger)?;
     let inside = |error: ParseError| ScalerError::new(error).inside(PREFIX);
-    parameters.check_alignment().map_err(inside)?;
     parameters.credentials.check(trigger).map_err(inside)?;
+    parameters.check_alignment().map_err(inside)?;
     let name = format!("gcp-stackdriver-{}", parameters.project);
     let spec = external(trigger, &name, milli(parameters.target));
     let alignment = (parameters.alignment_period != 0).then(|| Alignment {
@@ -140,7 +153,7 @@ impl ValueSource for Stackdriver {
             };
             let found = self.client.newest(&series).await?;
             found
-                .or(*value_if_null)
+                .or(value_if_null.0)
                 .ok_or_else(|| scaler_error!("could not find stackdriver metric with filter {filter}"))
         })
     }

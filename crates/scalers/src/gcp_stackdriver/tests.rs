@@ -77,3 +77,16 @@ async fn missing_data_is_an_error_without_value_if_null() {
     let error = read_answered(&metric(&[("projectId", "a/b")]), nothing).await.unwrap_err().message;
     assert!(error.contains("is not the id of a project"), "{error}");
 }
+
+#[test]
+fn refusals() {
+    let refused = |changed: &[(&str, &str)]| {
+        let error = crate::test_support::build(&metric(changed)).err().map(|error| error.message);
+        error.unwrap_or_default().replace("error parsing Stackdriver metadata: ", "")
+    };
+    assert_eq!(refused(&[("alignmentPeriodSeconds", "59")]), "alignmentPeriodSeconds must be at least 60");
+    assert_eq!(refused(&[("alignmentAligner", "x")]), "");
+    let both = [("alignmentPeriodSeconds", "60"), ("alignmentAligner", "x")];
+    assert_eq!(refused(&both), "unknown aligner: x");
+    assert_eq!(refused(&[("valueIfNull", "null")]), "");
+}

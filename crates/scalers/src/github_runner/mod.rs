@@ -87,6 +87,10 @@ impl Parameters {
             let token = if newer { "personalAccessToken/bearerToken" } else { "personalAccessToken" };
             return Err(format!("no {token} or appKey given").into());
         }
+        // As in KEDA, 0 is no id.
+        for id in [&mut self.application_id, &mut self.installation_id] {
+            *id = id.filter(|id| *id != 0);
+        }
         if key || self.application_id.is_some() || self.installation_id.is_some() {
             let missing = match (self.application_id, self.installation_id) {
                 (None, _) => "no applicationID given",

@@ -57,7 +57,7 @@ crate::parameters! {
         /// How many seconds back values count.
         collection_time: i64 = "metricCollectionTime" in [Metadata], default "300";
         /// How values are aggregated.
-        filter: String = "metricFilter" in [Metadata], default "average", one_of ["average", "max", "min", "sum", "variance"];
+        filter: String = "metricFilter" in [Metadata], default "average", one_of ["average", "max", "min", "sum"];
         /// Distance of values, in seconds.
         period: String = "metricPeriod" in [Metadata], default "300";
         /// Has no effect: requests are signed with the access key, without a token of IAM.

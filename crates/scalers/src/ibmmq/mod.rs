@@ -63,11 +63,14 @@ crate::parameters! {
 
 impl Parameters {
     fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
-        self.key = opened(&self.key, &self.key_password);
-        if is_request_uri(&self.host) {
-            return Ok(());
+        if !is_request_uri(&self.host) {
+            return Err(format!("invalid URL: {:?} is not an address", shown(&self.host)).into());
         }
-        Err(format!("invalid URL: {:?} is not an address", shown(&self.host)).into())
+        if self.certificate.is_empty() != self.key.reveal().is_empty() {
+            return Err("both cert and key must be provided when using TLS".into());
+        }
+        self.key = opened(&self.key, &self.key_password);
+        Ok(())
     }
 
     /// TLS settings of the endpoint.

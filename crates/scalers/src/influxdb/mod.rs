@@ -82,7 +82,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     const PREFIX: &str = "error parsing influxdb metadata";
     target_type(trigger)?;
     let parameters = Parameters::read(trigger).map_err(|error| error.inside(PREFIX))?;
-    if parameters.threshold.is_none() && !trigger.feeds_formula {
+    if parameters.threshold.unwrap_or(0.0) == 0.0 && !trigger.feeds_formula {
         return Err(scaler_error!("no threshold value given").inside(PREFIX));
     }
     let three = parameters.is_three();

@@ -5,6 +5,7 @@ mod bodies;
 mod hostile;
 mod outbound;
 mod rebuilds;
+mod refusals;
 mod samples;
 mod secrets;
 mod sources;
