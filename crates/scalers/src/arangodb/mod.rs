@@ -33,6 +33,8 @@ crate::parameters! {
         /// URLs of ArangoDB, e.g. `http://arangodb.shop:8529`, separated by commas; the first that responds is
         /// used.
         endpoints: Vec<String> = "endpoints" in [Authentication, Metadata], required;
+        /// The database.
+        db_name: String = "dbName" in [Metadata, Authentication], required;
         /// The collection. Has no effect: the query names its collections.
         collection: String = "collection" in [Metadata], required;
         /// The query. Its only result must be a number, or an object with a number `value`.
@@ -41,8 +43,6 @@ crate::parameters! {
         query_value: f64 = "queryValue" in [Metadata], default "0";
         /// The trigger is active above this value.
         activation_query_value: f64 = "activationQueryValue" in [Metadata], default "0";
-        /// The database.
-        db_name: String = "dbName" in [Metadata, Authentication], required;
         /// Accepts any server certificate.
         unsafe_ssl: bool = "unsafeSsl" in [Metadata], default "false";
         /// Has no effect: connections are shared by all triggers and limited for each server.

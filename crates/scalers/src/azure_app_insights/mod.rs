@@ -42,10 +42,6 @@ pub const TYPE: ScalerType = ScalerType {
 crate::parameters! {
     /// Parameters of azure-app-insights.
     pub struct Parameters of "error parsing azure app insights metadata: error parsing azure app insights metadata" {
-        /// The application.
-        application: String = "applicationInsightsId" in [Metadata, Authentication, Environment], required;
-        /// The tenant.
-        tenant: String = "tenantId" in [Metadata, Authentication, Environment], required;
         /// The metric.
         metric: String = "metricId" in [Metadata], required;
         /// How far back values count, as `hh:mm`.
@@ -60,6 +56,10 @@ crate::parameters! {
         activation: f64 = "activationTargetValue" in [Metadata], default "0";
         /// Whether missing data is 0; otherwise it is an error.
         ignore_null_values: bool = "ignoreNullValues" in [Metadata], default "false";
+        /// The application.
+        application: String = "applicationInsightsId" in [Metadata, Authentication, Environment], required;
+        /// The tenant.
+        tenant: String = "tenantId" in [Metadata, Authentication, Environment], required;
         /// Client id of the service principal.
         client_id: String = "activeDirectoryClientId" in [Metadata, Authentication, Environment];
         /// Its password.

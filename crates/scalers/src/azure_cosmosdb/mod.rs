@@ -9,7 +9,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use query::{CosmosAccess, CosmosContainer, FeedLag, Lease, RangeLag};
 
 use crate::azure_client::AzurePrincipal;
-use crate::azure_clouds::check_cloud;
+use crate::azure_clouds::{check_cloud_of, check_tenant};
 use crate::azure_storage::storage_date;
 use crate::identity::{AzureIdentity, Identities};
 use crate::parameters::KedaProfile;
@@ -158,11 +158,18 @@ impl Parameters {
         let by_token = |(connection, key): &(&Secret, &Secret)| {
             connection.reveal().is_empty() && key.reveal().is_empty()
         };
-        if trigger.identity.provider != "azure-workload" && !keys.iter().any(by_token) {
+        if !keys.iter().any(by_token) {
             return Ok(());
         }
-        check_cloud(&self.cloud, "cosmosDBResourceURL", &self.resource_url)
-            .map_err(|error| format!("error resolving cosmos db resource URL: {error}").into())
+        check_cloud_of(trigger, "cosmosDBResourceURL")
+            .map_err(|error| format!("error resolving cosmos db resource URL: {error}"))?;
+        if trigger.identity.provider == "azure-workload" {
+            return Ok(());
+        }
+        check_cloud_of(trigger, "activeDirectoryEndpoint")
+            .map_err(|error| format!("error resolving active directory endpoint: {error}"))?;
+        check_tenant(&self.tenant)
+            .map_err(|error| format!("error creating service-principal credential: {error}").into())
     }
 }
 

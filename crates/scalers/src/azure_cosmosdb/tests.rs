@@ -32,6 +32,11 @@ fn both_accounts_need_credentials() {
     assert!(error(&lease).contains("are required for both data and lease accounts"));
     assert!(error(&[("endpoint", "https://a"), ("tenantId", "t")]).contains("must all be provided"));
     assert!(error(&[]).ends_with("connection string or endpoint is required for the data account"));
+    let principal =
+        [("endpoint", "https://a"), ("tenantId", "a/b"), ("clientId", "c"), ("clientSecret", "s")];
+    let refused =
+        "error creating cosmos db client: error creating service-principal credential: invalid tenantID.";
+    assert!(error(&principal).starts_with(refused), "{}", error(&principal));
 }
 
 /// A change feed with these leases; each range has an answer: status, session token, number of the first change.

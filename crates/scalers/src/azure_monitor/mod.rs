@@ -46,6 +46,10 @@ pub const TYPE: ScalerType = ScalerType {
 crate::parameters! {
     /// Parameters of azure-monitor.
     pub struct Parameters of "error parsing azure monitor metadata: error parsing azure monitor metadata" {
+        /// Target value per replica.
+        target: f64 = "targetValue" in [Metadata], required;
+        /// The trigger is active above this value.
+        activation: f64 = "activationTargetValue" in [Metadata], default "0";
         /// The resource, as `namespace/resource_type/resource_name`.
         resource_uri: String = "resourceURI" in [Metadata], required;
         /// The tenant.
@@ -66,10 +70,6 @@ crate::parameters! {
         aggregation_type: String = "metricAggregationType" in [Metadata], required;
         /// Distance of the points that are asked for, e.g. `PT1M`.
         metric_interval: String = "metricInterval" in [Metadata], since_2_21;
-        /// Target value per replica.
-        target: f64 = "targetValue" in [Metadata], required;
-        /// The trigger is active above this value.
-        activation: f64 = "activationTargetValue" in [Metadata], default "0";
         /// Client id of the service principal.
         client_id: String = "activeDirectoryClientId" in [Metadata, Environment, Authentication];
         /// Its password.

@@ -65,10 +65,11 @@ crate::parameters! {
 
 impl Parameters {
     fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
-        match self.organization_url.rsplit_once('/') {
-            Some((_, name)) if !name.is_empty() => Ok(()),
-            _ => Err("failed to extract organization name from organizationURL".into()),
+        // The organization is what follows the last slash, or all of it.
+        if self.organization_url.is_empty() || self.organization_url.ends_with('/') {
+            return Err("failed to extract organization name from organizationURL".into());
         }
+        Ok(())
     }
 
     fn check_access(&self, trigger: &Trigger) -> Result<(), ParseError> {
@@ -93,14 +94,19 @@ impl Parameters {
         if self.pool_name.is_empty() && self.pool_id == 0 {
             return Err("no poolName or poolID given".into());
         }
-        if self.jobs_to_fetch.is_some() && self.unfinished_only {
-            return Err("cannot specify both jobsToFetch and fetchUnfinishedJobsOnly at the same time".into());
-        }
-        if self.jobs_to_fetch.is_some() && !self.parent.is_empty() {
-            return Err("cannot specify both jobsToFetch and parent at the same time".into());
-        }
         Ok(())
     }
+}
+
+/// Refuses parameters that exclude each other, also if they are not valid.
+fn check_jobs(trigger: &Trigger) -> Result<(), ParseError> {
+    let is_given = |key: &str| trigger.metadata.get(key).is_some_and(|text| !text.is_empty());
+    for other in ["fetchUnfinishedJobsOnly", "parent"] {
+        if is_given("jobsToFetch") && is_given(other) {
+            return Err(format!("cannot specify both jobsToFetch and {other} at the same time").into());
+        }
+    }
+    Ok(())
 }
 
 /// A pool of agents. The metric has the id of the pool in its name, so the pool is looked up before the first spec.
@@ -114,8 +120,9 @@ struct Pipelines {
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
-    let parameters = Parameters::read(trigger)?;
     let inside = |error: ParseError| ScalerError::new(error).inside(PREFIX);
+    check_jobs(trigger).map_err(inside)?;
+    let parameters = Parameters::read(trigger)?;
     parameters.check_access(trigger).map_err(inside)?;
     parameters.check_pool().map_err(inside)?;
     // KEDA 2.20 counts only jobs that no agent has received.

@@ -26,6 +26,24 @@ fn unfinished_jobs_count() {
 }
 
 #[test]
+fn some_parameters_exclude_each_other() {
+    let refused = |changed: &[(&str, &str)]| {
+        let mut given = trigger("azure-pipelines", &[("organizationURL", "org"), ("poolName", "p")]);
+        given.metadata.extend(texts(changed));
+        given.auth = texts(&[("personalAccessToken", "t")]);
+        let error = build(&given).err().map(|error| error.message).unwrap_or_default();
+        error.replace("error parsing azure Pipelines metadata: ", "")
+    };
+    assert_eq!(refused(&[]), "");
+    let both = [("jobsToFetch", "x"), ("fetchUnfinishedJobsOnly", "false")];
+    let why = "cannot specify both jobsToFetch and fetchUnfinishedJobsOnly at the same time";
+    assert_eq!(refused(&both), why);
+    let name =
+        "error parsing azure pipeline metadata: failed to extract organization name from organizationURL";
+    assert_eq!(refused(&[("organizationURL", "http://h/")]), name);
+}
+
+#[test]
 fn errors_do_not_quote_the_response() {
     let refused = DevOpsResponse { url: "http://h/org", status: 404, body: b"internal page" };
     let error = query::check_pool(7, refused).unwrap_err().message;

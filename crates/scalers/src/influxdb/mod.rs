@@ -34,10 +34,10 @@ crate::parameters! {
             removed "The 'authToken' setting from triggerMetadata is DEPRECATED and is removed in v2.20 - Use 'authToken' from resolvedEnv or authParams instead";
         /// The token.
         token: Secret = "authToken" in [Environment, Authentication];
-        /// URL of InfluxDB, e.g. `http://influxdb.monitoring:8086`.
-        server_url: String = "serverURL" in [Metadata, Authentication], required;
         /// The query: Flux for version 2, SQL or InfluxQL for version 3.
         query: String = "query" in [Metadata], required;
+        /// URL of InfluxDB, e.g. `http://influxdb.monitoring:8086`.
+        server_url: String = "serverURL" in [Metadata, Authentication], required;
         /// Target value per replica.
         threshold: Option<f64> = "thresholdValue" in [Metadata];
         /// The trigger is active above this value.
