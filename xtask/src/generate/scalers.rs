@@ -208,7 +208,7 @@ fn called(source: ParameterSource) -> &'static str {
 
 fn example(one: &Parameter) -> &'static str {
     match one.kind {
-        "number" | "whole number" => "5",
+        "number" | "number or null" | "whole number" => "5",
         "duration" => "30s",
         "true or false" => "true",
         _ => one.one_of.first().copied().unwrap_or("…"),

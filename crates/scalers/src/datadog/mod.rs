@@ -29,9 +29,9 @@ pub const TYPE: ScalerType = ScalerType {
             ("datadogMetricName", "m"),
             ("datadogMetricNamespace", "n"),
             ("targetValue", "5"),
-            ("authMode", "bearer"),
         ],
         &[
+            ("authMode", "bearer"),
             ("datadogNamespace", "0.1"),
             ("datadogMetricsService", "127.0"),
             ("datadogMetricsServicePort", "{port}"),
@@ -87,7 +87,7 @@ crate::parameters! {
         /// Its port.
         agent_port: isize = "datadogMetricsServicePort" in [Authentication], default "8443";
         /// Authentication mode for the cluster agent.
-        auth_mode: String = "authMode" in [Authentication];
+        auth_mode: String = "authMode" in [Authentication, Metadata];
         /// The bearer token of `bearer`.
         token: Secret = "token" in [Authentication];
         /// Authentication modes for the cluster agent, like `authMode`.
@@ -124,7 +124,8 @@ impl Parameters {
             let auth = HttpAuth::of_newer(trigger, &["bearer"])?;
             return Ok(if auth.has("bearer") { auth.token } else { Secret::default() });
         }
-        match &*self.auth_mode {
+        // KEDA 2.20 reads the mode only from there.
+        match trigger.auth.get("authMode").map_or("", |mode| mode.trim()) {
             "" => Ok(Secret::default()),
             "bearer" if self.token.reveal().is_empty() => Err("BearerToken is required".into()),
             "bearer" => Ok(self.token.clone()),
@@ -146,7 +147,8 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     target_type(trigger)?;
     let parameters = Parameters::read(trigger).map_err(|error| error.inside(PREFIX))?;
     let agent = parameters.use_cluster_agent;
-    if agent { check_agent(&parameters) } else { check_api(&parameters) }?;
+    let checked = if agent { check_agent(&parameters) } else { check_api(&parameters) };
+    checked?;
     // As in KEDA, -1 stands for a target that is missing.
     let target = match parameters.target.filter(|target| *target != -1.0) {
         Some(target) => milli(target),

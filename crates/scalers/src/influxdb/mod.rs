@@ -6,6 +6,7 @@ mod tests;
 
 use crate::parameters::Removed;
 use crate::prelude::*;
+use crate::urls::{is_url, shown};
 
 /// The scaler type `influxdb`.
 pub const TYPE: ScalerType = ScalerType {
@@ -88,6 +89,10 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     let three = parameters.is_three();
     if three && parameters.token.reveal().is_empty() {
         bail!("error creating influxdb v3 client: no token specified");
+    }
+    if three && !is_url(&parameters.server_url) {
+        let url = api::gotext::quote(&shown(&parameters.server_url));
+        bail!("error creating influxdb v3 client: parsing host URL: parse {url}: it is no URL");
     }
     let name = format!("influxdb-{}", if three { &parameters.database } else { &parameters.organization });
     let spec = external(trigger, &name, milli(parameters.threshold.unwrap_or(0.0)));

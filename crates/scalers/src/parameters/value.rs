@@ -188,7 +188,7 @@ impl std::fmt::Debug for QueryValues {
 }
 
 impl ParameterValue for NullableNumber {
-    const KIND: &'static str = f64::KIND;
+    const KIND: &'static str = "number or null";
 
     fn parse(text: &str, separator: char) -> Result<Self, ParseError> {
         if text == "null" {

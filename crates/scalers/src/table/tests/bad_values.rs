@@ -40,11 +40,7 @@ const OTHER_WORDS: &[(&str, &str)] = &[
     ("external scalerAddress", "error acquiring connection for external scaler"),
     ("external-push scalerAddress", "error acquiring connection for external push scaler"),
     ("gcp-pubsub subscriptionName", "exactly one of subscription or topic name must be given"),
-    ("gcp-stackdriver alignmentAligner", "unknown aligner"),
-    ("gcp-stackdriver alignmentReducer", "unknown reducer"),
     ("azure-cosmosdb leaseEndpoint", "are required for both data and lease accounts"),
-    ("elastic-forecast cloudID", "can't provide both cloud config and endpoint addresses"),
-    ("elastic-forecast apiKey", "can't provide both cloud config and endpoint addresses"),
     ("rabbitmq clientSecret", "are required when oauth is enabled"),
     ("sumologic query.*", "resultQueryRowID"),
     // Without the cluster agent other parameters are required.
@@ -163,6 +159,7 @@ fn impossible(parameter: &Parameter) -> Vec<&'static str> {
             vec!["many", "1.5", "99999999999999999999", "0x10", "1,000", "{{ .x }}", "5 5", "null"]
         }
         "number" => vec!["many", "NaN", "Infinity", "1e400", "0x10", "1,5", "${X}", "5 5", "null"],
+        "number or null" => vec!["many", "NaN", "Infinity", "1e400", "0x10", "1,5", "${X}", "5 5"],
         "true or false" => vec!["maybe", "yes", "2", "{{ .x }}"],
         "duration" => vec!["soon", "-5s", "-1", "99999999999999h", "{{ .x }}", "5 s"],
         "list of numbers" => vec!["a", "1-2-3", "0-2147483647"],
