@@ -8,6 +8,7 @@ use query::{EndOffsetsRequest, GET_END_OFFSETS, GET_OFFSETS, GroupOffsetsRequest
 
 use crate::grpc::{Channel, Channels, Destination};
 use crate::prelude::*;
+use crate::urls::is_url;
 
 /// The scaler type `liiklus`.
 pub const TYPE: ScalerType = ScalerType {
@@ -49,6 +50,11 @@ struct Liiklus {
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let parameters = Parameters::read(trigger)?;
+    // gRPC refuses such addresses before it connects.
+    let target = format!("dns:///{}", parameters.address);
+    if !is_url(&parameters.address) && !is_url(&target) {
+        bail!("parse {}: the address is no URL", api::gotext::quote(&target));
+    }
     let name = format!("liiklus-{}", parameters.topic);
     let spec = external(trigger, &name, whole(parameters.lag_threshold));
     let destination = Destination {

@@ -38,6 +38,14 @@ crate::parameters! {
         /// HTTP authentication.
         auth: HttpAuth;
     }
+    check Parameters::check
+}
+
+impl Parameters {
+    /// KEDA checks the authentication once more here, so its error is in the message twice.
+    fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
+        self.auth.check_complete()
+    }
 }
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {

@@ -90,7 +90,7 @@ impl Parameters {
             if self.host.is_empty() {
                 return Err("no host given".into());
             }
-            if !self.scheme.contains("srv") && self.port.is_empty() {
+            if self.scheme != "mongodb+srv" && self.port.is_empty() {
                 return Err("no port given".into());
             }
             if self.username.is_empty() {

@@ -53,6 +53,9 @@ pub const TYPE: ScalerType = ScalerType {
 crate::parameters! {
     /// The query and the connection.
     pub struct Parameters {
+        /// `azuresql` understands `fedauth=ActiveDirectoryServicePrincipal` in connection strings, with `client@tenant` as the user.
+        driver: String = "driverName" in [Metadata, Authentication], default "sqlserver",
+            one_of ["sqlserver", "azuresql"], since_2_21;
         /// A connection string, `sqlserver://user:password@host:1433?database=db` or `server=host,1433;user id=…;password=…`; replaces
         /// the parameters below. Names of instances are not looked up: give the port.
         connection_string: Secret = "connectionString" in [Authentication, Environment];
@@ -63,7 +66,7 @@ crate::parameters! {
         /// Host.
         host: String = "host" in [Authentication, Metadata];
         /// Port.
-        port: String = "port" in [Authentication, Metadata];
+        port: isize = "port" in [Authentication, Metadata];
         /// Database.
         database: String = "database" in [Authentication, Metadata];
         /// The query; the first column of its first row must be a number.
@@ -72,9 +75,6 @@ crate::parameters! {
         target: f64 = "targetValue" in [Metadata], required;
         /// The trigger is active above this value.
         activation: f64 = "activationTargetValue" in [Metadata], default "0";
-        /// `azuresql` understands `fedauth=ActiveDirectoryServicePrincipal` in connection strings, with `client@tenant` as the user.
-        driver: String = "driverName" in [Metadata, Authentication], default "sqlserver",
-            one_of ["sqlserver", "azuresql"], since_2_21;
         /// The resource of tokens with `azure-workload`: one of SQL Server in Azure's clouds.
         identity_resource: String = "workloadIdentityResource" in [Authentication, Metadata];
     }
@@ -82,15 +82,26 @@ crate::parameters! {
 }
 
 impl Parameters {
-    fn check(&mut self, trigger: &Trigger) -> Result<(), ParseError> {
+    fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
         if self.connection_string.reveal().is_empty() && self.host.is_empty() {
             return Err("must provide either connectionstring or host".into());
         }
-        let has_driver = trigger.behavior().mssql_has_driver_name;
-        if has_driver && self.driver == "azuresql" && trigger.identity.provider == "azure-workload" {
-            return Err("driverName azuresql cannot be combined with azure-workload pod identity".into());
-        }
         Ok(())
+    }
+
+    /// What KEDA checks once all parameters are valid.
+    fn check_use(&self, trigger: &Trigger) -> Result<(), ScalerError> {
+        if self.target == 0.0 && !trigger.feeds_formula {
+            bail!("no targetValue given");
+        }
+        match &*trigger.identity.provider {
+            "azure-workload" if trigger.behavior().mssql_has_driver_name && self.driver != "sqlserver" => {
+                let driver = &self.driver;
+                Err(scaler_error!("driverName {driver} cannot be combined with azure-workload pod identity"))
+            }
+            "" | "none" | "azure-workload" => Ok(()),
+            other => Err(scaler_error!("pod identity {other} is not supported for mssql scaler")),
+        }
     }
 }
 
@@ -111,6 +122,7 @@ struct MssqlSource {
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let parameters = Parameters::read(trigger)?;
+    parameters.check_use(trigger)?;
     let spec = external(trigger, "mssql", milli(parameters.target));
     let (server, identity) = match parameters.access(trigger) {
         Ok((dsn, identity)) => {
@@ -136,12 +148,14 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
 impl Parameters {
     /// Where and as whom to connect.
     fn access(&self, trigger: &Trigger) -> Result<(MssqlDsn, Option<(AzureIdentity, String)>), ParseError> {
+        // Ports that are not positive count as missing, as in KEDA.
+        let port = if self.port > 0 { self.port.to_string() } else { String::new() };
         let mut dsn = match self.connection_string.reveal() {
             "" => MssqlDsn {
                 user: self.username.clone(),
                 password: self.password.clone(),
                 database: self.database.clone(),
-                ..MssqlDsn::new(&self.host, &self.port)?
+                ..MssqlDsn::new(&self.host, &port)?
             },
             text => MssqlDsn::parse(text)?,
         };

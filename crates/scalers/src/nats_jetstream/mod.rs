@@ -31,8 +31,6 @@ pub const TYPE: ScalerType = ScalerType {
 crate::parameters! {
     /// Parameters of nats-jetstream.
     pub struct Parameters of "error parsing nats metadata" {
-        /// Host and port of the monitoring endpoint, e.g. `nats.nats.svc:8222`.
-        endpoint: String = "natsServerMonitoringEndpoint" in [Authentication, Metadata], required;
         /// The account, e.g. `$G`. The account or its id is required.
         account: String = "account" in [Authentication, Metadata];
         /// The id of the account; by default its name.
@@ -47,6 +45,8 @@ crate::parameters! {
         activation_lag_threshold: i64 = "activationLagThreshold" in [Metadata], default "0";
         /// Uses HTTPS for the monitoring endpoint.
         use_https: bool = "useHttps" in [Metadata], default "false";
+        /// Host and port of the monitoring endpoint, e.g. `nats.nats.svc:8222`.
+        endpoint: String = "natsServerMonitoringEndpoint" in [Authentication, Metadata], required;
     }
 }
 

@@ -50,7 +50,9 @@ struct NewRelic {
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let parameters = Parameters::read(trigger)?;
-    let spec = external(trigger, "new-relic", milli(parameters.threshold));
+    // A formula has its own target.
+    let target = if trigger.feeds_formula { 0.0 } else { parameters.threshold };
+    let spec = external(trigger, "new-relic", milli(target));
     let activation = parameters.activation_threshold;
     let url = query::url(&parameters.region).to_owned();
     let source = NewRelic { parameters, url, within: trigger.http_timeout, web: Arc::clone(&backends.web) };

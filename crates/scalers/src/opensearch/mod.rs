@@ -50,6 +50,9 @@ impl Parameters {
         if self.enable_tls && (self.certificate.is_empty() || self.key.reveal().is_empty()) {
             return Err("both clientCert and clientKey must be provided when enableTLS is true".into());
         }
+        if !self.enable_tls && (self.username.is_empty() || self.password.reveal().is_empty()) {
+            return Err("both username and password must be provided for basic auth".into());
+        }
         self.searched.check_one()
     }
 

@@ -3,7 +3,8 @@ use crate::test_support::{ServerAction, build, read, server, texts, trigger};
 #[tokio::test]
 async fn reads_value() {
     let url = server(|head| {
-        assert!(head.starts_with("POST /a,b/_search/template ") && !head.contains("authorization"), "{head}");
+        assert!(head.starts_with("POST /a,b/_search/template "), "{head}");
+        assert!(head.contains("authorization: Basic dTpw\r\n"), "{head}");
         assert!(head.ends_with(r#"{"id":"t","params":{"x":"1"}}"#), "{head}");
         ServerAction::Answer(200, r#"{"hits":{"total":{"value":3}}}"#.to_owned())
     })
@@ -15,6 +16,8 @@ async fn reads_value() {
         ("parameters", "x:1"),
         ("valueLocation", "hits.total.value"),
         ("targetValue", "1"),
+        ("username", "u"),
+        ("password", "p"),
     ];
     assert_eq!(
         read(&trigger("opensearch", &pairs)).await.unwrap().values.first().unwrap().value.canonical(),
@@ -30,6 +33,8 @@ async fn unreachable_server_is_an_error() {
         ("query", "{}"),
         ("valueLocation", "v"),
         ("targetValue", "1"),
+        ("username", "u"),
+        ("password", "p"),
     ];
     assert!(read(&trigger("opensearch", &pairs)).await.unwrap_err().message.contains("refused"));
 }

@@ -59,21 +59,25 @@ crate::parameters! {
 }
 
 impl Parameters {
-    fn check_access(&self) -> Result<(), ParseError> {
-        if self.auth_url.is_empty() {
+    /// Checks the credentials as KEDA does: blanks count as given here.
+    fn check_access(trigger: &Trigger) -> Result<(), ParseError> {
+        let given = |key: &str| trigger.auth.get(key).is_some_and(|value| !value.is_empty());
+        if !given("authURL") {
             return Err("authURL doesn't exist in the authParams".into());
         }
-        if !self.user_id.is_empty() {
-            return match self.password.reveal() {
-                "" => Err("password doesn't exist in the authParams".into()),
-                _ => Ok(()),
+        if given("userID") {
+            return if given("password") {
+                Ok(())
+            } else {
+                Err("password doesn't exist in the authParams".into())
             };
         }
-        if self.credential_id.is_empty() {
+        if !given("appCredentialSecret") {
             return Err("neither userID or appCredentialSecretID exist in the authParams".into());
         }
-        if self.credential_secret.reveal().is_empty() {
-            return Err("appCredentialSecret doesn't exist in the authParams".into());
+        // KEDA logs in with the secret as the id, which no Keystone accepts.
+        if !given("appCredentialID") {
+            return Err("appCredentialID doesn't exist in the authParams".into());
         }
         Ok(())
     }
@@ -101,7 +105,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     let inside = |error: ParseError| {
         ScalerError::new(error).inside("error parsing openstack metric authentication metadata")
     };
-    parameters.check_access().map_err(inside)?;
+    Parameters::check_access(trigger).map_err(inside)?;
     let name = format!("openstack-metric-{}", parameters.metric_id);
     let spec = external(trigger, &name, milli(parameters.threshold));
     let (activation, within) = (parameters.activation, timeout(parameters.timeout));

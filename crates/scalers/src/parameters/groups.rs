@@ -2,7 +2,7 @@
 
 use sources::http::{Auth, Endpoint};
 
-use super::{InvalidParameters, ParameterReader, QueryValues, Secret};
+use super::{InvalidParameters, ParameterProblem, ParameterReader, QueryValues, Secret};
 use crate::web::HttpCall;
 use crate::{ParseError, ScalerError, Trigger};
 
@@ -60,19 +60,32 @@ impl HttpAuth {
         !self.modes.is_empty()
     }
 
+    /// Reads the group for a scaler that checks it among other rules of its own, with everything that is wrong.
+    pub(crate) fn with_problems(trigger: &Trigger) -> (Self, Vec<ParameterProblem>) {
+        ParameterReader::problems(trigger)
+    }
+
+    /// Checks the modes of a scaler that declares these parameters itself, because it reads some of them from more sources.
+    pub(crate) fn check_own(
+        trigger: &Trigger,
+        modes: &[String],
+        (oauth_token_uri, client_id): (&str, &str),
+    ) -> Result<(), ParseError> {
+        let (read, _) = Self::with_problems(trigger);
+        let (oauth_token_uri, client_id) = (oauth_token_uri.to_owned(), client_id.to_owned());
+        Self { modes: modes.to_vec(), oauth_token_uri, client_id, ..read }.check_complete()
+    }
+
     /// Reads the group for a scaler that has it only since KEDA 2.21, and refuses modes that the scaler cannot use.
     pub(crate) fn of_newer(trigger: &Trigger, supported: &[&str]) -> Result<Self, ParseError> {
-        let (auth, mut problems) = ParameterReader::problems::<Self>(trigger);
+        let (auth, mut problems) = Self::with_problems(trigger);
         problems.extend(auth.check_supported(supported).err().map(Into::into));
         if problems.is_empty() { Ok(auth) } else { Err(InvalidParameters(problems).to_string().into()) }
     }
 
     /// Refuses modes that a scaler cannot use. Like KEDA 2.21, a scaler also repeats what the group says of incomplete modes.
     pub(crate) fn check_supported(&self, supported: &[&str]) -> Result<(), ParseError> {
-        // Other words have been refused already.
-        const KNOWN: [&str; 6] = ["apiKey", "basic", "tls", "bearer", "custom", "oauth"];
-        let known = self.modes.iter().filter(|mode| KNOWN.contains(&&***mode));
-        match known.into_iter().find(|mode| !supported.contains(&&***mode)) {
+        match self.modes.iter().find(|mode| !supported.contains(&&***mode)) {
             Some(mode) => Err(format!(
                 "auth mode {} is not supported by this scaler; supported modes: [{}]",
                 api::gotext::quote(mode),
@@ -87,7 +100,8 @@ impl HttpAuth {
         self.check_complete()
     }
 
-    fn check_complete(&self) -> Result<(), ParseError> {
+    /// Checks that every mode has its credentials.
+    pub(crate) fn check_complete(&self) -> Result<(), ParseError> {
         let there = |there: bool| if there { "<present>" } else { "<empty>" };
         let given = |secret: &Secret| !secret.reveal().is_empty();
         let pair =

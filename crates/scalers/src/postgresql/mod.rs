@@ -62,15 +62,15 @@ pub const TYPE: ScalerType = ScalerType {
 crate::parameters! {
     /// The query and the connection.
     pub struct Parameters of "error parsing postgreSQL metadata: error parsing postgresql metadata" {
-        /// The query; the first column of its first row must be a number.
-        query: String = "query" in [Metadata], required;
         /// Target value per replica.
         target: f64 = "targetQueryValue" in [Metadata];
         /// The trigger is active above this value.
         activation: f64 = "activationTargetQueryValue" in [Metadata], default "0";
         /// A connection string, `postgresql://user:password@host:5432/db?sslmode=verify-full` or
-        /// `host=… port=… user=…`; replaces the parameters below.
+        /// `host=… port=… user=…`; replaces host, port, user name, database, sslmode and password.
         connection: Secret = "connection" in [Authentication, Environment];
+        /// The query; the first column of its first row must be a number.
+        query: String = "query" in [Metadata], required;
         /// Host.
         host: String = "host" in [Authentication, Metadata];
         /// Port.
@@ -119,11 +119,11 @@ impl Parameters {
 }
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
+    metric::target_type(trigger)?;
     let parameters = Parameters::read(trigger)?;
     if parameters.target == 0.0 && !trigger.feeds_formula {
         bail!("error parsing postgreSQL metadata: no targetQueryValue given");
     }
-    metric::target_type(trigger)?;
     #[cfg(feature = "postgresql")]
     return Ok(Arc::new(Postgresql::new(trigger, &parameters, backends)));
     #[cfg(not(feature = "postgresql"))]

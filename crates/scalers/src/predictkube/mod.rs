@@ -45,32 +45,32 @@ crate::parameters! {
     pub struct Parameters of "error parsing PredictKube metadata: error parsing predictKube metadata" {
         /// URL of Prometheus.
         address: String = "prometheusAddress" in [Metadata], required;
-        /// How far ahead the prediction looks, e.g. `2h`.
-        horizon: String = "predictHorizon" in [Metadata], required;
         /// The query, in PromQL.
         query: String = "query" in [Metadata], required;
+        /// How far ahead the prediction looks, e.g. `2h`.
+        horizon: String = "predictHorizon" in [Metadata], required;
         /// Distance of the samples, e.g. `2m`.
         step: String = "queryStep" in [Metadata], required;
         /// How far back samples are read, e.g. `7d`.
         history: String = "historyTimeWindow" in [Metadata], required;
+        /// API key of PredictKube.
+        key: Secret = "apiKey" in [Authentication], required;
         /// Target value per replica.
         threshold: f64 = "threshold" in [Metadata];
         /// The trigger is active above this value.
         activation: f64 = "activationThreshold" in [Metadata], default "0";
-        /// API key of PredictKube.
-        key: Secret = "apiKey" in [Authentication], required;
     }
     check Parameters::check
 }
 
 impl Parameters {
     fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
-        check_duration("predictHorizon", &self.horizon)?;
-        check_duration("queryStep", &self.step)?;
-        check_duration("historyTimeWindow", &self.history)?;
         if !is_absolute_url(&self.address) {
             return Err("invalid prometheusAddress".into());
         }
+        check_duration("predictHorizon", &self.horizon)?;
+        check_duration("queryStep", &self.step)?;
+        check_duration("historyTimeWindow", &self.history)?;
         if !is_token(self.key.reveal()) {
             return Err("invalid apiKey".into());
         }

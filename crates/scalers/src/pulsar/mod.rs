@@ -8,7 +8,7 @@ use sources::http::{Auth, Endpoint};
 
 use crate::oauth;
 use crate::parameters::QueryValues;
-use crate::parameters::groups::tls_endpoint;
+use crate::parameters::groups::{HttpAuth, tls_endpoint};
 use crate::prelude::*;
 
 /// The scaler type `pulsar`.
@@ -41,7 +41,7 @@ crate::parameters! {
         /// The topic is partitioned.
         partitioned: bool = "isPartitionedTopic" in [Metadata], default "false";
         /// Authentication modes, separated by commas.
-        modes: Vec<String> = "authModes" | "authMode" in [Metadata, Authentication, Environment],
+        modes: Vec<String> = "authModes" | "authMode" in [Metadata, Authentication],
             one_of ["apiKey", "basic", "tls", "bearer", "custom", "oauth"], only_one_of ["bearer", "basic", "oauth"];
         /// `enable` with `cert` or `key` means the same as `tls` in `authModes`.
         tls: String = "tls" in [Metadata];
@@ -76,23 +76,12 @@ impl Parameters {
         self.modes.iter().any(|chosen| chosen == mode)
     }
 
-    fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
-        let missing = |secret: &Secret| secret.reveal().is_empty();
-        let has_certificate = !self.certificate.is_empty() || !missing(&self.key);
+    fn check(&mut self, trigger: &Trigger) -> Result<(), ParseError> {
+        let has_certificate = !self.certificate.is_empty() || !self.key.reveal().is_empty();
         if self.tls == "enable" && has_certificate && !self.has("tls") {
             self.modes.push("tls".to_owned());
         }
-        let rules = [
-            ("bearer", missing(&self.token), "no bearer token provided"),
-            ("basic", self.username.is_empty(), "no username provided"),
-            ("tls", self.certificate.is_empty() || missing(&self.key), "no certificate or key provided"),
-            ("oauth", self.oauth_token_uri.is_empty(), "no oauthTokenURI provided"),
-            ("oauth", self.client_id.is_empty(), "no clientID provided"),
-        ];
-        match rules.into_iter().find(|(mode, missing, _)| *missing && self.has(mode)) {
-            Some((mode, _, what)) => Err(format!("{what} for auth mode {mode}").into()),
-            None => Ok(()),
-        }
+        HttpAuth::check_own(trigger, &self.modes, (&self.oauth_token_uri, &self.client_id))
     }
 
     /// TLS settings of the endpoint.

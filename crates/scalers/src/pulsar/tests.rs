@@ -47,7 +47,8 @@ async fn sends_bearer_token() {
     trigger.auth = texts(&[("bearerToken", "t")]);
     assert_eq!(read(&trigger).await.unwrap().values.first().unwrap().value.canonical(), "12");
     trigger.auth.clear();
-    assert!(build(&trigger).err().unwrap().message.contains("no bearer token"));
+    let error = build(&trigger).err().unwrap().message;
+    assert!(error.ends_with(": bearer token=<empty> is required when bearer auth is enabled"), "{error}");
 }
 
 #[tokio::test]
@@ -65,7 +66,8 @@ async fn tls_enable_with_a_certificate_means_auth_mode_tls() {
     assert_eq!(read(&trigger).await.unwrap().values.first().unwrap().value.canonical(), "12");
     trigger.auth = texts(&[("cert", "c")]);
     let error = build(&trigger).err().unwrap().message;
-    assert!(error.contains("no certificate or key provided for auth mode tls"), "{error}");
+    let incomplete = ": cert=<present> and key=<empty> are required when tls auth is enabled";
+    assert!(error.ends_with(incomplete), "{error}");
 }
 
 #[tokio::test]

@@ -113,7 +113,7 @@ crate::parameters! {
         /// Its secret key.
         client_secret: Secret = "clientSecret" in [Authentication];
         /// OAuth2 scopes.
-        scopes: Vec<String> = "scopes" in [Authentication];
+        scopes: Vec<String> = "scopes" | "scope" in [Authentication];
         /// Further parameters of the OAuth2 token request.
         endpoint_params: QueryValues = "endpointParams" in [Authentication];
         /// Authentication modes: `oauth`, `basic` or `tls`. Only `oauth` has an effect, which its parameters have, too.
@@ -123,8 +123,8 @@ crate::parameters! {
 }
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
-    let parameters = Parameters::read(trigger)?;
     metric::target_type(trigger)?;
+    let parameters = Parameters::read(trigger)?;
     let bad = |reason| scaler_error!("error parsing RabbitMQ metadata: {reason}");
     let Measured { mode, value } = parameters.measured().map_err(bad)?;
     let address = query::address(parameters.host.reveal()).map_err(|reason| scaler_error!("host: {reason}"));

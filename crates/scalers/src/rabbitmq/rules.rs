@@ -5,6 +5,7 @@ use sources::http::Endpoint;
 use super::Parameters;
 use super::query::{self, Mode};
 use crate::encrypted_key::opened;
+use crate::parameters::InvalidParameters;
 use crate::parameters::groups::HttpAuth;
 use crate::{ParseError, Trigger, oauth};
 
@@ -24,65 +25,84 @@ pub(super) struct Measured {
 }
 
 impl Parameters {
+    /// Checks the rules in KEDA's order, because only the first error is reported.
     pub(super) fn check(&mut self, trigger: &Trigger) -> Result<(), ParseError> {
         self.key = opened(&self.key, &self.key_password);
-        if trigger.behavior().checks_auth_modes {
-            self.check_modes(trigger)?;
+        if !trigger.behavior().checks_auth_modes {
+            return self.check_rules(None);
         }
+        // The authentication is a group with its own check, whose error is reported beside the first of the rules.
+        let (auth, mut problems) = HttpAuth::with_problems(trigger);
+        // This parameter has been read already.
+        problems.retain(|problem| problem.parameter != Some("endpointParams"));
+        problems.extend(self.check_rules(Some(&auth)).err().map(Into::into));
+        if problems.is_empty() { Ok(()) } else { Err(InvalidParameters(problems).to_string().into()) }
+    }
+
+    /// `auth` are the modes that KEDA has since 2.21.
+    fn check_rules(&self, auth: Option<&HttpAuth>) -> Result<(), ParseError> {
         let fail = |text: &str| Err(text.into());
-        let amqp = self.protocol()? == RabbitmqProtocol::Amqp;
+        // The scheme of the address is looked at later.
+        if self.protocol != "auto" {
+            self.protocol()?;
+        }
         if !matches!(&*self.tls, "enable" | "disable") {
             return Err(format!("incorrect value for TLS given: {}", self.tls).into());
         }
         if self.certificate.is_empty() != self.key.reveal().is_empty() {
             return fail("both key and certificate must be provided");
         }
+        if self.page_size < 1 {
+            return fail("pageSize should be 1 or greater");
+        }
+        if self.username.is_empty() != self.password.reveal().is_empty() {
+            return fail("username and password must be given together");
+        }
+        let amqp = self.protocol()? == RabbitmqProtocol::Amqp;
+        if amqp && !self.workload_identity.is_empty() {
+            return fail("workload identity is not supported for the AMQP protocol at the moment");
+        }
+        self.check_oauth(auth, amqp)?;
         if amqp && self.use_regex {
             return fail("configure useRegex=true only with HTTP protocol");
         }
         if amqp && self.exclude_unacknowledged {
             return fail("configure excludeUnacknowledged=true only with HTTP protocol");
         }
-        if amqp && !self.workload_identity.is_empty() {
-            return fail("workload identity is not supported for the AMQP protocol at the moment");
-        }
-        let user = !self.username.is_empty();
-        if user == self.password.reveal().is_empty() {
-            return fail("username and password must be given together");
-        }
-        if self.wants_oauth() {
-            if self.oauth_token_uri.is_empty()
-                || self.client_id.is_empty()
-                || self.client_secret.reveal().is_empty()
-            {
-                return fail(
-                    "OAuth2 requires tokenUrl clientId and clientSecret to be configured in TriggerAuthentication",
-                );
-            }
-            if amqp {
-                return fail("OAuth2 authentication is only supported with HTTP protocol, not AMQP");
-            }
-            if user || !self.workload_identity.is_empty() {
-                return fail(
-                    "OAuth2 authentication cannot be combined with username/password authentication or Azure Workload \
-                     Identity",
-                );
-            }
-        }
-        if self.page_size < 1 {
-            return fail("pageSize should be 1 or greater");
-        }
         self.measured().map(|_| ())
     }
 
-    /// The modes that KEDA has since 2.21. OAuth parameters imply the mode, and are then checked once.
-    fn check_modes(&self, trigger: &Trigger) -> Result<(), ParseError> {
-        let auth = HttpAuth::of_newer(trigger, &["oauth", "basic", "tls"])?;
-        if auth.is_enabled() || !self.wants_oauth() {
+    fn check_oauth(&self, auth: Option<&HttpAuth>, amqp: bool) -> Result<(), ParseError> {
+        let fail = |text: &str| Err(text.into());
+        let wanted = self.wants_oauth();
+        if let Some(auth) = auth {
+            let mut auth = auth.clone();
+            // OAuth parameters imply the mode.
+            if wanted && !auth.is_enabled() {
+                auth.modes.push("oauth".to_owned());
+            }
+            auth.check_supported(&["oauth", "basic", "tls"])?;
+        }
+        if !wanted {
             return Ok(());
         }
-        let implied = HttpAuth { modes: vec!["oauth".to_owned()], ..auth };
-        implied.check_supported(&["oauth"])
+        // Since 2.21 the other two are part of the mode.
+        let incomplete = auth.is_none() && (self.oauth_token_uri.is_empty() || self.client_id.is_empty());
+        if incomplete || self.client_secret.reveal().is_empty() {
+            return fail(
+                "OAuth2 requires tokenUrl clientId and clientSecret to be configured in TriggerAuthentication",
+            );
+        }
+        if amqp {
+            return fail("OAuth2 authentication is only supported with HTTP protocol, not AMQP");
+        }
+        if !self.username.is_empty() || !self.workload_identity.is_empty() {
+            return fail(
+                "OAuth2 authentication cannot be combined with username/password authentication or Azure Workload \
+                 Identity",
+            );
+        }
+        Ok(())
     }
 
     /// The OAuth2 client, if one is configured.
@@ -123,7 +143,8 @@ impl Parameters {
     /// Mode and target value: by default a queue length of 20; `queueLength` alone is a queue length.
     pub(super) fn measured(&self) -> Result<Measured, ParseError> {
         let fail = |text: &str| Err(text.into());
-        let (mode, value) = (!self.mode.is_empty(), self.value != 0.0);
+        // `Unknown` is KEDA's name of a missing mode.
+        let (mode, value) = (!matches!(&*self.mode, "" | "Unknown"), self.value != 0.0);
         if self.queue_length != 0.0 {
             if mode || value {
                 return fail("queueLength is deprecated; use mode and value");

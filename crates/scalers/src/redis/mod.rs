@@ -52,6 +52,7 @@ macro_rules! types {
             unit: |_| $unit,
             wakes: $parameters::WAKES,
             build: |trigger, backends| {
+                metric::target_type(trigger)?;
                 let (found, count_target) = $parameters::read(trigger)?.count_target(trigger);
                 build(trigger, backends, Topology::$kind, found, count_target)
             },
@@ -109,7 +110,7 @@ crate::parameters! {
         sentinel_master: String = "sentinelMaster" in [Metadata, Authentication, Environment];
         /// Uses TLS: `true` or `false`.
         enable_tls: String = "enableTLS" in [Metadata];
-        /// Uses TLS: `enable` or `disable`; replaces `enableTLS`.
+        /// Uses TLS: `enable` or `disable`, instead of `enableTLS`.
         tls: String = "tls" in [Authentication];
         /// Accepts any server certificate.
         unsafe_ssl: bool = "unsafeSsl" in [Metadata];
@@ -124,7 +125,6 @@ crate::parameters! {
         /// Index of the database; a Cluster has only one.
         database: isize = "databaseIndex" in [Metadata];
     }
-    check ConnectionParameters::check
 }
 
 crate::parameters! {
@@ -139,6 +139,7 @@ crate::parameters! {
         /// Addresses, credentials and TLS settings.
         connection: ConnectionParameters;
     }
+    check ListParameters::check
 }
 
 crate::parameters! {
@@ -172,13 +173,16 @@ struct CountTarget {
 }
 
 impl ConnectionParameters {
-    fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
+    fn check(&mut self) -> Result<(), ParseError> {
         self.key = opened(&self.key, &self.key_password);
-        self.uses_tls()?;
-        query::addresses(&self.addresses, &self.hosts, &self.ports).map(|_| ())
+        query::addresses(&self.addresses, &self.hosts, &self.ports)?;
+        self.uses_tls().map(|_| ())
     }
 
     fn uses_tls(&self) -> Result<bool, ParseError> {
+        if !self.enable_tls.is_empty() && !self.tls.is_empty() {
+            return Err("unable to set `tls` in both ScaledObject and TriggerAuthentication together".into());
+        }
         let enabled = match &*self.enable_tls {
             "1" | "t" | "T" | "TRUE" | "true" | "True" => true,
             "" | "0" | "f" | "F" | "FALSE" | "false" | "False" => false,
@@ -188,9 +192,6 @@ impl ConnectionParameters {
         };
         match &*self.tls {
             "" => Ok(enabled),
-            _ if enabled => {
-                Err("unable to set `tls` in both ScaledObject and TriggerAuthentication together".into())
-            }
             "enable" => Ok(true),
             "disable" => Ok(false),
             other => Err(format!("error incorrect TLS value given, got {other}").into()),
@@ -212,6 +213,10 @@ impl ConnectionParameters {
 impl ListParameters {
     const WAKES: WakeMode = WakeMode::Never;
 
+    fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
+        self.connection.check()
+    }
+
     fn count_target(self, _: &Trigger) -> (ConnectionParameters, CountTarget) {
         let asked = CountTarget {
             name: format!("redis-{}", self.list),
@@ -227,6 +232,7 @@ impl StreamParameters {
     const WAKES: WakeMode = WakeMode::Annotated;
 
     fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
+        self.connection.check()?;
         if self.stream.is_empty() { Err("missing redis stream name".into()) } else { Ok(()) }
     }
 
@@ -243,6 +249,7 @@ impl StreamParameters {
 }
 
 #[cfg(feature = "redis")]
+#[allow(clippy::unnecessary_wraps)] // A build without the feature fails.
 fn build(
     trigger: &Trigger,
     backends: &Backends,
@@ -250,7 +257,6 @@ fn build(
     connection: ConnectionParameters,
     asked: CountTarget,
 ) -> Result<Arc<dyn Scaler>, ScalerError> {
-    metric::target_type(trigger)?;
     let server =
         RedisServer::new(kind, connection, &backends.web.settings().authorities, backends.dialer.clone());
     let pool = backends.state::<Pools<RedisServer>>().of(&server);

@@ -58,7 +58,8 @@ crate::parameters! {
 
 struct Grid {
     parameters: Parameters,
-    node: Node,
+    /// The nodes; an error if the capabilities are invalid, which KEDA notices only when it asks.
+    node: Result<Node, ScalerError>,
     within: Duration,
     web: Arc<SharedHttpClient>,
 }
@@ -76,10 +77,10 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     }
     let capabilities = match &parameters.capabilities {
         Some(text) => serde_json::from_str(text)
-            .map_err(|error| scaler_error!("{PREFIX}: capabilities must be a JSON object: {error}"))?,
-        None => serde_json::Map::new(),
+            .map_err(|error| scaler_error!("{PREFIX}: capabilities must be a JSON object: {error}")),
+        None => Ok(serde_json::Map::new()),
     };
-    let node = Node {
+    let node = capabilities.map(|capabilities| Node {
         browser: browser_name.clone(),
         session_browser: parameters.session_browser_name.clone(),
         version: browser_version.clone(),
@@ -89,7 +90,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
         ongoing: parameters.include_ongoing,
         capabilities,
         sessions: u64::try_from(parameters.node_max_sessions).unwrap_or(1).max(1),
-    };
+    });
     let activation = parameters.activation_threshold as f64;
     let source = Grid { parameters, node, within: trigger.http_timeout, web: Arc::clone(&backends.web) };
     Ok(Arc::new(SingleMetricScaler { spec: external(trigger, &name, whole(1)), activation, source }))
@@ -98,6 +99,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
 impl ValueSource for Grid {
     fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
+            let node = self.node.as_ref().map_err(Clone::clone)?;
             let Parameters { url, unsafe_ssl, username, password, auth_type, access_token, .. } =
                 &self.parameters;
             let call = HttpCall::post_query(url, query::request_body(), self.within).unsafe_ssl(*unsafe_ssl);
@@ -109,7 +111,7 @@ impl ValueSource for Grid {
                 call = call.basic(user, password);
             }
             let (status, body) = send(&self.web, call).await?;
-            query::nodes(status, &body, &self.node).map(|nodes| nodes as f64)
+            query::nodes(status, &body, node).map(|nodes| nodes as f64)
         })
     }
 }

@@ -36,6 +36,10 @@ crate::parameters! {
     pub struct Parameters of "error parsing metadata" {
         /// URLs of SEMP, e.g. `http://broker.solace:8080`, separated by commas; the first that responds is used.
         semp_urls: Vec<String> = "solaceSempBaseURL" in [Metadata], required;
+        /// User name.
+        username: String = "username" in [Authentication, Environment], required;
+        /// Password.
+        password: Secret = "password" in [Authentication, Environment], required;
         /// The message VPN.
         message_vpn: String = "messageVpn" in [Metadata], required;
         /// A part of the names of the clients.
@@ -60,10 +64,6 @@ crate::parameters! {
         activation_average_messages: isize = "activationAggregatedClientAverageTxMsgRateTarget" in [Metadata];
         /// Has no effect: the trigger is always active, as in KEDA.
         activation_average_bytes: isize = "activationAggregatedClientAverageTxByteRateTarget" in [Metadata];
-        /// User name.
-        username: String = "username" in [Authentication, Environment], required;
-        /// Password.
-        password: Secret = "password" in [Authentication, Environment], required;
     }
     check Parameters::check
 }

@@ -42,6 +42,10 @@ crate::parameters! {
         message_vpn: String = "messageVpn" in [Metadata], required;
         /// The queue.
         queue_name: String = "queueName" in [Metadata], required;
+        /// User name.
+        username: String = "username" in [Authentication, Metadata, Environment], required;
+        /// Password.
+        password: Secret = "password" in [Authentication, Metadata, Environment], required;
         /// Target number of messages per replica.
         messages: i64 = "messageCountTarget" in [Metadata];
         /// Target number of megabytes per replica.
@@ -54,10 +58,6 @@ crate::parameters! {
         activation_spool: isize = "activationMessageSpoolUsageTarget" in [Metadata], default "0";
         /// The trigger is also active above this number of messages per second.
         activation_rate: isize = "activationMessageReceiveRateTarget" in [Metadata], default "0";
-        /// User name.
-        username: String = "username" in [Authentication, Metadata, Environment], required;
-        /// Password.
-        password: Secret = "password" in [Authentication, Metadata, Environment], required;
     }
     check Parameters::check
 }

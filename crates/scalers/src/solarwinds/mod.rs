@@ -36,18 +36,19 @@ pub const TYPE: ScalerType = ScalerType {
 crate::parameters! {
     /// Parameters of solarwinds.
     pub struct Parameters of "error parsing SolarWinds metadata: error parsing solarwinds metadata" {
-        /// URL of the API, e.g. `https://api.na-01.cloud.solarwinds.com`.
-        host: String = "host" in [Metadata], required;
         /// API token.
         token: Secret = "apiToken" in [Authentication];
-        /// The metric.
-        metric_name: String = "metricName" in [Metadata], required;
+        /// URL of the API, e.g. `https://api.na-01.cloud.solarwinds.com`.
+        host: String = "host" in [Metadata], required;
         /// Target value per replica.
         target: f64 = "targetValue" in [Metadata], required;
         /// The trigger is active above this value.
         activation: f64 = "activationValue" in [Metadata], default "0";
-        /// How values of the interval are aggregated, e.g. `AVG`.
-        aggregation: String = "aggregation" in [Metadata], required;
+        /// The metric.
+        metric_name: String = "metricName" in [Metadata], required;
+        /// How values of the interval are aggregated.
+        aggregation: String = "aggregation" in [Metadata], required,
+            one_of ["COUNT", "MIN", "MAX", "AVG", "SUM", "LAST"];
         /// The interval, in seconds.
         interval: isize = "intervalS" in [Metadata], required;
         /// Filter of the metric.

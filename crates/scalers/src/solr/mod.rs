@@ -43,6 +43,9 @@ crate::parameters! {
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let parameters = Parameters::read(trigger)?;
+    if parameters.target_query_value == 0.0 && !trigger.feeds_formula {
+        bail!("error parsing Solr metadata: no targetQueryValue given");
+    }
     let spec = external(trigger, "solr", milli(parameters.target_query_value));
     let activation = parameters.activation_target_query_value;
     let source = HttpSource::new(parameters, trigger, backends);

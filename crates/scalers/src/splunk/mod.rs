@@ -7,6 +7,7 @@ mod tests;
 use sources::http::Auth;
 
 use crate::prelude::*;
+use crate::urls::is_request_uri;
 
 /// The scaler type `splunk`.
 pub const TYPE: ScalerType = ScalerType {
@@ -31,30 +32,41 @@ pub const TYPE: ScalerType = ScalerType {
 crate::parameters! {
     /// Parameters of splunk.
     pub struct Parameters of "error parsing Splunk metadata: error parsing splunk metadata" {
-        /// URL of Splunk's management port, e.g. `https://splunk.logs:8089`.
-        host: String = "host" in [Metadata], required;
-        /// User name; the user also owns the saved search.
-        username: String = "username" in [Authentication], required;
+        /// API token, instead of the password.
+        token: Secret = "apiToken" in [Authentication];
         /// Password.
         password: Secret = "password" in [Authentication];
-        /// API token; replaces the password.
-        token: Secret = "apiToken" in [Authentication];
-        /// The saved search.
-        saved_search: String = "savedSearchName" in [Metadata], required;
-        /// The field of its first result that holds the number.
-        value_field: String = "valueField" in [Metadata], required;
+        /// User name; the user also owns the saved search.
+        username: String = "username" in [Authentication], required;
+        /// URL of Splunk's management port, e.g. `https://splunk.logs:8089`.
+        host: String = "host" in [Metadata], required;
+        /// Accepts any server certificate.
+        unsafe_ssl: bool = "unsafeSsl" in [Metadata], default "false";
         /// Target value per replica.
         target_value: isize = "targetValue" in [Metadata], required;
         /// The trigger is active above this value.
         activation_value: isize = "activationValue" in [Metadata], required;
-        /// Accepts any server certificate.
-        unsafe_ssl: bool = "unsafeSsl" in [Metadata], default "false";
+        /// The saved search.
+        saved_search: String = "savedSearchName" in [Metadata], required;
+        /// The field of its first result that holds the number.
+        value_field: String = "valueField" in [Metadata], required;
     }
 }
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     target_type(trigger)?;
     let parameters = Parameters::read(trigger)?;
+    if !is_request_uri(&parameters.host) {
+        bail!(
+            "error parsing Splunk metadata: invalid value for host. Must be a valid URL such as \
+             https://localhost:8089"
+        );
+    }
+    if !parameters.token.reveal().is_empty() && !parameters.password.reveal().is_empty() {
+        bail!(
+            "API token and Password were all set. If APIToken is set, username and password must not be used"
+        );
+    }
     let name = format!("splunk-{}", parameters.saved_search);
     let spec = external(trigger, &name, whole(parameters.target_value as i64));
     let activation = parameters.activation_value as f64;

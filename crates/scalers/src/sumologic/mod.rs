@@ -92,28 +92,44 @@ fn rows(trigger: &Trigger) -> impl Iterator<Item = (&str, &str)> {
 
 impl Parameters {
     fn check(&mut self, trigger: &Trigger) -> Result<(), ParseError> {
-        let several = rows(trigger).any(|(id, _)| !id.is_empty());
+        let several = rows(trigger).next().is_some();
+        let fail = |text: &str| Err(text.into());
         match &*self.query_type {
-            "logs" if self.query.is_empty() => return Err("missing required metadata: query".into()),
+            "logs" if self.query.is_empty() => fail("missing required metadata: query"),
+            "logs" if several => fail("invalid metadata, query.<RowId> not supported for logs queryType"),
             "logs" if self.result_field.is_empty() => {
-                return Err("missing required metadata: resultField for logs queryType".into());
+                fail("missing required metadata: resultField (required for logs queryType)")
             }
-            "metrics" if self.query.is_empty() && !several => {
-                return Err("missing required metadata, either of query or query.<RowId> not found".into());
+            "metrics" => self.check_metrics(trigger, several),
+            _ => Ok(()),
+        }
+    }
+
+    fn check_metrics(&self, trigger: &Trigger, several: bool) -> Result<(), ParseError> {
+        let fail = |text: &str| Err(text.into());
+        match (self.query.is_empty(), several) {
+            (true, false) => {
+                return fail(
+                    "missing metadata: either of query or query.<RowId> must be defined for metrics queryType",
+                );
             }
-            "metrics" if self.quantization.is_none() => {
-                return Err("missing required metadata: quantization for metrics queryType".into());
+            (false, true) => {
+                return fail(
+                    "invalid metadata: only one of query or query.<RowId> must be defined for metrics queryType",
+                );
             }
-            "metrics" if several => {}
-            _ => return Ok(()),
+            _ => {}
         }
-        if self.result_row.is_empty() {
-            return Err("missing required metadata: resultQueryRowID for multi-metrics query".into());
+        if several && self.result_row.is_empty() {
+            return fail("missing required metadata: resultQueryRowID for multi-metrics query");
         }
-        if rows(trigger).any(|(id, _)| id == self.result_row) {
-            return Ok(());
+        if several && !rows(trigger).any(|(id, _)| id == self.result_row) {
+            return Err(format!("resultQueryRowID '{}' not found in queries", self.result_row).into());
         }
-        Err(format!("resultQueryRowID '{}' not found in queries", self.result_row).into())
+        if self.quantization.is_none_or(|time| time.is_zero()) {
+            return fail("missing required metadata: quantization for metrics queryType");
+        }
+        Ok(())
     }
 }
 
@@ -126,14 +142,18 @@ struct SumoLogicQuery {
 }
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
-    target_type(trigger)?;
     if rows(trigger).any(|(id, _)| id.is_empty()) {
         bail!("{PREFIX}: malformed metadata, unable to parse rowID from key: {ROW}");
     }
+    let empty = trigger.metadata.iter().find(|(key, query)| key.starts_with(ROW) && query.is_empty());
+    if let Some((key, _)) = empty {
+        bail!("{PREFIX}: malformed metadata, invalid value for key: {key}");
+    }
     let mut parameters = Parameters::read(trigger)?;
+    target_type(trigger)?;
     let name = format!("sumologic-{}", parameters.query_type);
     let (spec, activation) = (external(trigger, &name, milli(parameters.threshold)), parameters.activation);
-    // As in KEDA, a single query replaces the rows.
+    // There is either a query or rows.
     let rows = if parameters.query.is_empty() {
         rows(trigger).map(|(id, query)| (id.to_owned(), query.to_owned())).collect()
     } else {

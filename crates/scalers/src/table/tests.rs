@@ -3,6 +3,7 @@ mod bad_servers;
 mod bad_values;
 mod bodies;
 mod hostile;
+mod keda_rules;
 mod outbound;
 mod rebuilds;
 mod refusals;

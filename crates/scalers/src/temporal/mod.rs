@@ -87,6 +87,18 @@ crate::parameters! {
 
 impl Parameters {
     fn check(&mut self, trigger: &Trigger) -> Result<(), ParseError> {
+        if self.target < 0 {
+            return Err("targetQueueSize must be a positive number".into());
+        }
+        if self.activation < 0 {
+            return Err("activationTargetQueueSize must be a positive number".into());
+        }
+        if self.certificate.is_empty() != self.key.reveal().is_empty() {
+            return Err("both cert and key must be provided when using TLS".into());
+        }
+        if self.min_connect_timeout < 0 {
+            return Err("minConnectTimeout must be a positive number".into());
+        }
         if self.deployment.is_empty() != self.deployment_build.is_empty() {
             return Err("workerDeploymentName and workerDeploymentBuildId must both be set".into());
         }
@@ -113,9 +125,8 @@ impl Parameters {
                 }
             };
         }
-        let queue = if self.running_queue.is_empty() { &self.task_queue } else { &self.running_queue };
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:".contains(c);
-        let names = [queue, &self.deployment, &self.deployment_build];
+        let names = [&self.task_queue, &self.running_queue, &self.deployment, &self.deployment_build];
         match names.into_iter().find(|name| !name.chars().all(plain)) {
             Some(name) => Err(format!(
                 "value {} contains characters not allowed in Temporal visibility queries when \
@@ -176,7 +187,9 @@ struct Temporal {
 }
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
-    target_type(trigger)?;
+    // KEDA has other words for this error here.
+    target_type(trigger)
+        .map_err(|error| ScalerError::new(error.message.replacen("error getting", "failed to get", 1)))?;
     let parameters = Parameters::read(trigger)?;
     let destination = Destination {
         what: "Temporal",

@@ -42,7 +42,7 @@ const OTHER_WORDS: &[(&str, &str)] = &[
     ("gcp-pubsub subscriptionName", "exactly one of subscription or topic name must be given"),
     ("azure-cosmosdb leaseEndpoint", "are required for both data and lease accounts"),
     ("rabbitmq clientSecret", "are required when oauth is enabled"),
-    ("sumologic query.*", "resultQueryRowID"),
+    ("sumologic query.*", "only one of query or query.<RowId>"),
     // Without the cluster agent other parameters are required.
     ("datadog useClusterAgentProxy", "missing AppKey"),
 ];
