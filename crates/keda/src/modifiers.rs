@@ -119,9 +119,10 @@ impl CompiledFormula {
         let (names, variables) = variables(&object.spec.triggers);
         let program =
             Program::compile(&coerced(&modifiers.formula), &names).map_err(ModifiersError::InvalidFormula)?;
-        // A trial run with fixed values at a fixed time.
+        // A trial run with fixed values at a fixed time. It is always strict, because `int(1 / (a - b))` is refused only for
+        // values for which it overflows.
         let values = vec![Value::Float(-1.0); names.len()];
-        let moment = EvaluationContext { now: Timestamp::UNIX_EPOCH, compat };
+        let moment = EvaluationContext { now: Timestamp::UNIX_EPOCH, compat: Compat::Strict };
         program.run(&values, moment).map_err(ModifiersError::InvalidFormula)?;
         let target = target(&modifiers.target, compat)?;
         if modifiers.metric_type == "Utilization" {
@@ -224,7 +225,7 @@ fn variables(triggers: &[Trigger]) -> (Vec<String>, Vec<Option<usize>>) {
 fn coerced(formula: &str) -> String {
     const RESULT: &str = "_kedaCompositeResult";
     if formula.contains("??") {
-        if formula.starts_with(&format!("let {RESULT} =")) {
+        if formula.starts_with(&format!("let {RESULT} = ")) {
             return formula.to_owned();
         }
         return format!("let {RESULT} = ({formula}); {RESULT} == nil ? nil : float({RESULT})");

@@ -40,6 +40,7 @@ enum ParameterType {
     Members,
     /// Numbers, or arrays of them.
     Numbers,
+    Zone,
 }
 
 /// Result type of a function.
@@ -127,7 +128,7 @@ functions! {
     Mean "mean" (Numbers; Variadic) 1 -> Same,
     Median "median" (Numbers; Variadic) 1 -> Same,
     Min "min" (Numbers; Variadic) 1 -> Same,
-    Now "now" () 0 -> Time,
+    Now "now" (Zone) 0 -> Time,
     Repeat "repeat" (Text, Int) 2 -> Text,
     Replace "replace" (Text, Text, Text, Int) 3 -> Text,
     Reverse "reverse" (Array) 1 -> Array,
@@ -142,8 +143,8 @@ functions! {
     ToJson "toJSON" (Anything) 1 -> Text,
     ToPairs "toPairs" (Map) 1 -> Array,
     Trim "trim" (Text, Text) 1 -> Text,
-    TrimPrefix "trimPrefix" (Text, Text) 2 -> Text,
-    TrimSuffix "trimSuffix" (Text, Text) 2 -> Text,
+    TrimPrefix "trimPrefix" (Text, Text) 1 -> Text,
+    TrimSuffix "trimSuffix" (Text, Text) 1 -> Text,
     Type "type" (Anything) 1 -> Text,
     Uniq "uniq" (Array) 1 -> Array,
     Upper "upper" (Text) 1 -> Text,
@@ -235,6 +236,10 @@ impl Function {
                 // Item types are checked at run time, as in expr.
                 return Ok(Type::Any);
             }
+            if parameter == ParameterType::Zone && !parameter.allows(given) {
+                // Only `now` has such a parameter, which expr does not count.
+                return Err(format!("invalid number of arguments (expected 0, got {count})").into());
+            }
             if !parameter.allows(given) {
                 let shown = if *given == Type::Nil { "%!s(<nil>)".to_owned() } else { given.to_string() };
                 return Err(format!("invalid argument for {name} (type {shown})").into());
@@ -268,9 +273,10 @@ impl ParameterType {
                 Self::Numeric => given.is_number() || matches!(given, Type::Text | Type::Span),
                 Self::Int => *given == Type::Int,
                 Self::Text => *given == Type::Text,
+                Self::Zone => *given == Type::Zone,
                 Self::Array => is_array,
                 Self::Map => is_map,
-                Self::Members => is_array || is_map || matches!(given, Type::Text | Type::Nil),
+                Self::Members => is_array || is_map,
                 Self::Sized => is_array || is_map || *given == Type::Text,
             }
     }

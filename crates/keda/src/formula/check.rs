@@ -44,6 +44,7 @@ struct Checker<'a> {
 
 struct Predicate {
     item: Type,
+    has_index: bool,
     has_accumulator: bool,
 }
 
@@ -185,7 +186,8 @@ impl Checker<'_> {
         match (pointer, self.predicates.last()) {
             (_, None) => Err(FormulaError::new(at, "cannot use pointer accessor outside predicate")),
             (Pointer::Item, Some(predicate)) => Ok(predicate.item.clone()),
-            (Pointer::Index, Some(_)) => Ok(Type::Int),
+            (Pointer::Index, Some(predicate)) if predicate.has_index => Ok(Type::Int),
+            (Pointer::Index, Some(_)) => Err(FormulaError::new(at, "unknown pointer #index")),
             (Pointer::Accumulator, Some(predicate)) if predicate.has_accumulator => Ok(Type::Any),
             (Pointer::Accumulator, Some(_)) => Err(FormulaError::new(at, "unknown pointer #acc")),
         }
@@ -211,6 +213,11 @@ impl Checker<'_> {
             types.push(self.node(*argument)?);
         }
         let found = function.check(&types).map_err(|text| FormulaError::new(at, text))?;
+        if let (Function::Get, [Type::Array(_), key]) = (function, types.as_slice())
+            && !matches!(key, Type::Int | Type::Any)
+        {
+            return Err(FormulaError::new(at, format!("non-integer slice index {key}")));
+        }
         if function == Function::Get
             && let Some(item) = types.first().and_then(Type::item)
         {

@@ -238,13 +238,12 @@ impl Run<'_> {
         let Some(id) = id else {
             return Ok(None);
         };
-        match self.node(id)? {
-            Value::Int(bound) => Ok(Some(bound)),
-            other => {
-                let text = format!("non-integer slice index {}", other.type_name());
-                Err(failed(self.tree.node(id).at)(text.into()))
-            }
+        let bound = self.node(id)?;
+        if let Some(index) = bound.index() {
+            return Ok(Some(index));
         }
+        let text = format!("non-integer slice index {}", bound.type_name());
+        Err(failed(self.tree.node(id).at)(text.into()))
     }
 
     fn map(&mut self, pairs: &[(Id, Id)], at: u32) -> Answer {

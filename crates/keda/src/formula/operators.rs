@@ -209,15 +209,15 @@ fn texts(operator: Binary, left: &Value, right: &Value, run: &mut Budget) -> Res
 
 /// `base[key]`: an item, a byte, an entry.
 pub(super) fn fetch(base: &Value, key: &Value) -> Result<Value, EvalError> {
-    match (base, key) {
-        (Value::Array(list), Value::Int(index)) => {
+    match (base, key.index()) {
+        (Value::Array(list), Some(index)) => {
             let items = list.items();
-            place(*index, items.len()).and_then(|place| items.get(place)).cloned().ok_or_else(|| {
-                let shown = if *index < 0 { index.saturating_add(items.len() as i64) } else { *index };
+            place(index, items.len()).and_then(|place| items.get(place)).cloned().ok_or_else(|| {
+                let shown = if index < 0 { index.saturating_add(items.len() as i64) } else { index };
                 format!("index out of range: {shown} (array length is {})", items.len()).into()
             })
         }
-        (Value::Text(text), Value::Int(index)) => place(*index, text.len())
+        (Value::Text(text), Some(index)) => place(index, text.len())
             .and_then(|place| text.as_bytes().get(place))
             .map(|byte| Value::Int((*byte).into()))
             .ok_or_else(|| format!("index out of range: {index} (string length is {})", text.len()).into()),

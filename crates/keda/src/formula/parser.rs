@@ -42,21 +42,17 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// `a; b; c`: the last counts.
+    /// `a; b; c`: the last counts. A semicolon may follow it only at the end of the formula.
     fn sequence(&mut self) -> Result<Id, FormulaError> {
         let at = self.at();
         let mut items = vec![self.expression(0)?];
-        while self.takes(";") && !self.ends() {
+        while self.takes(";") && *self.token() != TokenKind::End {
             items.push(self.expression(0)?);
         }
         match items.as_slice() {
             [only] => Ok(*only),
             _ => self.add(at, Form::Sequence(items.into())),
         }
-    }
-
-    fn ends(&self) -> bool {
-        matches!(self.token(), TokenKind::End | TokenKind::Bracket(')' | '}' | ']'))
     }
 
     /// Parses an expression with operators of at least the precedence `least`.

@@ -137,6 +137,15 @@ impl Value {
         }
     }
 
+    /// The value as an index: expr cuts off floats whose type is not known when the formula is compiled.
+    pub(super) fn index(&self) -> Option<i64> {
+        match self {
+            Self::Int(number) => Some(*number),
+            Self::Float(number) if number.is_finite() => Some(*number as i64),
+            _ => None,
+        }
+    }
+
     /// Whether two values are the same; ints and floats are compared as numbers.
     pub(super) fn equals(&self, other: &Self) -> bool {
         match (self, other) {

@@ -195,6 +195,23 @@ fn integer_overflow_wraps_only_in_strict_mode() {
 }
 
 #[test]
+fn trial_values_do_not_decide_what_overflows() {
+    // The trial run computes int(1 / 0).
+    let object = two("int(1 / (a - b))");
+    assert_eq!(value(&object, Compat::Better, &[Some("2"), Some("1")]).unwrap().to_string(), "1");
+    let error = value(&object, Compat::Better, &[Some("2"), Some("2")]).unwrap_err();
+    assert!(error.contains("invalid operation: int(+Inf)"), "{error}");
+    let object = two("max([int(1 / (a - b)), 3])");
+    assert_eq!(value(&object, Compat::Strict, &[Some("2"), Some("2")]).unwrap().to_string(), "3");
+}
+
+#[test]
+fn durations_are_no_results() {
+    assert!(CompiledFormula::new(&two("duration('1m')"), Compat::Better).is_err());
+    assert!(CompiledFormula::new(&two("int(duration('1m'))"), Compat::Better).is_ok());
+}
+
+#[test]
 fn non_finite_targets_are_accepted_only_in_strict_mode() {
     for text in ["NaN", "Inf"] {
         let object = object("a", text, &[("redis", "a")]);

@@ -43,7 +43,8 @@ impl Checker<'_> {
         let given = match predicate {
             Some(predicate) => {
                 let has_accumulator = each == Each::Reduce;
-                self.predicates.push(Predicate { item: item.clone(), has_accumulator });
+                let has_index = has_accumulator || each == Each::Map;
+                self.predicates.push(Predicate { item: item.clone(), has_index, has_accumulator });
                 let given = self.node(predicate);
                 self.predicates.pop();
                 let given = given?;

@@ -96,7 +96,7 @@ impl Checker<'_> {
 fn membership(needle: &Type, haystack: &Type, at: u32) -> Result<Option<Type>, FormulaError> {
     let refused = |text: String| Err(FormulaError::new(at, text));
     match haystack {
-        Type::Any | Type::Nil | Type::Groups(_) => Ok(Some(Type::Bool)),
+        Type::Any | Type::Groups(_) => Ok(Some(Type::Bool)),
         Type::Map | Type::All if matches!(needle, Type::Text | Type::Any) => Ok(Some(Type::Bool)),
         Type::Map | Type::All => refused(format!("cannot use {needle} as type string in map key")),
         Type::Array(item) if needle.is_comparable_with(item) => Ok(Some(Type::Bool)),

@@ -23,11 +23,10 @@ impl Run<'_> {
         if each == Each::Sum
             && predicate.is_none()
             && let Form::Array(items) = &self.tree.node(array).form
-            && let [first, rest @ ..] = &**items
-            && !rest.is_empty()
+            && items.len() > 1
+            && !items.iter().all(|item| self.is_literal(*item))
         {
-            // expr optimizes `sum([a, b])` to `a + b`.
-            return self.added(*first, rest, at);
+            return self.added(items, at);
         }
         let list = match self.node(array)? {
             Value::Array(list) => list,
@@ -46,13 +45,33 @@ impl Run<'_> {
         found
     }
 
-    fn added(&mut self, first: Id, rest: &[Id], at: u32) -> Answer {
-        let mut sum = self.node(first)?;
-        for item in rest {
-            let item = self.node(*item)?;
-            sum = operators::binary(Binary::Add, &sum, &item, &mut self.budget).map_err(failed(at))?;
+    /// expr optimizes `sum([a, b, c])` to `a + (b + c)`; the order decides the last bit of a float.
+    fn added(&mut self, items: &[Id], at: u32) -> Answer {
+        let mut items = self.nodes(items)?.into_iter().rev();
+        let mut sum = items.next().unwrap_or_default();
+        for item in items {
+            sum = operators::binary(Binary::Add, &item, &sum, &mut self.budget).map_err(failed(at))?;
         }
         Ok(sum)
+    }
+
+    /// Whether expr folds a node to a literal. An array of literals is a constant, whose items are added one by one.
+    fn is_literal(&self, id: Id) -> bool {
+        match &self.tree.node(id).form {
+            Form::Constant(value) => !matches!(value, Value::Nil),
+            Form::Unary(_, operand) => self.is_literal(*operand),
+            Form::Binary(
+                Binary::Add
+                | Binary::Subtract
+                | Binary::Multiply
+                | Binary::Divide
+                | Binary::Modulo
+                | Binary::Power,
+                left,
+                right,
+            ) => self.is_literal(*left) && self.is_literal(*right),
+            _ => false,
+        }
     }
 
     fn over(

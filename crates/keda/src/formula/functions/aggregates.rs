@@ -8,6 +8,10 @@ use crate::formula::value::Value;
 pub(super) fn call(function: Function, arguments: &[Value], run: &mut Budget) -> Result<Value, EvalError> {
     match function {
         Function::Max | Function::Min => {
+            // A single value is returned as it is, so that nil stays nil for `??`.
+            if let [only @ (Value::Nil | Value::Bool(_) | Value::Text(_) | Value::Span(_))] = arguments {
+                return Ok(only.clone());
+            }
             let mut best: Option<Value> = None;
             each(function, arguments, run, &mut |value, number| {
                 let is_better = best.as_ref().and_then(Value::number).is_none_or(|so_far| {

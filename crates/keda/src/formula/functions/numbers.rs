@@ -18,7 +18,7 @@ pub(super) fn call(function: Function, given: &Given<'_>, run: &mut Budget) -> R
         Function::Floor => Value::Float(number()?.floor()),
         // Half away from zero.
         Function::Round => Value::Float(number()?.round()),
-        Function::Int => Value::Int(int(value)?),
+        Function::Int => Value::Int(int(value, run)?),
         Function::Float => Value::Float(float(value)?),
         Function::String => {
             run.spend(value.size())?;
@@ -34,14 +34,14 @@ pub(super) fn call(function: Function, given: &Given<'_>, run: &mut Budget) -> R
     })
 }
 
-fn int(value: &Value) -> Result<i64, EvalError> {
+fn int(value: &Value, run: &Budget) -> Result<i64, EvalError> {
     let refused = || EvalError::from(format!("invalid operation: int({value})"));
     match value {
         Value::Int(number) | Value::Span(number) => Ok(*number),
         Value::Float(number) => {
-            // Beyond this range Go's result depends on the processor.
+            // Beyond this range Go's result depends on the processor; on amd64 it is the smallest integer.
             let fits = *number >= -9_223_372_036_854_775_808.0 && *number < 9_223_372_036_854_775_808.0;
-            if fits { Ok(*number as i64) } else { Err(refused()) }
+            run.integer(fits.then_some(*number as i64), i64::MIN).map_err(|_| refused())
         }
         Value::Text(text) => text.parse().map_err(|_| refused()),
         other => Err(format!("invalid operation: int({})", other.type_name()).into()),
@@ -50,7 +50,7 @@ fn int(value: &Value) -> Result<i64, EvalError> {
 
 fn float(value: &Value) -> Result<f64, EvalError> {
     match value {
-        Value::Int(number) | Value::Span(number) => Ok(*number as f64),
+        Value::Int(number) => Ok(*number as f64),
         Value::Float(number) => Ok(*number),
         Value::Text(text) => {
             crate::float::parse_float(text).map_err(|_| format!("invalid operation: float({value})").into())

@@ -23,11 +23,11 @@ pub(super) fn call(function: Function, given: &Given<'_>, run: &mut Budget) -> R
         }
         Function::Trim => run.text(text.trim().to_owned()),
         Function::TrimPrefix => {
-            let prefix = given.text(1)?;
+            let prefix = if given.is_given(1) { given.text(1)? } else { " " };
             run.text(text.strip_prefix(prefix).unwrap_or(text).to_owned())
         }
         Function::TrimSuffix => {
-            let suffix = given.text(1)?;
+            let suffix = if given.is_given(1) { given.text(1)? } else { " " };
             run.text(text.strip_suffix(suffix).unwrap_or(text).to_owned())
         }
         Function::Upper => run.text(text.to_uppercase()),

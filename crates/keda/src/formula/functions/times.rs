@@ -19,7 +19,11 @@ use crate::formula::value::Value;
 pub(super) fn call(function: Function, given: &Given<'_>, run: &mut Budget) -> Result<Value, EvalError> {
     run.spend(20)?;
     match function {
-        Function::Now => Ok(time(run.now().to_zoned(TimeZone::UTC))),
+        Function::Now if !given.is_given(0) => Ok(time(run.now().to_zoned(TimeZone::UTC))),
+        Function::Now => match given.value(0) {
+            Value::Zone(zone) => Ok(time(run.now().to_zoned(zone.clone()))),
+            other => Err(given.refused(other)),
+        },
         Function::Duration => parse_span(given.text(0)?).map(Value::Span),
         Function::Timezone => zone(given.text(0)?).map(Value::Zone),
         _ => {

@@ -8,15 +8,14 @@ use crate::formula::syntax::{Form, Id};
 use crate::formula::value::Value;
 
 impl<'a> Parser<'a> {
-    /// `value | name(…)` is `name(value, …)`.
+    /// `value | name(…)` is `name(value, …)`. As in expr, no member or index may follow.
     pub(super) fn piped(&mut self, value: Id) -> Result<Id, FormulaError> {
         let at = self.at();
         let name = self.name()?;
         if !self.is_bracket('(') {
             return Err(self.unexpected());
         }
-        let call = self.call(name, at, Some(value))?;
-        self.postfix(call)
+        self.call(name, at, Some(value))
     }
 
     /// `name(…)`, with the piped value as first argument, if any.

@@ -45,6 +45,10 @@ fn aggregates() {
         ("sum([1, 2.5])", "float64 3.5"),
         ("sum([])", "int 0"),
         ("sum([a])", "float64 2"),
+        // With an item that is no literal, expr computes 0.1 + (0.1 + 0.6); of literals each is added to the sum so far.
+        ("sum([a * 0.05, 0.1, 0.6])", "float64 0.7999999999999999"),
+        ("sum([0.1, 0.1, 0.6])", "float64 0.8"),
+        ("sum([-0.1, +0.1, 0.3 * 2])", "float64 0.6"),
         ("sum(1..4)", "int 10"),
         ("sum([1, 2], # * 10)", "int 30"),
         ("count([true, false, true])", "int 2"),
@@ -124,6 +128,7 @@ fn texts() {
         ("trim('  x ')", "string x"),
         ("trim('__x_', '_')", "string x"),
         ("trimPrefix('abc', 'a')", "string bc"),
+        ("trimPrefix(' abc') + trimSuffix('abc ')", "string abcabc"),
         ("trimSuffix('abc', 'x')", "string abc"),
         ("upper('ä') + lower('Ä')", "string Ää"),
         ("split('a,b,c', ',')", "[]interface {} [a b c]"),
@@ -197,6 +202,7 @@ fn times() {
         ("now().AddDate(0, 1, 0).Month()", "int 9"),
         ("now().Sub(date('2026-08-14')).Hours() > 10", "bool true"),
         ("now().In(timezone('UTC')).Hour()", "int 10"),
+        ("now(timezone('Europe/Berlin')).Hour()", "int 12"),
         ("string(timezone('UTC'))", "string UTC"),
     ]);
     refused(&[

@@ -166,7 +166,7 @@ fn pipes() {
         ("a | max(b)", "float64 3"),
         ("[1, 2, 3] | filter(# > 1) | map({# * 2}) | sum()", "int 10"),
         ("'A,B' | lower() | split(',')", "[]interface {} [a b]"),
-        ("[3, 1] | sort()[0]", "int 1"),
+        ("([3, 1] | sort())[0]", "int 1"),
         ("[1, 2] | count(# > 1)", "int 1"),
         ("[1, 2] | reduce(#acc + #, 10)", "int 13"),
     ]);
@@ -214,6 +214,8 @@ fn members_slices_and_chains() {
         ("$env['a' + '']", "float64 2"),
         ("{'in': 1}.in", "int 1"),
         ("[1, 2][a > 1 ? 1 : 0]", "int 2"),
+        ("[1, 2, 3, 4][max([a, b])]", "int 4"),
+        ("[1, 2, 3][min([a, b]):]", "[]interface {} [3]"),
     ]);
 }
 
@@ -228,6 +230,7 @@ fn nil_is_only_handled_where_requested() {
         ("count([a, b, c], # != nil)", "int 1"),
         ("[a, b, c] | filter(# != nil) | sum()", "float64 5"),
         ("$env.a ?? 4", "int 4"),
+        ("max(a) ?? min(b) ?? 6", "int 6"),
     ];
     for (formula, expected) in cases {
         assert_eq!(result_with_nil(formula).as_deref(), Ok(expected), "{formula}");
