@@ -268,14 +268,14 @@ pub fn resolve(
     for from in &container.env_from {
         if let Some(map) = &from.config_map_ref {
             let read = fetched.config_maps.get(&map.name);
-            let what = "config ref &ConfigMapEnvSource";
+            let what = ("config ref &ConfigMapEnvSource", "/");
             spend(size(read))?;
             take_all(&mut variables, &from.prefix, map, read, what, namespace)?;
         } else if let Some(secret) = &from.secret_ref
             && secrets
         {
             let read = fetched.secrets.get(&secret.name);
-            let what = "secret ref &SecretEnvSource";
+            let what = ("secret ref &SecretEnvSource", "");
             spend(size(read))?;
             take_all(&mut variables, &from.prefix, secret, read, what, namespace)?;
         }
@@ -295,24 +295,26 @@ pub fn resolve(
             }
             take_one(key, fetched.secrets.get(&key.name), "secret name &SecretKeySelector", name, namespace)?
         } else if let Some(key) = &from.config_map_key_ref {
-            let what = "config name &ConfigMapKeySelector";
+            let what = "config &ConfigMapKeySelector";
             take_one(key, fetched.config_maps.get(&key.name), what, name, namespace)?
         } else {
             continue;
         };
-        let value = value.unwrap_or_default();
+        // As in a container, an optional object that is missing does not hide a variable of the same name.
+        let Some(value) = value else { continue };
         spend(name.len() + value.len())?;
         variables.insert(name.clone(), value);
     }
     Ok(variables)
 }
 
+/// Adds all keys of an object. Its error has the kind of the object, and what KEDA prints after the namespace.
 fn take_all(
     variables: &mut BTreeMap<String, String>,
     prefix: &str,
     object: &WholeSource,
     read: Option<&SourceData>,
-    what: &str,
+    (what, mark): (&str, &str),
     namespace: &str,
 ) -> Result<(), EnvironmentError> {
     match read {
@@ -325,14 +327,14 @@ fn take_all(
             let reason = reason(failed);
             return Err(EnvironmentError::Unreadable(format!(
                 "error reading {what}{{LocalObjectReference:LocalObjectReference{{Name:{name},}},\
-                 Optional:{optional},}} on namespace {namespace}/: {reason}"
+                 Optional:{optional},}} on namespace {namespace}{mark}: {reason}"
             )));
         }
     }
     Ok(())
 }
 
-/// The value of a key; none if the key is missing, or an optional object is missing.
+/// The value of a key, empty if the key is missing; none if an optional object is missing.
 fn take_one(
     key: &KeySelector,
     read: Option<&SourceData>,
@@ -341,7 +343,7 @@ fn take_one(
     namespace: &str,
 ) -> Result<Option<String>, EnvironmentError> {
     match read {
-        Some(Ok(keys)) => Ok(keys.get(&key.key).cloned()),
+        Some(Ok(keys)) => Ok(Some(keys.get(&key.key).cloned().unwrap_or_default())),
         _ if key.optional == Some(true) => Ok(None),
         _ => {
             let (name, optional, key) = (&key.name, optional(key.optional), &key.key);

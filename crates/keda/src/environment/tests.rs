@@ -57,6 +57,31 @@ fn missing_objects_are_errors_unless_optional() {
     );
     let optional = container(json!({"envFrom": [{"configMapRef": {"name": "nope", "optional": true}}]}));
     assert_eq!(resolve(&optional, "ns", true, &fetched()), Ok(BTreeMap::new()));
+    let mut fetched = fetched();
+    fetched.secrets.insert("gone".to_owned(), Err("secrets \"gone\" not found".into()));
+    let error = |value: Value| resolve(&container(value), "ns", true, &fetched).unwrap_err().to_string();
+    assert_eq!(
+        error(json!({"envFrom": [{"secretRef": {"name": "gone"}}]})),
+        "error reading secret ref &SecretEnvSource{LocalObjectReference:LocalObjectReference{Name:gone,},\
+         Optional:nil,} on namespace ns: secrets \"gone\" not found"
+    );
+    let key = json!({"name": "nope", "key": "url", "optional": false});
+    assert_eq!(
+        error(json!({"env": [{"name": "H", "valueFrom": {"configMapKeyRef": key}}]})),
+        "error resolving config &ConfigMapKeySelector{LocalObjectReference:LocalObjectReference{Name:nope,},\
+         Key:url,Optional:*false,} for env H in namespace ns"
+    );
+}
+
+#[test]
+fn optional_missing_objects_hide_no_variable() {
+    let of = |name: &str, from: &str, key: &str| json!({"name": name, "valueFrom": {"configMapKeyRef": {"name": from, "key": key, "optional": true}}});
+    let container = container(json!({
+        "envFrom": [{"configMapRef": {"name": "c"}}],
+        "env": [of("url", "nope", "url"), of("A", "nope", "url"), of("B", "c", "none"), {"name": "C", "value": "$(A)$(B)!"}],
+    }));
+    let found = resolve(&container, "ns", true, &fetched()).unwrap();
+    assert_eq!(found, keys(&[("B", ""), ("C", "$(A)!"), ("url", "http://cm/vh")]));
 }
 
 #[test]

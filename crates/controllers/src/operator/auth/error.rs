@@ -152,7 +152,7 @@ pub enum AuthFailure {
     )]
     AuthorityHost,
     /// The pod identity names a role, but the workload owns the identity.
-    #[error("roleArn of the podIdentity cannot be set if its identityOwner is workload")]
+    #[error("roleArn can't be set if KEDA isn't identity owner, current value: 'workload'")]
     RoleOfWorkload,
     /// The identity of a workload is used without a workload.
     #[error("identityOwner workload needs a target with pods, whose ServiceAccount has a role")]

@@ -172,7 +172,8 @@ impl AuthSource<'_> {
     ) -> Result<(), AuthFailure> {
         for wanted in &spec.env {
             let container = match wanted.container_name.as_str() {
-                "" => self.query.container,
+                // KEDA takes the first container, although its documentation names `envSourceContainerName`.
+                "" if !self.auth.rules.compat.is_strict() => self.query.container,
                 name => name,
             };
             let found = self.auth.variables(self.query.namespace, self.query.template, container, seen).await;

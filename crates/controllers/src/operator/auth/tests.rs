@@ -59,6 +59,22 @@ fn seen(resolved: &[SourceRef]) -> Vec<String> {
 }
 
 #[tokio::test]
+async fn variables_without_a_container_are_those_of_the_first_in_strict_mode() {
+    let env = |value: &str| json!([{"name": "V", "value": value}]);
+    let containers = json!([{"name": "app", "env": env("first")}, {"name": "side", "env": env("named")}]);
+    let workload = json!({"spec": {"template": {"spec": {"containers": containers}}}});
+    let template = PodTemplate::of_workload(&workload).unwrap();
+    let spec = json!({"env": [{"parameter": "p", "name": "V"}]});
+    for (compat, expected) in [(Compat::Better, "named"), (Compat::Strict, "first")] {
+        let (auth, reference) = (auth(&[authentication(&spec)], compat), reference(""));
+        let authentication = Some(&reference);
+        let query =
+            AuthQuery { namespace: "ns", authentication, template: Some(&template), container: "side" };
+        assert_eq!(auth.resolve(query).await.unwrap().parameters["p"], expected);
+    }
+}
+
+#[tokio::test]
 async fn later_sources_overwrite_earlier_ones() {
     let spec = json!({
         "env": [{"parameter": "host", "name": "HOSTVAR"}, {"parameter": "other", "name": "HOSTVAR"}],
