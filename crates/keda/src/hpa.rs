@@ -224,8 +224,12 @@ fn composite(modifiers: &ScalingModifiers, compat: Compat) -> Result<Option<Metr
     if modifiers.target.is_empty() {
         return Ok(None);
     }
-    let target = crate::float::parse_float(&modifiers.target)
-        .map_err(|_| HpaError::Target(modifiers.target.clone()))?;
+    let target = match crate::float::parse_float(&modifiers.target) {
+        Ok(target) => target,
+        // With a formula KEDA has refused this target before; without one it uses the metrics of the triggers.
+        Err(_) if compat.is_strict() && modifiers.formula.is_empty() => return Ok(None),
+        Err(_) => return Err(HpaError::Target(modifiers.target.clone())),
+    };
     if target.is_nan() || target <= 0.0 {
         return Ok(None);
     }

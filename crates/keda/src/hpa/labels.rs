@@ -29,9 +29,30 @@ pub(crate) fn others(
         .map(|(key, value)| (key.clone(), value.clone()))
 }
 
-/// A name cut to the length of a label value; it must end in a letter or digit.
+/// A name cut to the length of a label value, which must end in a letter or digit. A shorter name is left as it is.
 fn cut(name: &str) -> &str {
+    if name.len() <= MAX_LABEL_BYTES {
+        return name;
+    }
     let end = name.floor_char_boundary(MAX_LABEL_BYTES);
     let head = name.get(..end).unwrap_or(name);
-    head.trim_end_matches(|last: char| !last.is_ascii_alphanumeric())
+    head.trim_end_matches(|last: char| !last.is_alphanumeric())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_long_names_are_cut() {
+        let of = |length: usize, end: &str| format!("{}{end}", "a".repeat(length));
+        for (name, expected) in [
+            ("queue-".to_owned(), "queue-".to_owned()),
+            (of(62, "-"), of(62, "-")),
+            (of(60, "..--b"), of(60, "")),
+            (of(63, "b"), of(63, "")),
+        ] {
+            assert_eq!(cut(&name), expected, "{name}");
+        }
+    }
 }

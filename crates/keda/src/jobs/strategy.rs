@@ -57,7 +57,7 @@ pub fn strategy_name(strategy: &ScalingStrategy) -> &'static str {
 }
 
 fn share(strategy: &ScalingStrategy) -> Option<f64> {
-    strategy.custom_scaling_running_job_percentage.parse().ok()
+    crate::float::parse_float(&strategy.custom_scaling_running_job_percentage).ok()
 }
 
 /// A fraction of a number, truncated.
