@@ -99,12 +99,9 @@ impl Discovery {
     /// `/apis`, plain or aggregated.
     pub(crate) fn apis(&self, headers: &HeaderMap, query: &Query) -> Result<Response<Body>, Status> {
         presentable(headers, false)?;
-        let (media, aggregated) =
-            (accepted_media_types(headers), ("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2"));
-        let wanted = media
-            .iter()
-            .find(|media| media.form.is_empty() || media.is(aggregated.0, aggregated.1, aggregated.2));
-        if wanted.is_some_and(|media| !media.form.is_empty()) {
+        // As in Kubernetes, also after a type that it would prefer.
+        let media = accepted_media_types(headers);
+        if media.iter().any(|media| media.is("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2")) {
             return Ok(self.aggregated.tagged(AGGREGATED, headers));
         }
         respond(&self.groups, headers, query)

@@ -76,6 +76,10 @@ async fn the_aggregated_form_has_a_tag() {
     assert!(response.into_body().collect().await.unwrap().to_bytes().is_empty());
     let old = accept("application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList");
     assert_eq!(discovery.apis(&old, &Query::default()).unwrap_err().code, 406);
+    let later =
+        accept("application/json,application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList");
+    let response = discovery.apis(&later, &Query::default()).unwrap();
+    assert_eq!(response.headers()["content-type"], AGGREGATED);
 }
 
 /// Every reference leads somewhere.

@@ -120,13 +120,11 @@ pub(crate) fn for_errors(headers: &HeaderMap, query: &Query) -> Choice {
 fn find(headers: &HeaderMap, query: &Query, forms: Forms) -> Option<Choice> {
     accepted_media_types(headers).iter().find_map(|media| {
         let encoding = Encoding::of(media)?;
-        if !matches!(media.stream.as_str(), "" | "watch") {
+        // There are no streams of YAML.
+        if !media.stream.is_empty() && (media.stream != "watch" || encoding == Encoding::Yaml) {
             return None;
         }
-        let form = match media.form.as_str() {
-            "" => None,
-            _ => Some(Form::of(media, encoding, forms)?),
-        };
+        let form = if media.converts { Some(Form::of(media, encoding, forms)?) } else { None };
         Some(Choice { encoding, pretty: media.pretty || readable(headers, query), form })
     })
 }
@@ -171,6 +169,9 @@ mod tests {
         assert_eq!(chosen(&format!("{table},application/json"), none), Some((Encoding::Json, None)));
         assert_eq!(chosen("application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io", ALL), None);
         assert_eq!(chosen("application/json;stream=other", ALL), None);
+        assert_eq!(chosen("application/yaml;stream=watch", ALL), None);
+        assert_eq!(chosen("application/json;v=v1;g=meta.k8s.io", ALL), None);
+        assert_eq!(chosen("application/json;q=high", none), Some((Encoding::Json, None)));
         assert!(presentable(&headers("application/*"), false).is_err());
         assert!(presentable(&headers("application/json;q=0"), false).is_ok());
     }
