@@ -45,7 +45,7 @@ impl Query {
 
     /// Whether a boolean parameter is set: present, and not `0` or `false`.
     pub fn is_set(&self, key: &str) -> bool {
-        self.get(key).is_some_and(|value| !matches!(value, "0" | "false" | "False" | "FALSE" | "f" | "F"))
+        self.get(key).is_some_and(|value| value != "0" && !value.eq_ignore_ascii_case("false"))
     }
 }
 
@@ -73,7 +73,8 @@ mod tests {
         assert_eq!(query.all("a").collect::<Vec<_>>(), ["1", "2"]);
         assert_eq!(query.get("d"), None);
         assert!(query.is_set("watch") && query.is_set("c") && !query.is_set("e"));
-        assert!(!Query::parse("watch=false").is_set("watch") && !Query::parse("watch=0").is_set("watch"));
+        assert!(!Query::parse("watch=False").is_set("watch") && !Query::parse("watch=0").is_set("watch"));
+        assert!(Query::parse("watch=f").is_set("watch"));
     }
 
     #[test]

@@ -38,53 +38,85 @@ impl ListOptions {
     }
 }
 
+/// The field that most rules are about.
+const MATCH: &str = "resourceVersionMatch";
+
 /// Whether options that exclude each other are set.
 pub(super) fn consistent(query: &Query) -> Result<(), Status> {
-    let given = |key: &str| query.get(key).unwrap_or_default();
-    if query.is_set("watch") {
-        return Ok(());
-    }
-    let mut causes = Vec::new();
-    let mut forbid = |field: &str, why: &str| {
-        causes.push(StatusCause {
-            reason: "FieldValueForbidden".to_owned(),
-            message: format!("Forbidden: {why}"),
-            field: field.to_owned(),
-        });
-    };
-    let matching = given("resourceVersionMatch");
-    if !matching.is_empty() {
-        let field = "resourceVersionMatch";
-        if given("resourceVersion").is_empty() {
-            forbid(field, "resourceVersionMatch is forbidden unless resourceVersion is provided");
-        }
-        if !given("continue").is_empty() {
-            forbid(field, "resourceVersionMatch is forbidden when continue is provided");
-        }
-        if !matches!(matching, "Exact" | "NotOlderThan") {
-            let text = quote(matching);
-            causes.push(StatusCause {
-                reason: "FieldValueNotSupported".to_owned(),
-                message: format!(
-                    "Unsupported value: {text}: supported values: \"Exact\", \"NotOlderThan\", \"\""
-                ),
-                field: field.to_owned(),
-            });
-        } else if matching == "Exact" && given("resourceVersion") == "0" {
-            forbid(field, "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
-        }
-    }
-    if query.get("sendInitialEvents").is_some() {
-        causes.push(StatusCause {
-            reason: "FieldValueForbidden".to_owned(),
-            message: "Forbidden: sendInitialEvents is forbidden for list".to_owned(),
-            field: "sendInitialEvents".to_owned(),
-        });
-    }
+    let causes = if query.is_set("watch") { watch_faults(query) } else { list_faults(query) };
     if causes.is_empty() {
         return Ok(());
     }
     Err(Status::invalid(StatusDetails::new("meta.k8s.io", "ListOptions", ""), causes))
+}
+
+fn list_faults(query: &Query) -> Vec<StatusCause> {
+    let given = |key: &str| query.get(key).unwrap_or_default();
+    let mut causes = Vec::new();
+    let matching = given(MATCH);
+    if !matching.is_empty() {
+        if given("resourceVersion").is_empty() {
+            causes.push(forbidden(
+                MATCH,
+                "resourceVersionMatch is forbidden unless resourceVersion is provided",
+            ));
+        }
+        if !given("continue").is_empty() {
+            causes.push(forbidden(MATCH, "resourceVersionMatch is forbidden when continue is provided"));
+        }
+        if !matches!(matching, "Exact" | "NotOlderThan") {
+            causes.push(unsupported(matching, "\"Exact\", \"NotOlderThan\", \"\""));
+        } else if matching == "Exact" && given("resourceVersion") == "0" {
+            let why = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
+            causes.push(forbidden(MATCH, why));
+        }
+    }
+    if query.get("sendInitialEvents").is_some() {
+        causes.push(forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list"));
+    }
+    causes
+}
+
+/// The API has no watches, but their options are checked before that is said.
+fn watch_faults(query: &Query) -> Vec<StatusCause> {
+    let given = |key: &str| query.get(key).unwrap_or_default();
+    let (matching, begins_with_list) = (given(MATCH), query.get("sendInitialEvents").is_some());
+    let mut causes = Vec::new();
+    if begins_with_list && matching != "NotOlderThan" {
+        let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
+        causes.push(forbidden(MATCH, why));
+    }
+    if matching.is_empty() {
+        return causes;
+    }
+    if !begins_with_list {
+        let why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
+        causes.push(forbidden(MATCH, why));
+    }
+    if matching != "NotOlderThan" {
+        causes.push(unsupported(matching, "\"NotOlderThan\""));
+    }
+    if !given("continue").is_empty() {
+        causes.push(forbidden(MATCH, "resourceVersionMatch is forbidden when continue is provided"));
+    }
+    causes
+}
+
+fn forbidden(field: &str, why: &str) -> StatusCause {
+    StatusCause {
+        reason: "FieldValueForbidden".to_owned(),
+        message: format!("Forbidden: {why}"),
+        field: field.to_owned(),
+    }
+}
+
+/// A value of `resourceVersionMatch` that is not one of these.
+fn unsupported(matching: &str, supported: &str) -> StatusCause {
+    StatusCause {
+        reason: "FieldValueNotSupported".to_owned(),
+        message: format!("Unsupported value: {}: supported values: {supported}", quote(matching)),
+        field: MATCH.to_owned(),
+    }
 }
 
 /// Whether a text is a whole number, in the words of Go.
@@ -100,6 +132,33 @@ fn integer(text: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn options_of_watches_are_checked_too() {
+        let faults = |text: &str| {
+            let query = Query::parse(text);
+            let causes = if query.is_set("watch") { watch_faults(&query) } else { list_faults(&query) };
+            causes.into_iter().map(|cause| cause.message).collect::<Vec<_>>()
+        };
+        assert!(faults("watch=true").is_empty() && faults("watch=1&resourceVersion=0").is_empty());
+        assert!(faults("watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan").is_empty());
+        assert_eq!(
+            faults("watch=true&resourceVersionMatch=Exact&continue=x"),
+            [
+                "Forbidden: resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+                "Unsupported value: \"Exact\": supported values: \"NotOlderThan\"",
+                "Forbidden: resourceVersionMatch is forbidden when continue is provided",
+            ]
+        );
+        assert_eq!(
+            faults("watch=true&sendInitialEvents=true"),
+            ["Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"]
+        );
+        assert_eq!(
+            faults("resourceVersionMatch=Exact&resourceVersion=0"),
+            ["Forbidden: resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\""]
+        );
+    }
 
     #[test]
     fn numbers_are_read_as_go_reads_them() {
