@@ -85,7 +85,7 @@ struct MetricPath<'a> {
     namespace: &'a str,
     object: &'a str,
     metric: &'a str,
-    /// The object name in the request attributes.
+    /// The name that a field selector must agree with; empty if the path has none.
     name: &'a str,
 }
 
@@ -100,9 +100,9 @@ impl<'a> MetricPath<'a> {
         let RequestTarget::Resource(of) = &call.wanted.target else { return None };
         let (namespace, name) = (of.namespace.as_str(), of.name.as_str());
         if of.resource == "metrics" && !namespace.is_empty() {
-            // A metric of the namespace itself.
-            let wanted =
-                Self { resource: "namespaces", namespace: "", object: namespace, metric: name, name };
+            // A metric of the namespace itself, which is the object.
+            let object = namespace;
+            let wanted = Self { resource: "namespaces", namespace: "", object, metric: name, name: object };
             // A name that comes from a field selector is not a metric.
             return (!name.is_empty() && below(call).len() > 3).then_some(wanted);
         }

@@ -301,6 +301,22 @@ impl CustomMetricsProvider for Changing {
 }
 
 #[tokio::test]
+async fn field_selectors_of_namespace_metrics_name_the_namespace() {
+    let groups = custom(Arc::new(Changing::default()), &MetricsApiSettings::default());
+    let local = InProcessServer::new(App { groups, ..App::default() });
+    for (path, expected) in [
+        ("namespaces/shop/metrics/total?fieldSelector=metadata.name%3Dshop", 200),
+        ("namespaces/shop/metrics/total?fieldSelector=metadata.name%3Dtotal", 400),
+        ("namespaces/*/metrics/total?fieldSelector=metadata.name%3D*", 200),
+        ("namespaces/shop/pods/web/total?fieldSelector=metadata.name%3Dweb", 200),
+        ("namespaces/shop/pods/web/total?fieldSelector=metadata.name%3Dshop", 400),
+    ] {
+        let path = format!("/apis/custom.metrics.k8s.io/v1beta2/{path}");
+        assert_eq!(get(&local, &path, &[]).await.0, expected, "{path}");
+    }
+}
+
+#[tokio::test]
 async fn the_list_of_metrics_is_written_when_it_changed() {
     let source = Arc::new(Changing::default());
     let groups = custom(source.clone(), &MetricsApiSettings::default());
