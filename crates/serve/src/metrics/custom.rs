@@ -130,11 +130,8 @@ impl CustomMetricsApi {
     }
 
     fn query(&self, call: &AuthorizedRequest, wanted: &MetricPath<'_>) -> Result<CustomMetricQuery, Status> {
-        let ListOptions { labels, fields, .. } = ListOptions::read(&call.query)?.with_known_fields()?;
-        let named = !wanted.name.is_empty() && !fields.terms().is_empty();
-        if named && fields.exact("metadata.name") != Some(wanted.name) {
-            return Err(Status::bad_request("fieldSelector metadata.name doesn't match requested name"));
-        }
+        let read = ListOptions::read(&call.query)?;
+        let ListOptions { labels, .. } = read.with_known_fields()?.agreeing_with(wanted.name)?;
         let series = Selector::parse(call.query.get("metricLabelSelector").unwrap_or_default());
         let series = series.map_err(|error| {
             if self.settings.compat.is_strict() {

@@ -127,13 +127,13 @@ fn converted(empty: bool, form: Form, choice: Choice) -> Result<Response<Body>, 
 fn query(call: &AuthorizedRequest) -> Result<ExternalMetricQuery, Status> {
     let read = ListOptions::read(&call.query)?;
     list_options::consistent(&call.query)?;
-    let ListOptions { labels, watch, .. } = read.with_known_fields()?;
-    if watch {
-        return Err(Status::no_watch(StatusDetails::new(GROUP, "*", "")));
-    }
     // The query uses the authorized attributes. A metric called `status` is not reachable: Kubernetes reads the path as
     // a subresource of the namespace.
     let RequestTarget::Resource(of) = &call.wanted.target else { return Err(Status::no_path()) };
+    let ListOptions { labels, watch, .. } = read.with_known_fields()?.agreeing_with(&of.name)?;
+    if watch {
+        return Err(Status::no_watch(StatusDetails::new(GROUP, "*", "")));
+    }
     Ok(ExternalMetricQuery {
         namespace: of.namespace.clone(),
         metric: of.resource.clone(),

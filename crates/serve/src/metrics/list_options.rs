@@ -36,6 +36,15 @@ impl ListOptions {
         known.map_err(|error| Status::bad_request(error.to_string()))?;
         Ok(self)
     }
+
+    /// Whether a field selector selects just the object that the path names, if both are given.
+    pub(super) fn agreeing_with(self, name: &str) -> Result<Self, Status> {
+        let is_other = !name.is_empty() && !self.fields.terms().is_empty();
+        if is_other && self.fields.exact("metadata.name") != Some(name) {
+            return Err(Status::bad_request("fieldSelector metadata.name doesn't match requested name"));
+        }
+        Ok(self)
+    }
 }
 
 /// The field that most rules are about.
@@ -132,6 +141,16 @@ fn integer(text: &str) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_field_selector_agrees_with_the_name_of_the_path() {
+        let read = |text: &str| ListOptions::read(&Query::parse(text)).unwrap();
+        assert!(read("fieldSelector=metadata.name%3Dshop").agreeing_with("shop").is_ok());
+        assert!(read("fieldSelector=metadata.name%3Dshop").agreeing_with("").is_ok());
+        assert!(read("").agreeing_with("shop").is_ok());
+        assert!(read("fieldSelector=metadata.name!%3Dshop").agreeing_with("shop").is_err());
+        assert!(read("fieldSelector=metadata.namespace%3Dshop").agreeing_with("shop").is_err());
+    }
 
     #[test]
     fn options_of_watches_are_checked_too() {

@@ -310,6 +310,7 @@ async fn field_selectors_of_namespace_metrics_name_the_namespace() {
         ("namespaces/*/metrics/total?fieldSelector=metadata.name%3D*", 200),
         ("namespaces/shop/pods/web/total?fieldSelector=metadata.name%3Dweb", 200),
         ("namespaces/shop/pods/web/total?fieldSelector=metadata.name%3Dshop", 400),
+        ("namespaces/shop/pods//total?fieldSelector=metadata.name%3Dweb", 200),
     ] {
         let path = format!("/apis/custom.metrics.k8s.io/v1beta2/{path}");
         assert_eq!(get(&local, &path, &[]).await.0, expected, "{path}");
