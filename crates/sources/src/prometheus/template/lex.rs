@@ -4,6 +4,8 @@ use super::number::{self, Number};
 
 const OPEN_DELIMITER: &str = "<<";
 const CLOSE_DELIMITER: &str = ">>";
+/// Bytes of `-` and the space behind it.
+const TRIM_MARKER_BYTES: usize = 2;
 
 /// Line and message of an error.
 pub(super) type TemplateFault = (usize, String);
@@ -48,7 +50,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, TemplateFault> {
         let inside = behind.strip_prefix(OPEN_DELIMITER).unwrap_or_default();
         let trimmed = inside.strip_prefix('-').filter(|inside| inside.starts_with(is_space));
         lexer.text(before, trim, trimmed.is_some());
-        lexer.advance(OPEN_DELIMITER.len() + usize::from(trimmed.is_some()));
+        lexer.advance(OPEN_DELIMITER.len() + if trimmed.is_some() { TRIM_MARKER_BYTES } else { 0 });
         trim = lexer.action()?;
     }
     lexer.text(lexer.rest, trim, false);
@@ -105,11 +107,8 @@ impl Lexer<'_> {
 
     /// Lexes an action; whether the following text is trimmed.
     fn action(&mut self) -> Result<bool, TemplateFault> {
-        let comment = self.rest.trim_start_matches(is_space);
         // Only a trim marker may precede a comment.
-        if comment.starts_with("/*") && (comment.len() == self.rest.len() || self.rest.starts_with(is_space))
-        {
-            self.advance(self.rest.len() - comment.len());
+        if self.rest.starts_with("/*") {
             return self.comment();
         }
         self.push(TokenKind::Open, 0);
