@@ -134,7 +134,8 @@ pub(super) fn problem(problem: &Problem, since: Option<Timestamp>) -> Value {
 pub(super) fn began(entry: &Entry) -> Option<Timestamp> {
     let conditions = &entry.object.hpa.status.conditions;
     let changed = conditions.iter().filter_map(|condition| condition.last_transition_time).max();
-    match (&entry.record, changed) {
+    // In mode `off`, what was decided before is over.
+    match (entry.record.as_ref().filter(|_| !entry.is_off()), changed) {
         (Some(record), Some(changed)) => Some(record.first.min(changed)),
         (Some(record), None) => Some(record.first),
         (None, changed) => changed,

@@ -91,13 +91,28 @@ pub(crate) fn by_cause<'a>(problems: impl Iterator<Item = (&'a str, &'a Autoscal
 
 /// The problems of one autoscaler.
 pub(crate) fn problems_of(entry: &Entry, now: Timestamp) -> Vec<AutoscalerProblem> {
+    let conditions = &entry.object.hpa.status.conditions;
     match &entry.record {
+        Some(record) if !entry.is_off() => by_record(entry.object.kind, record, now),
         // The problems of the last decision are over, and a controller that decides nothing is not silent.
-        Some(_) if entry.is_off() => Vec::new(),
-        Some(record) => by_record(entry.object.kind, record, now),
+        Some(record) if has_written(record, conditions) => Vec::new(),
         // In mode `off`, these are the conditions of another controller.
-        None => by_conditions(&entry.object.hpa.status.conditions),
+        _ => by_conditions(conditions),
     }
+}
+
+/// Whether conditions are those that the last decision wrote to the status, which only the active mode does.
+fn has_written(record: &DecisionRecord, conditions: &[HorizontalPodAutoscalerCondition]) -> bool {
+    let decided = &record.decision.status.conditions;
+    let is_decided = |c: &HorizontalPodAutoscalerCondition| {
+        decided.iter().any(|ours| {
+            ours.kind == c.type_
+                && ours.status == c.status
+                && ours.reason == c.reason
+                && ours.message == c.message
+        })
+    };
+    record.mode == DecisionMode::Active && conditions.iter().all(is_decided)
 }
 
 /// The severity of one autoscaler.

@@ -111,8 +111,8 @@ impl WatchedEntry {
             self.problems = problems;
         }
         self.is_silent = is_silent;
-        // Without a record, conditions are judged, which may change with every event.
-        self.is_judged = self.entry.record.is_some();
+        // Without a record and in mode `off`, conditions are judged, which may change with every event.
+        self.is_judged = self.entry.record.is_some() && !self.entry.is_off();
         let row = match self.shown_pass() {
             Some(latest) => {
                 let decision = self.entry.sentence_after(Some(&latest.reason));

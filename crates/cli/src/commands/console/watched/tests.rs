@@ -225,6 +225,25 @@ fn mode_off_is_shown_at_once() {
 }
 
 #[test]
+fn conditions_of_another_controller_are_problems_in_mode_off() {
+    let mut store = listed(&["web"]);
+    store.decided(record_of("web", "2026-01-05T09:15:00Z", 1, &[100]));
+    take(&mut store, NOW);
+    let mut causes = |version: &str, reason: &str| {
+        let failing = json!([{"type": "ScalingActive", "status": "False", "reason": reason}]);
+        let mut object =
+            sample("web", json!({"currentReplicas": 2, "desiredReplicas": 2, "conditions": failing}));
+        object.hpa.metadata.resource_version = version.to_owned();
+        object.hpa.metadata.annotations.insert("plimsoll.dev/mode".to_owned(), "off".to_owned());
+        store.apply(AutoscalerKind::Hpa, "", WatchEvent::Applied(object));
+        let problems = take(&mut store, NOW).problems.unwrap();
+        problems[0]["cause"].clone()
+    };
+    assert_eq!(causes("8", "FailedGetResourceMetric"), json!("FailedGetResourceMetric"));
+    assert_eq!(causes("9", "InvalidSelector"), json!("InvalidSelector"));
+}
+
+#[test]
 fn row_whose_pass_has_no_count_shows_that_of_the_latest_status() {
     let mut store = listed(&["web"]);
     store.decided(record_of("web", "2026-01-05T09:15:00Z", 1, &[610]));

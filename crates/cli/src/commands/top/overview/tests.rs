@@ -1,3 +1,4 @@
+use api::decisions::DecisionMode;
 use serde_json::json;
 
 use super::super::view::TopColumns;
@@ -129,5 +130,28 @@ fn conditions_of_another_controller_are_shown_in_mode_off() {
     assert_eq!(shown.problems[0].cause, "FailedGetResourceMetric");
     assert_eq!(shown.autoscalers[0].state, Grade::Paused);
     off.record = Some(record_of("web", MADE, 2, &[]));
-    assert!(overview(&[off], Sort::Name).problems.is_empty(), "they may be our own");
+    let shown = overview(std::slice::from_ref(&off), Sort::Name);
+    assert_eq!(shown.problems[0].detail, "because", "our last decision gave another reason");
+    assert_eq!(shown.autoscalers[0].state, Grade::Paused);
+}
+
+#[test]
+fn conditions_that_our_last_decision_wrote_are_over_in_mode_off() {
+    let record = record_of("web", MADE, 2, &[]);
+    let conditions: Vec<_> = record
+        .decision
+        .status
+        .conditions
+        .iter()
+        .map(|c| json!({"type": c.kind, "status": c.status, "reason": c.reason, "message": c.message}))
+        .collect();
+    let status = json!({"currentReplicas": 2, "desiredReplicas": 2, "conditions": conditions});
+    let mut off = Entry { object: object("web", status), record: Some(record) };
+    assert_eq!(overview(std::slice::from_ref(&off), Sort::Name).autoscalers[0].state, Grade::Failing);
+    off.object.hpa.metadata.annotations.insert("plimsoll.dev/mode".to_owned(), "off".to_owned());
+    let shown = overview(std::slice::from_ref(&off), Sort::Name);
+    assert_eq!((shown.problems.len(), shown.autoscalers[0].state), (0, Grade::Paused));
+    off.record.as_mut().unwrap().mode = DecisionMode::Shadow;
+    let shown = overview(&[off], Sort::Name);
+    assert_eq!(shown.problems[0].cause, "FailedGetResourceMetric", "in shadow mode nothing was written");
 }
