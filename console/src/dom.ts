@@ -39,9 +39,12 @@ function append(element: Element, children: Child[]): void {
   }
 }
 
-/** Sets a text only if it differs, so that live updates do not disturb a selection. */
+/** Sets a text only if it differs, so that live updates do not disturb a selection. The text node stays: another one would be laid out with its surroundings. */
 export function setText(element: Element, text: string): void {
-  if (element.textContent !== text) element.textContent = text;
+  const only = element.firstChild;
+  if (only instanceof Text && !only.nextSibling) {
+    if (only.data !== text) only.data = text;
+  } else if (element.textContent !== text) element.textContent = text;
 }
 
 /** Sets an attribute only if it differs, so that the browser does not compute styles again. */

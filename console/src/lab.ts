@@ -43,8 +43,10 @@ export function lab(): HTMLElement {
   }
 
   const refresh = async () => {
-    if (document.hidden || strip.contains(document.activeElement)) return;
-    await get<Lab>("/api/v1/lab").then(draw, () => {});
+    // What has the focus may just be pressed, also when the answer arrives.
+    const isUsed = () => strip.contains(document.activeElement);
+    if (document.hidden || isUsed()) return;
+    await get<Lab>("/api/v1/lab").then((state) => isUsed() || draw(state), () => {});
   };
   void refresh();
   setInterval(() => void refresh(), 2000);

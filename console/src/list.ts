@@ -4,6 +4,7 @@ import { h, setAttribute, setText, svg } from "./dom.js";
 import type { Row, State } from "./model.js";
 import { comparison, reordered } from "./order.js";
 import { type Page, go, pathOf, replace } from "./router.js";
+import { type Query, isEmpty, matches, narrows, query } from "./search.js";
 import { type Delta, store } from "./store.js";
 
 const STATES: [State | "", string][] = [
@@ -51,18 +52,14 @@ interface Line {
 
 const number = new Intl.NumberFormat("en");
 
-/** Whether a row has a word of a search. Most words are found in its names, which live changes leave alone. */
-function has(row: Row, word: string): boolean {
-  row.names ??= `${row.id} ${row.target}`.toLowerCase();
-  return row.names.includes(word) || row.metrics.toLowerCase().includes(word) || row.decision.toLowerCase().includes(word);
-}
-
 export function list(url: URL, search: HTMLInputElement): Page {
   let chosen = url.searchParams.get("sort") ?? "state";
   let compare = comparison(chosen);
   /** All rows in the chosen order, and those of them that match. */
   let sorted: Row[] = [];
   let order: Row[] = [];
+  /** The search that `order` was made by; null after other rows were sorted. */
+  let searched: Query | null = null;
   let selected = 0;
   /** What is visible. Reading it from the document would cost a layout with each key. */
   const view = { top: 0, height: 0 };
@@ -113,6 +110,7 @@ export function list(url: URL, search: HTMLInputElement): Page {
     chosen = chosen === sort ? `-${sort}` : sort;
     compare = comparison(chosen);
     sorted = [...store.rows.values()].sort(compare);
+    searched = null;
     choose();
   }
 
@@ -141,6 +139,8 @@ export function list(url: URL, search: HTMLInputElement): Page {
       const isOther = ([id, before]: [string, Row | undefined]) => !before || !store.rows.has(id);
       if ([...delta.before].some(isOther)) fillNamespaces();
     }
+    else return draw();
+    searched = null;
     if (isTyped) filterTyped();
     else filter(false);
   }
@@ -166,14 +166,10 @@ export function list(url: URL, search: HTMLInputElement): Page {
   function filter(fromUser: boolean): void {
     isTyped = false;
     const current = order[selected]?.id;
-    const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const [namespace, state] = [namespaces.value, states.value];
-    const matches = (row: Row): boolean => {
-      if (namespace && row.namespace !== namespace) return false;
-      if (state && row.state !== state) return false;
-      return words.every((word) => has(row, word));
-    };
-    order = namespace || state || words.length > 0 ? sorted.filter(matches) : sorted;
+    const wanted = query(search.value, namespaces.value, states.value);
+    const candidates = searched && narrows(wanted, searched) ? order : sorted;
+    order = isEmpty(wanted) ? sorted : candidates.filter((row) => matches(row, wanted));
+    searched = wanted;
     const total = store.rows.size;
     setText(found, order.length === total ? number.format(total) : `${number.format(order.length)} of ${number.format(total)}`);
     for (const [sort, cell] of headers) {

@@ -19,8 +19,9 @@ export interface Row {
   decision: string;
   /** Changes of the replica count in the last hour: seconds since 1970, count. */
   steps?: [number, number][];
-  /** Its names in lower case, which the list makes once. */
+  /** Its names and its values in lower case, which the search makes once. */
   names?: string | undefined;
+  values?: string | undefined;
 }
 
 /** A cause and the autoscalers that have it. */

@@ -11,6 +11,8 @@ const QUIET_MS = 100;
 const MAX_WAIT_MS = 1000;
 /** Events that wait at most. */
 const MAX_UNREAD = 10;
+/** How often the whole state is asked for at most, because changes do not follow from it. */
+const START_AGAIN_MS = 60_000;
 /** How soon a page that nobody sees takes over changes. */
 const HIDDEN_MS = 200;
 
@@ -36,6 +38,7 @@ class Store {
   /** Events that were not read yet. */
   private texts: string[] = [];
   private keyAt = -Infinity;
+  private startedAgainAt = -Infinity;
   private source: EventSource | null = null;
 
   subscribe(listener: Listener): () => void {
@@ -48,24 +51,36 @@ class Store {
     this.keyAt = performance.now();
   }
 
-  /** Tells all listeners, at most once per frame and not while keys are pressed. */
+  /** Reads events and tells all listeners, at most once per frame and not while keys are pressed. Between two events, and before listeners, a key comes first. */
   changed(): void {
     if (this.scheduled) return;
     this.scheduled = true;
     const end = performance.now() + MAX_WAIT_MS;
-    const tell = () => {
-      const now = performance.now();
-      const quietAt = Math.min(this.keyAt + QUIET_MS, end);
-      if (now < quietAt) return void setTimeout(tell, quietAt - now);
-      // Before events are read: one that cannot be read must not stop those after it.
+    const waits = (): boolean => {
+      const rest = Math.min(this.keyAt + QUIET_MS, end) - performance.now();
+      if (rest > 0) setTimeout(step, rest);
+      return rest > 0;
+    };
+    const step = (): void => {
+      if (waits()) return;
+      const text = this.texts.shift();
+      if (text === undefined) {
+        if (document.hidden) tell();
+        else requestAnimationFrame(tell);
+        return;
+      }
+      // Before the event is read: one that cannot be read must not stop those after it.
+      setTimeout(step);
+      this.apply(JSON.parse(text) as Change);
+    };
+    const tell = (): void => {
+      if (waits()) return;
       this.scheduled = false;
-      this.read();
       const delta = this.delta;
       this.delta = { reset: false, before: new Map() };
       for (const listener of [...this.listeners]) listener(delta);
     };
-    if (document.hidden) setTimeout(tell, HIDDEN_MS);
-    else requestAnimationFrame(tell);
+    setTimeout(step, document.hidden ? HIDDEN_MS : 0);
   }
 
   connect(): void {
@@ -119,13 +134,17 @@ class Store {
   private apply(change: Change): void {
     if (!this.snapshot) return;
     this.at = change.at;
+    let isComplete = true;
     for (const changed of change.rows) {
-      // Without its names a row cannot be shown.
-      if (changed.target === undefined && !this.rows.has(changed.id)) continue;
+      if (changed.target === undefined && !this.rows.has(changed.id)) {
+        isComplete = false;
+        continue;
+      }
       const before = this.note(changed.id);
       const row = { ...before, ...changed } as Row;
       if (changed.steps === undefined) row.steps = steps(before, row, change.at);
       if (changed.target !== undefined) row.names = undefined;
+      row.values = undefined;
       this.rows.set(row.id, row);
     }
     for (const id of change.removed) {
@@ -135,6 +154,15 @@ class Store {
     this.snapshot.problems = change.problems ?? this.snapshot.problems;
     this.snapshot.sources = change.sources ?? this.snapshot.sources;
     this.snapshot.notes = change.notes ?? this.snapshot.notes;
+    if (!isComplete) this.startAgain();
+  }
+
+  /** Asks for the whole state: without its names, which were sent before, a row cannot be shown. */
+  private startAgain(): void {
+    const now = performance.now();
+    if (now < this.startedAgainAt + START_AGAIN_MS) return;
+    this.startedAgainAt = now;
+    this.connect();
   }
 
   /** Remembers the row that listeners know. */

@@ -1,10 +1,9 @@
 // The order of the list, without a browser.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { build } from "esbuild";
+import { bundled } from "./bundled.mjs";
 
-const { outputFiles } = await build({ entryPoints: [new URL("../src/order.ts", import.meta.url).pathname], bundle: true, format: "esm", write: false });
-const { comparison, reordered } = await import(`data:text/javascript;base64,${Buffer.from(outputFiles[0].contents).toString("base64")}`);
+const { comparison, reordered } = await bundled("order.ts");
 
 const STATES = ["failing", "atMax", "partial", "fine", "paused"];
 const byState = comparison("state");
