@@ -20,15 +20,15 @@ const IN_TIME: &str = "plimsoll_pass_delay_seconds_bucket{le=\"1.024\"}";
 const PASSES: &str = "plimsoll_pass_delay_seconds_count";
 
 /// In the other process: serves until its standard input is closed.
-pub(crate) async fn serve(file: &str) {
+pub(crate) async fn serve(file: &str, workloads: Workloads) {
     let running = Cluster::start(Options { workloads: false, ..Options::default() }).await.unwrap();
     let client = running.client();
     let begun = Instant::now();
-    WORKLOADS.make(&client).await;
+    workloads.make(&client).await;
     eprintln!("made in {:.0} s", begun.elapsed().as_secs_f64());
     let metrics = MetricsApi::start(MetricsSettings::default()).await.unwrap();
     metrics.register(&client, "kube-system").await.unwrap();
-    let load = Load::start(WORKLOADS, metrics.script());
+    let load = Load::start(workloads, metrics.script());
     let server = running.serve().await.unwrap();
     ready(file, &server.kubeconfig, move |command| load.changes(command == "change")).await;
 }

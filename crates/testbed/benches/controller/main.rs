@@ -5,6 +5,7 @@
 //! alone      10,000 autoscalers × 10 pods on localkube, which runs in a process of its own
 //! recording  the same 10,000: what it costs to keep every pass in memory and in files
 //! roles      1,000 autoscalers × 10 pods: all roles in one process, compared with one process for each role
+//! pgo_workload  passes that are recorded, only if it is named: a part of the profile of `make pgo-profile`
 //! workloads  the objects of both
 //! load       what pods use: constant, or another value in every period
 //! measure    what a controller exports, uses and requests
@@ -17,6 +18,7 @@ mod alone;
 mod beside;
 mod load;
 mod measure;
+mod pgo_workload;
 mod recording;
 mod roles;
 #[path = "../shared/mod.rs"]
@@ -43,9 +45,16 @@ const WINDOW: Duration = Duration::from_mins(1);
 fn main() -> ExitCode {
     let (arguments, runtime) = (shared::arguments(), shared::runtime());
     match arguments.first().map(String::as_str) {
-        Some(SERVER) => runtime.block_on(alone::serve(&arguments[1])),
+        Some(SERVER) => runtime.block_on(alone::serve(&arguments[1], alone::WORKLOADS)),
+        Some(pgo_workload::SERVER_FOR_PROFILE) => {
+            runtime.block_on(alone::serve(&arguments[1], pgo_workload::WORKLOADS));
+        }
         Some(roles::SERVER_WITH_KUBELETS) => runtime.block_on(roles::serve(&arguments[1])),
         Some("hold") => beside::hold(&runtime, &arguments[1]),
+        // Only if it is named.
+        Some("pgo-workload") => {
+            return shared::run(&[], &[("pgo-workload", &|| runtime.block_on(pgo_workload::run()))]);
+        }
         _ => {
             return shared::run(
                 &arguments,

@@ -9,6 +9,7 @@ use crate::alone::{MEMORY_LIMIT, WORKLOADS};
 use crate::measure::{Measured, MeasuredController};
 use crate::shared::server::ServerProcess;
 use crate::shared::table;
+use crate::workloads::Workloads;
 use crate::{PERIOD, WINDOW, start_controller_with};
 
 /// CPU time per reconcile with recording, as a part of that without.
@@ -20,12 +21,11 @@ pub(crate) async fn run() -> bool {
     let mut server = ServerProcess::start().await;
     server.command("change");
     let folder = Room::new().unwrap();
-    let off = ["--history=0s".to_owned()];
-    let on = ["--history=1h".to_owned(), format!("--record={}", folder.path("passes").display())];
+    let (off, on) = (["--history=0s".to_owned()], flags(&folder));
     // Twice without, so that a machine that becomes slower or faster meanwhile does not count.
-    let before = measure(&server, &off).await;
-    let recorded = measure(&server, &on).await;
-    let after = measure(&server, &off).await;
+    let before = measure(&server, WORKLOADS, &off).await;
+    let recorded = measure(&server, WORKLOADS, &on).await;
+    let after = measure(&server, WORKLOADS, &off).await;
     println!("\n{} autoscalers × 10 pods on localkube, values change at every look", WORKLOADS.autoscalers);
     let without = before.cpu_per_sync().midpoint(after.cpu_per_sync());
     table::row("CPU per sync without recording, µs", before.cpu_per_sync(), 1);
@@ -54,12 +54,17 @@ pub(crate) async fn run() -> bool {
     kept.into_iter().all(|kept| kept)
 }
 
+/// The flags of a controller that keeps every pass in memory and in files.
+pub(crate) fn flags(folder: &Room) -> [String; 2] {
+    ["--history=1h".to_owned(), format!("--record={}", folder.path("passes").display())]
+}
+
 /// Measures one controller from its start to its end.
-async fn measure(server: &ServerProcess, flags: &[String]) -> Measured {
+pub(crate) async fn measure(server: &ServerProcess, workloads: Workloads, flags: &[String]) -> Measured {
     eprintln!("measuring {}", flags.join(" "));
     let mut ours = start_controller_with(&server.kubeconfig, flags);
     let subject = MeasuredController::new(ours.pid(), ours.port, None);
-    subject.warm(WORKLOADS.autoscalers).await;
+    subject.warm(workloads.autoscalers).await;
     tokio::time::sleep(PERIOD).await;
     let measured = subject.measure(WINDOW).await;
     ours.check();
