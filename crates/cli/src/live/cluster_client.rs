@@ -100,7 +100,8 @@ impl ClusterClient {
     /// Gets a path as JSON.
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, RequestError> {
         let text = self.get_plain(path).await?;
-        serde_json::from_str(&text).map_err(|error| RequestError::Nonsense(error.to_string()))
+        // Lists and watches are decoded from bytes: decoding from text would compile every type once more.
+        serde_json::from_slice(text.as_bytes()).map_err(|error| RequestError::Nonsense(error.to_string()))
     }
 
     /// Gets a path as text.

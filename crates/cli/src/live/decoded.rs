@@ -23,13 +23,13 @@ struct EncodedList {
 /// The decisions of a list; if some cannot be decoded, also their autoscalers and the first error.
 pub(super) fn decisions(text: &str) -> Result<(Vec<DecisionRecord>, Option<String>), RequestError> {
     // Nearly every list can be decoded as a whole, which needs less memory.
-    if let Ok(list) = serde_json::from_str::<DecisionList>(text) {
+    if let Ok(list) = serde_json::from_slice::<DecisionList>(text.as_bytes()) {
         return Ok((list.items, None));
     }
     let mut records = Vec::new();
     let (mut autoscalers, mut first_error) = (BTreeSet::new(), None);
     for item in &encoded(text)?.items {
-        match DecisionRecord::deserialize(item) {
+        match serde_json::from_value::<DecisionRecord>(item.clone()) {
             Ok(record) => records.push(record),
             Err(error) => {
                 autoscalers.insert(autoscaler(item));
@@ -49,7 +49,7 @@ pub(super) fn decisions(text: &str) -> Result<(Vec<DecisionRecord>, Option<Strin
 }
 
 fn encoded(text: &str) -> Result<EncodedList, RequestError> {
-    serde_json::from_str(text).map_err(|error| RequestError::Nonsense(error.to_string()))
+    serde_json::from_slice(text.as_bytes()).map_err(|error| RequestError::Nonsense(error.to_string()))
 }
 
 /// The autoscaler of a record: `hpa/web in shop`.

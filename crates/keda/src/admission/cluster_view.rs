@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use api::autoscaling::v2::HorizontalPodAutoscaler;
 use api::keda::ScaledObject;
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use super::{AdmissionInput, AdmissionKind, Operation, Target};
@@ -100,11 +101,11 @@ impl ClusterSnapshot {
         let (namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
         let kind = match object.get("kind").and_then(Value::as_str).unwrap_or_default() {
             "ScaledObject" => {
-                self.scaled.push(Arc::new(serde_json::from_value(object)?));
+                self.scaled.push(Arc::new(ScaledObject::deserialize(&object)?));
                 return Ok(());
             }
             "HorizontalPodAutoscaler" => {
-                self.autoscalers.push(Arc::new(serde_json::from_value(object)?));
+                self.autoscalers.push(Arc::new(HorizontalPodAutoscaler::deserialize(&object)?));
                 return Ok(());
             }
             "LimitRange" => {

@@ -6,7 +6,6 @@ use api::decisions::{self, DecisionRecord};
 use cluster::request::{with_query, within};
 use jiff::{SignedDuration, Timestamp};
 use quantity::Quantity;
-use serde::Deserialize as _;
 use serde_json::{Value, json};
 
 use super::readings::seconds;
@@ -162,7 +161,8 @@ impl PassPoints {
     }
 
     fn add_decision(&mut self, item: &Value) {
-        if let Some(record) = item.get("record").and_then(|record| DecisionRecord::deserialize(record).ok()) {
+        let record = item.get("record").and_then(|record| serde_json::from_value(record.clone()).ok());
+        if let Some(record) = record {
             self.records.push(record);
             return;
         }

@@ -5,6 +5,7 @@ use api::yaml::{self, SourceFile};
 use keda::admission::AdmissionKind;
 use scalers::parameters;
 use scalers::table;
+use serde::Deserialize as _;
 use serde_json::Value;
 use sources::prometheus::lint::{Severity, lint};
 
@@ -103,7 +104,7 @@ fn without_unknown_parameters(object: &mut Value, profile: KedaProfile) -> Vec<(
     let mut found = Vec::new();
     let triggers = object.pointer_mut("/spec/triggers").and_then(Value::as_array_mut);
     for (index, raw) in triggers.into_iter().flatten().enumerate() {
-        let Ok(trigger) = serde_json::from_value::<api::keda::Trigger>(raw.clone()) else { continue };
+        let Ok(trigger) = api::keda::Trigger::deserialize(&*raw) else { continue };
         // External scalers have parameters of their own.
         let Some(known) = table::find(&trigger.type_).filter(|known| !known.name.starts_with("external"))
         else {

@@ -9,6 +9,7 @@ use keda::admission::Target;
 use keda::environment::PodTemplate;
 use kube::Client;
 use scalers::Owner;
+use serde::Deserialize as _;
 use serde_json::Value;
 
 use crate::failure::{BoxError, Failure};
@@ -35,10 +36,10 @@ pub(super) fn objects(manifests: &[Value]) -> Result<Vec<ScaledResource>, Failur
         let wrong = |error: serde_json::Error| Failure::input(format!("{kind}: {error}"));
         match kind {
             "ScaledObject" => {
-                let object = serde_json::from_value(manifest.clone()).map_err(wrong)?;
+                let object = ScaledObject::deserialize(manifest).map_err(wrong)?;
                 found.push(of_object(object, manifests));
             }
-            "ScaledJob" => found.push(of_job(serde_json::from_value(manifest.clone()).map_err(wrong)?)),
+            "ScaledJob" => found.push(of_job(ScaledJob::deserialize(manifest).map_err(wrong)?)),
             _ => {}
         }
     }
