@@ -39,8 +39,11 @@ const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
-/// A time zone by its exact name.
+/// A time zone by its exact name. As in Go no name is UTC; so is `Local`, the zone of KEDA's image.
 pub fn zone(name: &str) -> Option<TimeZone> {
+    if matches!(name, "" | "Local") {
+        return Some(TimeZone::UTC);
+    }
     let zone = TimeZone::get(name).ok()?;
     // The time zone database ignores case, KEDA does not.
     (zone.iana_name() == Some(name)).then_some(zone)
@@ -52,7 +55,10 @@ impl CronSchedule {
         let (mut rest, mut own) = (text.trim(), None);
         if let Some(named) = rest.strip_prefix("TZ=").or_else(|| rest.strip_prefix("CRON_TZ=")) {
             let (name, after) = named.split_once(' ').ok_or("a schedule must follow the time zone")?;
-            own = Some(zone(name).ok_or_else(|| format!("provided bad location {name}: unknown time zone"))?);
+            let found =
+                zone(name).ok_or_else(|| format!("provided bad location {name}: unknown time zone"))?;
+            // `Local` is the zone of the trigger here.
+            own = (name != "Local").then_some(found);
             rest = after.trim();
         }
         if rest.is_empty() {

@@ -47,7 +47,14 @@ fn clock_changes() {
 fn a_schedule_may_have_its_own_zone() {
     let tokyo = next("TZ=Asia/Tokyo 0 8 * * *", "UTC", "2025-06-03T00:00:00Z");
     assert_eq!(tokyo.as_deref(), Some("2025-06-03T23:00:00Z"));
-    for bad in ["TZ=UTC", "TZ=Mars/Phobos 0 8 * * *", "TZ= 0 8 * * *"] {
+    for (schedule, trigger, expected) in [
+        ("TZ= 0 8 * * *", "Asia/Tokyo", "2025-06-03T08:00:00Z"),
+        ("TZ=Local 0 8 * * *", "Asia/Tokyo", "2025-06-03T23:00:00Z"),
+        ("0 8 * * *", "Local", "2025-06-03T08:00:00Z"),
+    ] {
+        assert_eq!(next(schedule, trigger, "2025-06-03T00:00:00Z").as_deref(), Some(expected), "{schedule}");
+    }
+    for bad in ["TZ=UTC", "TZ=Mars/Phobos 0 8 * * *"] {
         assert!(CronSchedule::parse(bad).is_err(), "{bad}");
     }
 }
@@ -81,10 +88,10 @@ fn invalid_schedules_are_refused() {
 
 #[test]
 fn zones_have_exact_names() {
-    for good in ["UTC", "Etc/UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires"] {
+    for good in ["", "Local", "UTC", "Etc/UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires"] {
         assert!(zone(good).is_some(), "{good}");
     }
-    for bad in ["", "utc", "europe/london", "+02:00", "../etc/passwd", "UTC+1", "Mars/Phobos"] {
+    for bad in ["utc", "local", "europe/london", "+02:00", "../etc/passwd", "UTC+1", "Mars/Phobos"] {
         assert!(zone(bad).is_none(), "{bad}");
     }
 }
