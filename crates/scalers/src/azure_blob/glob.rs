@@ -7,28 +7,33 @@ use crate::{ParseError, ScalerError};
 /// Maximum size of a compiled pattern, in bytes.
 const MAX_PATTERN_BYTES: usize = 1 << 20;
 
-/// Checks that brackets and braces are closed. KEDA 2.20 accepts an open brace.
+/// Checks that brackets and braces are closed, and that brackets are not empty. KEDA 2.20 accepts an open brace.
 pub(super) fn check(pattern: &str, is_strict: bool) -> Result<(), ParseError> {
-    let (mut braces, mut letters) = (0_usize, pattern.chars());
-    let mut open = None;
-    while let Some(letter) = letters.next() {
+    let wrong = |at: usize, why: &str| -> Result<(), ParseError> {
+        Err(if is_strict { format!("glob: syntax error at {at}: {why}").into() } else { why.into() })
+    };
+    let (mut braces, mut letters) = (0_usize, pattern.char_indices());
+    while let Some((at, letter)) = letters.next() {
         match letter {
             // The next letter stands for itself.
-            '\\' if letters.next().is_none() => open = Some("unexpected end of input"),
-            '[' if !letters.by_ref().any(|letter| letter == ']') => open = Some("unexpected end of input"),
+            '\\' if letters.next().is_none() => return wrong(pattern.len(), "unexpected end of input"),
+            '[' => {
+                let Some((end, _)) = letters.by_ref().find(|(_, letter)| *letter == ']') else {
+                    return wrong(pattern.len(), "unexpected end of input");
+                };
+                if matches!(pattern.get(at + 1..end), Some("" | "!")) {
+                    return wrong(end + 1, "could not parse range");
+                }
+            }
             '{' => braces += 1,
             '}' => braces = braces.saturating_sub(1),
             _ => {}
         }
     }
     if braces > 0 && is_strict {
-        open = open.or(Some("unclosed `{`"));
+        return wrong(pattern.len(), "unclosed `{`");
     }
-    match open {
-        None => Ok(()),
-        Some(why) if is_strict => Err(format!("glob: syntax error at {}: {why}", pattern.len()).into()),
-        Some(why) => Err(why.into()),
-    }
+    Ok(())
 }
 
 /// Compiles a pattern that must match whole names. As in KEDA, `*` also matches slashes, and a slash at the beginning is ignored,

@@ -18,6 +18,11 @@ fn brackets_and_braces_are_closed() {
         check("[", V2_21).unwrap_err().to_string(),
         "glob: syntax error at 1: unexpected end of input"
     );
+    for empty in ["{}[]<>|", "ab[]", "a[!]"] {
+        assert_eq!(check(empty, V2_20).unwrap_err().to_string(), "could not parse range", "{empty}");
+        let error = check(empty, V2_21).unwrap_err().to_string();
+        assert_eq!(error, "glob: syntax error at 4: could not parse range", "{empty}");
+    }
     assert_eq!(check("{a,b", V2_20), Ok(()));
     assert_eq!(check("{a,b", V2_21).unwrap_err().to_string(), "glob: syntax error at 4: unclosed `{`");
 }

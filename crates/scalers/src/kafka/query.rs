@@ -76,17 +76,18 @@ impl KafkaScaler {
             offset_reset_policy: &parameters.offset_reset_policy,
             options: &parameters.options,
             even_distribution: false,
-            // Unlike with kafka, an empty range limits nothing.
-            partitions: parameters
-                .partition_limitation
-                .clone()
-                .map(|Ranges(partitions)| partitions)
-                .filter(|partitions| !partitions.is_empty()),
+            partitions: parameters.partition_limitation.as_ref().and_then(numbers_of_partitions),
             tls: &parameters.tls,
             login: parameters.login(trigger, backends),
         };
         asked.scaler(trigger, backends)
     }
+}
+
+/// The partitions that count; none if all do. Unlike with kafka, an empty range limits nothing.
+fn numbers_of_partitions(Ranges(numbers): &Ranges) -> Option<Vec<i32>> {
+    let fitting = || numbers.iter().filter_map(|number| i32::try_from(*number).ok()).collect();
+    (!numbers.is_empty()).then(fitting)
 }
 
 impl KafkaTrigger<'_> {

@@ -156,7 +156,8 @@ fn numbers_use_json_notation() {
     for (text, number) in [("null", None), ("2.5", Some(2.5))] {
         assert_eq!(NullableNumber::parse(text, ','), Ok(NullableNumber(number)));
     }
-    assert!(NullableNumber::parse("x", ',').is_err());
+    let wrong = NullableNumber::parse("x", ',').unwrap_err().to_string();
+    assert!(wrong.starts_with("unable to unmarshal to field type *float64: "), "{wrong}");
 }
 
 #[test]

@@ -20,7 +20,7 @@ pub trait ParameterValue: Default {
 
 /// Numbers and ranges of numbers: `1-4,7`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ranges(pub Vec<i32>);
+pub struct Ranges(pub Vec<i64>);
 
 /// `k=v,k2=v2`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -128,7 +128,7 @@ impl ParameterValue for Ranges {
         for (index, item) in text.split(separator).map(str::trim).enumerate() {
             let wrong = |why: String| format!("slice element {index}: {why}");
             let number = |text: &str, begin: &str| {
-                serde_json::from_str::<i32>(text)
+                serde_json::from_str::<i64>(text)
                     .map_err(|_| wrong(format!("{begin}: json: it is no whole number")))
             };
             let (first, last) = match item.split('-').collect::<Vec<_>>()[..] {
@@ -142,7 +142,7 @@ impl ParameterValue for Ranges {
                 ),
                 _ => return Err(wrong(format!("expected format start-end, got {}", quote(item))).into()),
             };
-            if last.abs_diff(first) as usize > MAX_NUMBERS.saturating_sub(all.len()) {
+            if last.abs_diff(first) > MAX_NUMBERS.saturating_sub(all.len()) as u64 {
                 return Err(wrong(format!("{item} is too long a range")).into());
             }
             all.extend(first..=last);
@@ -194,7 +194,12 @@ impl ParameterValue for NullableNumber {
         if text == "null" {
             Ok(Self(None))
         } else {
-            f64::parse(text, separator).map(|number| Self(Some(number)))
+            let wrong = |_| {
+                ParseError::from(
+                    "unable to unmarshal to field type *float64: it is not a number, such as 2.5",
+                )
+            };
+            f64::parse(text, separator).map(|number| Self(Some(number))).map_err(wrong)
         }
     }
 }
