@@ -66,7 +66,11 @@ crate::parameters! {
         /// Its secret key.
         client_secret: Secret = "clientSecret" in [Authentication];
         /// Further parameters of the token request of `oauth`.
-        endpoint_params: QueryValues = "endpointParams" in [Authentication, Metadata];
+        endpoint_params: QueryValues = "endpointParams" in [Authentication];
+        /// The same in the metadata, if `endpointParams` is missing.
+        metadata_params: QueryValues = "EndpointParams" in [Metadata];
+        /// Has no effect, because Pulsar has no API keys.
+        method: String = "method" in [Metadata, Authentication], default "header", one_of ["header", "query"];
     }
     check Parameters::check
 }
@@ -82,6 +86,11 @@ impl Parameters {
             self.modes.push("tls".to_owned());
         }
         HttpAuth::check_own(trigger, &self.modes, (&self.oauth_token_uri, &self.client_id))
+    }
+
+    /// Further parameters of the token request.
+    fn endpoint_params(&self) -> &QueryValues {
+        if self.endpoint_params.0.is_empty() { &self.metadata_params } else { &self.endpoint_params }
     }
 
     /// TLS settings of the endpoint.
@@ -106,7 +115,8 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     let spec = external(&average, &name, whole(parameters.threshold));
     let activation = parameters.activation_threshold as f64;
     let web = Arc::clone(&backends.web);
-    let Parameters { oauth_token_uri, client_id, client_secret, scopes, endpoint_params, .. } = &parameters;
+    let Parameters { oauth_token_uri, client_id, client_secret, scopes, .. } = &parameters;
+    let endpoint_params = parameters.endpoint_params();
     let client = parameters.has("oauth").then(|| {
         let token_endpoint = (&**oauth_token_uri, parameters.trust());
         oauth::OAuthClient::new(token_endpoint, (client_id, client_secret), scopes, endpoint_params)

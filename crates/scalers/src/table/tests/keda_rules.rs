@@ -47,6 +47,9 @@ async fn incomplete_authentication() {
     let incomplete = "oauthTokenURI=<present> and clientID=<empty> are required when oauth is enabled";
     let oauth = [("authModes", "oauth"), ("oauthTokenURI", "http://t")];
     in_both_releases("pulsar", &oauth, &[], &format!("{pulsar}: {incomplete}"));
+    let method = "parameter \"method\" value \"cookie\" must be one of [header query]";
+    in_both_releases("pulsar", &[("method", "cookie")], &[], &format!("{pulsar}: {method}"));
+    in_both_releases("pulsar", &[("endpointParams", "a;b")], &[], "");
     let opensearch = "failed to parse opensearch metadata";
     let expected = format!("{opensearch}: both username and password must be provided for basic auth");
     in_both_releases("opensearch", &[], &[("password", "")], &expected);
