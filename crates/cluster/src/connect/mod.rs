@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! settings        which kubeconfig and context, and what is wrong with it
+//! kubeconfig      one file
 //! credentials     our credentials, for requests that do not go through the client
 //! transport       HTTP/2 over TLS, with keep-alive pings
 //! adaptive_limit  how many requests may be in flight: a state machine
@@ -13,6 +14,7 @@
 mod adaptive_limit;
 mod credentials;
 mod explain;
+mod kubeconfig;
 mod leader_only;
 mod limiter;
 mod settings;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 
+use super::kubeconfig::{self, KubeconfigFileError};
 use super::{ConnectError, ConnectTarget};
 
 /// How many contexts a message lists at most.
@@ -126,8 +127,8 @@ async fn from_files(
     let mut all = Kubeconfig::default();
     for path in paths {
         let shown = around.shown(path);
-        let read = Kubeconfig::read_from(path).map_err(|error| unreadable(&shown, &error))?;
-        all = all.merge(read).map_err(|error| unreadable(&shown, &error))?;
+        let read = kubeconfig::read(path).map_err(|error| unreadable(&shown, &error))?;
+        all = all.merge(read).map_err(|error| unreadable(&shown, &KubeconfigFileError::from(error)))?;
     }
     let shown = around.all_shown(paths);
     let context = chosen(&all, target.context.as_deref(), &shown)?;
@@ -196,9 +197,9 @@ fn chosen(all: &Kubeconfig, wanted: Option<&str>, shown: &str) -> Result<String,
     Err(ConnectError::new(&what, &facts, remedy))
 }
 
-fn unreadable(shown: &str, error: &KubeconfigError) -> ConnectError {
+fn unreadable(shown: &str, error: &KubeconfigFileError) -> ConnectError {
     let (what, remedy) = match error {
-        KubeconfigError::ReadConfig(source, _) => {
+        KubeconfigFileError::Read(source) => {
             let remedy = match source.kind() {
                 io::ErrorKind::NotFound => "check the path, or leave it out to use ~/.kube/config",
                 io::ErrorKind::PermissionDenied => "make the file readable for the user that runs plimsoll",
@@ -207,14 +208,12 @@ fn unreadable(shown: &str, error: &KubeconfigError) -> ConnectError {
             let why = super::explain::io_text(source);
             (format!("cannot read kubeconfig {shown}: {why}"), remedy)
         }
-        // The parser's texts quote the file, which may contain secrets.
-        KubeconfigError::Parse(error) => {
-            let error = error.without_snippet();
-            let place = error.location().map(|at| format!(":{}:{}", at.line(), at.column()));
-            let what = format!("{shown}{}: this is not a kubeconfig", place.unwrap_or_default());
-            (what, "correct the YAML there; `kubectl config view` reads it too")
+        KubeconfigFileError::Invalid { .. } => {
+            (format!("{shown}:{error}"), "correct the YAML there; `kubectl config view` reads it too")
         }
-        error => (format!("cannot use kubeconfig {shown}: {error}"), "correct the file"),
+        KubeconfigFileError::Merge(error) => {
+            (format!("cannot use kubeconfig {shown}: {error}"), "correct the file")
+        }
     };
     ConnectError::new(&what, &[], remedy)
 }

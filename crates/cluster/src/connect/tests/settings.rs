@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use super::Scratch;
 use crate::connect::settings::{ProcessEnvironment, load};
-use crate::connect::{ConnectTarget, connect};
+use crate::connect::{ConnectTarget, connect, kubeconfig};
 
 const GOOD: &str = "apiVersion: v1
 kind: Config
@@ -145,6 +145,7 @@ async fn invalid_yaml_is_reported_by_position_only() {
     for text in [
         "users:\n- name: me\n  user: {token: [secret-token\n",
         "contexts: secret-token\n",
+        "users:\n- {name: me, user: {token: 1, password: secret}}\n",
         "- secret-token",
         "\u{0}",
     ] {
@@ -156,4 +157,33 @@ async fn invalid_yaml_is_reported_by_position_only() {
         );
         assert!(!text.contains("secret"), "{text}");
     }
+}
+
+#[tokio::test]
+async fn an_invalid_entry_is_reported_by_its_line() {
+    let scratch = Scratch::new("entry");
+    let around =
+        ProcessEnvironment { home: Some(scratch.path().to_owned()), ..ProcessEnvironment::default() };
+    let path = scratch.file("bad", "kind: Config\nusers:\n- {name: you}\n- {name: me, user: {token: 12}}\n");
+    let text = error(&target(Some(path), None), &around).await;
+    assert!(text.starts_with("~/bad:4:"), "{text}");
+}
+
+#[test]
+fn relative_paths_belong_to_the_folder_of_the_kubeconfig() {
+    let scratch = Scratch::new("relative");
+    let text = "clusters:
+- {name: c, cluster: {certificate-authority: pki/ca.pem}}
+---
+users:
+- {name: a, user: {tokenFile: token, exec: {command: bin/login}}}
+- {name: b, user: {client-key: /key.pem, exec: {command: login}}}
+";
+    let read = kubeconfig::read(&scratch.file("kubeconfig", text)).unwrap();
+    let whole = |name: &str| Some(scratch.path().join(name).to_str().unwrap().to_owned());
+    assert_eq!(read.clusters[0].cluster.as_ref().unwrap().certificate_authority, whole("pki/ca.pem"));
+    let user = |index: usize| read.auth_infos[index].auth_info.clone().unwrap();
+    let command = |index: usize| user(index).exec.unwrap().command;
+    assert_eq!((user(0).token_file, command(0)), (whole("token"), whole("bin/login")));
+    assert_eq!((user(1).client_key, command(1)), (Some("/key.pem".to_owned()), Some("login".to_owned())));
 }
