@@ -28,7 +28,9 @@ PGO_DIR := $(CURDIR)/target/pgo
 LLVM = $(shell rustc -vV | sed -n 's/^LLVM version: \([0-9]*\).*/\1/p')
 PROFDATA = $(firstword $(wildcard $(shell rustc --print sysroot)/lib/rustlib/$(HOST)/bin/llvm-profdata /usr/lib/llvm-$(LLVM)/bin/llvm-profdata))
 
-pgo-profile: ## Record the profile of `make dist` again, after a new compiler or many changes of the operator or the controller (35 min).
+PGO_WORKLOAD = PLIMSOLL_PROGRAM=$(PGO_DIR)/$(HOST)/dist/plimsoll $(CARGO) bench --locked --quiet --package testbed --bench
+
+pgo-profile: ## Record the profile of `make dist` again, after a new compiler or many changes of a role (40 min; builds a Kubernetes the first time, needs Go).
 	@[ -n "$(PROFDATA)" ] || { \
 		echo "error: llvm-profdata of LLVM $(LLVM) is missing"; \
 		echo "  remedy: rustup component add llvm-tools, or install the package llvm-$(LLVM), then run make pgo-profile again"; \
@@ -36,9 +38,8 @@ pgo-profile: ## Record the profile of `make dist` again, after a new compiler or
 	}
 	@rm -rf $(PGO_DIR)/raw
 	@RUSTFLAGS="-Cprofile-generate=$(PGO_DIR)/raw" $(DIST_BUILD) --target-dir $(PGO_DIR)
-	@PLIMSOLL_PROGRAM=$(PGO_DIR)/$(HOST)/dist/plimsoll \
-		$(CARGO) bench --locked --quiet --package testbed --bench operator -- pgo-workload
-	@PLIMSOLL_PROGRAM=$(PGO_DIR)/$(HOST)/dist/plimsoll \
-		$(CARGO) bench --locked --quiet --package testbed --bench controller -- pgo-workload
+	@$(PGO_WORKLOAD) operator -- pgo-workload
+	@$(PGO_WORKLOAD) controller -- pgo-workload
+	@$(PGO_WORKLOAD) metrics -- pgo-workload
 	@$(PROFDATA) merge --sparse --output=$(PGO_DIR)/merged $(PGO_DIR)/raw/*.profraw
 	@gzip --best --no-name --stdout $(PGO_DIR)/merged >$(PGO_PROFILE)

@@ -5,6 +5,7 @@
 //! alone     5,000 nodes × 30 pods: Plimsoll
 //! hold      as `resource` with Plimsoll only, until standard input ends: for a profiler
 //! custom    requests for 200 autoscalers, 1,000 a second: first prometheus-adapter, then Plimsoll, on the same Prometheus
+//! pgo_workload  kubelets and lists, only if it is named: a part of the profile of `make pgo-profile`
 //! env       a real API server with simulated nodes and pods
 //! subject   a metrics server as a process
 //! lists     times of large lists
@@ -17,6 +18,7 @@ mod alone;
 mod custom;
 mod env;
 mod lists;
+mod pgo_workload;
 mod resource;
 #[path = "../shared/mod.rs"]
 #[allow(dead_code, reason = "each benchmark uses a part of it")]
@@ -35,6 +37,10 @@ fn main() -> ExitCode {
     if arguments.first().is_some_and(|word| word == "hold") {
         runtime.block_on(resource::hold());
         return ExitCode::SUCCESS;
+    }
+    // Only if it is named.
+    if arguments.first().is_some_and(|word| word == "pgo-workload") {
+        return shared::run(&[], &[("pgo-workload", &|| runtime.block_on(pgo_workload::run()))]);
     }
     shared::run(
         &arguments,

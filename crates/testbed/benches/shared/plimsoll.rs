@@ -31,6 +31,16 @@ pub(crate) async fn until_ready(program: &mut Program, port: u16) {
     program.until(READY_TIMEOUT, ready).await.unwrap();
 }
 
+/// Asks a program to end, and waits for that.
+pub(crate) async fn end(program: &mut Program, timeout: Duration) {
+    program.terminate();
+    let begun = Instant::now();
+    while program.ended().is_none() {
+        assert!(begun.elapsed() < timeout, "plimsoll does not end:\n{}", program.log());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
 /// A subcommand of the measured binary that runs as a process; it ends when this is dropped.
 pub(crate) struct PlimsollProcess {
     program: Program,
@@ -66,12 +76,7 @@ impl PlimsollProcess {
 
     /// Asks it to end, and waits for that.
     pub(crate) async fn end(&mut self, timeout: Duration) {
-        self.program.terminate();
-        let begun = Instant::now();
-        while self.program.ended().is_none() {
-            assert!(begun.elapsed() < timeout, "plimsoll does not end:\n{}", self.program.log());
-            tokio::time::sleep(Duration::from_millis(100)).await;
-        }
+        end(&mut self.program, timeout).await;
     }
 
     /// Its process must still run; warnings in its log are shown.
