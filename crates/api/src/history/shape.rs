@@ -8,7 +8,7 @@ use super::leaf::{HOLES, Leaf};
 /// The largest JSON text of a pass, in bytes. Otherwise a few bytes of a crafted file could repeat a long text in every hole of a shape.
 const MAX_JSON_BYTES: usize = 16 << 20;
 /// The most leaves of a pass: more than hundreds of metrics have. A pass of a crafted file takes a few bytes and time for each leaf.
-pub(super) const MAX_LEAVES: usize = 1 << 14;
+pub(super) const MAX_LEAVES: usize = 1 << 16;
 
 /// A JSON text with a hole for each leaf.
 #[derive(Debug, PartialEq, Eq, Hash)]

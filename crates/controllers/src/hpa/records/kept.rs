@@ -114,8 +114,16 @@ impl AutoscalerHistory {
             Some(mut segment) if added => Some(segment.push(self.recorded, key, &self.open)),
             _ => None,
         };
-        self.fingerprint = pass.fingerprint;
-        self.run.add(at, continues);
+        if added {
+            self.fingerprint = pass.fingerprint;
+            self.run.add(at, continues);
+        } else {
+            tracing::warn!(
+                namespace = &*key.namespace,
+                name = key.record_name(),
+                "a pass is not kept: it has too many values, or its time does not fit into 64 bits"
+            );
+        }
         ended
     }
 
