@@ -143,8 +143,9 @@ export function list(url: URL, search: HTMLInputElement): Page {
       sorted = reordered(sorted, store.rows, delta, compare);
       const isOther = ([id, before]: [string, Row | undefined]) => !before || !store.rows.has(id);
       if ([...delta.before].some(isOther)) fillNamespaces();
+    } else {
+      return draw();
     }
-    else return draw();
     searched = null;
     if (isTyped) filterTyped();
     else filter(false);

@@ -76,6 +76,8 @@ class Store {
     const tell = (): void => {
       if (waits()) return;
       this.scheduled = false;
+      // Events that came since the frame was requested.
+      if (this.texts.length > 0) this.changed();
       const delta = this.delta;
       this.delta = { reset: false, before: new Map() };
       for (const listener of [...this.listeners]) listener(delta);

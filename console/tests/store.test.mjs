@@ -67,3 +67,17 @@ test("row whose names are not known asks for the whole state, once", async () =>
   await told();
   assert.equal(opened.length, before + 1, "a server that always sends such rows is not asked all the time");
 });
+
+test("event that comes while a frame is awaited is read without another one", async () => {
+  const frame = globalThis.requestAnimationFrame;
+  globalThis.requestAnimationFrame = (call) => {
+    globalThis.requestAnimationFrame = frame;
+    opened.at(-1).send("change", change({ id: "shop/hpa/a", replicas: 6 }));
+    frame(call);
+  };
+  opened.at(-1).send("change", change({ id: "shop/hpa/a", replicas: 5 }));
+  await told();
+  assert.equal(store.rows.get("shop/hpa/a").replicas, 5);
+  await told();
+  assert.equal(store.rows.get("shop/hpa/a").replicas, 6);
+});
