@@ -28,6 +28,6 @@ test-dashboards: programs ## Run every query of the chart's dashboards and alert
 
 .PHONY: test-switch
 
-test-switch: programs ## Switch from Kubernetes' HPA controller to ours and back: shadow, report, active (2 min; builds a Kubernetes the first time, needs Go).
+test-switch: programs ## Switch from Kubernetes' HPA controller and the metrics APIs of others to ours and back, with missed syncs (3 min; builds a Kubernetes the first time, needs Go).
 	@$(XTASK) real build >/dev/null
-	@$(CARGO) test $(WORKSPACE) --test controller -- --ignored --nocapture switch::
+	@$(CARGO) test $(WORKSPACE) --test controller --test metrics -- --ignored --nocapture switch::

@@ -1,10 +1,11 @@
 //! The guides for metrics-server and prometheus-adapter (docs/switching.md), as far as API objects go: the patches of `plimsoll migrate plan`
-//! lead every metrics API to another server and back, while an HPA controller reads it. Nothing is scaled by that, the HPA stays as it
-//! is, and with the default sync period it misses at most one sync.
+//! lead every metrics API to another server and back, while an HPA controller reads it. Nothing is scaled by that, and the HPA stays as
+//! it is. `make test-switch` also checks that with the default sync period it misses at most one sync.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use locks::MutexExt as _;
 use serde_json::{Value, json};
 use testbed::harness::Failure;
 use testbed::program::Room;
@@ -52,7 +53,7 @@ impl OutageWatch {
                     since = has_outage(&hpa).then(|| since.unwrap_or_else(Instant::now));
                 }
                 if let Some(since) = since {
-                    let mut longest = noted.lock().unwrap_or_else(PoisonError::into_inner);
+                    let mut longest = noted.locked();
                     *longest = since.elapsed().max(*longest);
                 }
                 sleep(LOOK_INTERVAL).await;
@@ -62,7 +63,7 @@ impl OutageWatch {
     }
 
     fn longest(&self) -> Duration {
-        *self.longest.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.longest.locked()
     }
 }
 
@@ -138,6 +139,16 @@ async fn hpa_without_status(ns: &TestNamespace, name: &str) -> Value {
 
 #[test]
 fn plan_leads_every_metrics_api_to_another_server_and_back() -> Result<(), Failure> {
+    switch_there_and_back(Duration::MAX)
+}
+
+#[test]
+#[ignore = "measures a time, which a busy machine prolongs: make test-switch"]
+fn switch_of_metrics_apis_misses_at_most_one_sync() -> Result<(), Failure> {
+    switch_there_and_back(MAX_OUTAGE)
+}
+
+fn switch_there_and_back(max_outage: Duration) -> Result<(), Failure> {
     if peers() {
         return Ok(());
     }
@@ -201,7 +212,7 @@ fn plan_leads_every_metrics_api_to_another_server_and_back() -> Result<(), Failu
         assert_eq!(registered(&ns).await, before);
         until_read(&ns, ns.env.subject.resource_port).await;
         println!("{}: metrics could not be read for at most {:.1?}", ns.cluster, outage.longest());
-        assert!(outage.longest() < MAX_OUTAGE, "on {}: {:?}", ns.cluster, outage.longest());
+        assert!(outage.longest() < max_outage, "on {}: {:?}", ns.cluster, outage.longest());
         assert_eq!(hpa_without_status(&ns, "web").await, hpa);
         let deployment = ns.read("/apis/apps/v1/namespaces/{ns}/deployments/web").await;
         assert_eq!(
