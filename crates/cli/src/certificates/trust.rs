@@ -93,6 +93,8 @@ struct CaInjector {
     answering: Vec<String>,
     /// The refusals that were logged.
     logged: BTreeSet<String>,
+    /// Whether it was logged that a webhook leads to another Service.
+    has_logged_service: bool,
 }
 
 /// How an attempt to write a `caBundle` ended.
@@ -119,6 +121,7 @@ impl CaInjector {
             own: BTreeSet::new(),
             answering: Vec::new(),
             logged: BTreeSet::new(),
+            has_logged_service: false,
         }
     }
 
@@ -179,7 +182,15 @@ impl CaInjector {
             return Ok(CaWrite::Refused(ANSWERS.to_owned()));
         }
         // During a switch from KEDA its webhooks still answer, with certificates of KEDA's CA.
-        if !configs.iter().all(|config| self.is_ours(config)) {
+        if let Some(config) = configs.iter().find(|config| !self.is_ours(config)) {
+            if !std::mem::replace(&mut self.has_logged_service, true) {
+                let service = text(config, "/service/name").unwrap_or_default();
+                tracing::info!(
+                    name,
+                    service,
+                    "our CA is not written: the webhook leads to a Service that our certificate does not name (--webhooks-service-name)"
+                );
+            }
             return Ok(CaWrite::Done);
         }
         write(&self.client, &self.leadership, Method::PUT, path, "application/json", &changed).await?;
