@@ -208,9 +208,10 @@ fn unreadable(shown: &str, error: &KubeconfigFileError) -> ConnectError {
             let why = super::explain::io_text(source);
             (format!("cannot read kubeconfig {shown}: {why}"), remedy)
         }
-        KubeconfigFileError::Invalid { .. } => {
-            (format!("{shown}:{error}"), "correct the YAML there; `kubectl config view` reads it too")
-        }
+        KubeconfigFileError::Invalid { .. } => (
+            format!("{shown}:{error}"),
+            "correct the YAML there, and quote a number or `yes` that is meant as text; `kubectl config view` reads it too",
+        ),
         KubeconfigFileError::Merge(error) => {
             (format!("cannot use kubeconfig {shown}: {error}"), "correct the file")
         }
