@@ -40,7 +40,7 @@ pub(super) fn read(path: &Path) -> Result<Kubeconfig, KubeconfigFileError> {
     let source = SourceFile::from_bytes("kubeconfig", &std::fs::read(path)?)?;
     let mut all = Kubeconfig::default();
     for document in parse_within(&source, MAX_VALUES)? {
-        let read = Kubeconfig::deserialize(&document.root.to_json());
+        let read = decode(document.root.to_json());
         let mut read = read.map_err(|_| KubeconfigFileError::invalid(position(&document.root)))?;
         if let Some(folder) = path.parent() {
             resolve_paths(&mut read, folder);
@@ -50,12 +50,30 @@ pub(super) fn read(path: &Path) -> Result<Kubeconfig, KubeconfigFileError> {
     Ok(all)
 }
 
+fn decode(mut document: Value) -> Result<Kubeconfig, serde_json::Error> {
+    remove_unset(&mut document);
+    Kubeconfig::deserialize(&document)
+}
+
+/// Removes fields that are null, which kubectl reads as not set. An extension may have any value.
+fn remove_unset(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.retain(|name, field| name == "extension" || !field.is_null());
+            for (name, field) in fields {
+                if name != "extension" {
+                    remove_unset(field);
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(remove_unset),
+        _ => {}
+    }
+}
+
 /// The position of the first part that is not as in a kubeconfig.
 fn position(root: &Node) -> Span {
-    let is_invalid = |key: &str, value: Value| {
-        let part: Value = std::iter::once((key, value)).collect();
-        Kubeconfig::deserialize(&part).is_err()
-    };
+    let is_invalid = |key: &str, value: Value| decode(std::iter::once((key, value)).collect()).is_err();
     let NodeValue::Map(entries) = &root.value else { return root.span };
     for (key, node) in entries {
         if let NodeValue::Seq(items) = &node.value

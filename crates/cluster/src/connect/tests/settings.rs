@@ -187,3 +187,18 @@ users:
     assert_eq!((user(0).token_file, command(0)), (whole("token"), whole("bin/login")));
     assert_eq!((user(1).client_key, command(1)), (Some("/key.pem".to_owned()), Some("login".to_owned())));
 }
+
+#[test]
+fn null_in_a_kubeconfig_is_a_field_that_is_not_set() {
+    let scratch = Scratch::new("null");
+    let text = "users:
+- name: me
+  user:
+    auth-provider: {name: oidc, config: null}
+    exec: {command: login, args: null, provideClusterInfo: null}
+";
+    let read = kubeconfig::read(&scratch.file("kubeconfig", text)).unwrap();
+    let user = read.auth_infos[0].auth_info.clone().unwrap();
+    assert!(user.auth_provider.unwrap().config.is_empty());
+    assert!(!user.exec.unwrap().provide_cluster_info);
+}
