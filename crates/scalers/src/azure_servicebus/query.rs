@@ -5,6 +5,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::ScalerError;
+use crate::azure_clouds::of_cloud;
 use crate::parameters::Secret;
 use crate::responses::{excerpt, hidden};
 use crate::web::{escaped, path_escaped};
@@ -76,13 +77,9 @@ pub(super) const SCOPE: &str = "https://servicebus.azure.net/.default";
 
 /// The host of a namespace in one of Azure's clouds. Other hosts do not get a token of the operator.
 pub(super) fn workload_host(namespace: &str, cloud: &str) -> Result<String, ScalerError> {
-    let suffix = match &*cloud.to_ascii_uppercase() {
-        "" | "AZUREPUBLICCLOUD" => "servicebus.windows.net",
-        "AZUREUSGOVERNMENTCLOUD" => "servicebus.usgovcloudapi.net",
-        "AZURECHINACLOUD" => "servicebus.chinacloudapi.cn",
-        _ => {
-            bail!("azure-workload can be used in Azure's own clouds only: give a connection in cloud {cloud}")
-        }
+    let suffixes = ["servicebus.windows.net", "servicebus.usgovcloudapi.net", "servicebus.chinacloudapi.cn"];
+    let Some(suffix) = of_cloud(cloud, suffixes) else {
+        bail!("azure-workload can be used in Azure's own clouds only: give a connection in cloud {cloud}");
     };
     let namespace = namespace.strip_suffix(&format!(".{suffix}")).unwrap_or(namespace);
     if namespace.is_empty() || !namespace.chars().all(|c| c.is_ascii_alphanumeric() || c == '-') {

@@ -166,6 +166,7 @@ fn hosts_of_namespaces() {
     assert_eq!(host("shop", ""), Ok("shop.servicebus.windows.net".to_owned()));
     assert_eq!(host("shop.servicebus.windows.net", ""), Ok("shop.servicebus.windows.net".to_owned()));
     assert_eq!(host("shop", "AzureChinaCloud"), Ok("shop.servicebus.chinacloudapi.cn".to_owned()));
+    assert_eq!(host("shop", "AzureUSGovernment"), Ok("shop.servicebus.usgovcloudapi.net".to_owned()));
     assert!(host("evil.example/#", "").is_err());
     let connection = query::bearer("h", &crate::parameters::Secret::new("t"));
     assert_eq!(
