@@ -44,7 +44,7 @@ crate::parameters! {
         username: String = "username" in [Authentication, Environment];
         /// Password.
         password: Secret = "password" in [Authentication, Environment];
-        /// Uses TLS with the client certificate.
+        /// `enable` uses TLS, with the client certificate if there is one; `disable` does not.
         tls: String = "tls" in [Authentication], default "disable";
         /// Client certificate (PEM).
         certificate: String = "cert" in [Authentication];
