@@ -16,9 +16,6 @@ use crate::pool::{Pool, Pools};
 use crate::prelude::*;
 use crate::tls::{CertificateCheck, TlsSettings};
 
-/// The port of an IPv6 address without one, as in KEDA's driver; other addresses without a port are refused.
-const DEFAULT_PORT: u16 = 9042;
-
 /// The scaler type `cassandra`.
 pub const TYPE: ScalerType = ScalerType {
     name: "cassandra",
@@ -81,8 +78,9 @@ impl Parameters {
         if self.tls == "enable" && (self.certificate.is_empty() || self.key.reveal().is_empty()) {
             return Err("both cert and key are required when TLS is enabled".into());
         }
-        let port = self.host.split_once(':').and_then(|(_, port)| port.parse::<i64>().ok());
-        if self.port == 0 && port.is_none() {
+        // Unlike in KEDA, a port behind an IPv6 address in brackets counts.
+        let (_, port) = self.host.rsplit_once("]:").or_else(|| self.host.split_once(':')).unwrap_or_default();
+        if self.port == 0 && port.parse::<i64>().is_err() {
             return Err("no port given".into());
         }
         Ok(())
@@ -143,12 +141,11 @@ fn node_address(host: &str, port: isize) -> Result<(String, u16), ParseError> {
     let given = host.rsplit_once(':').filter(|(host, _)| !host.contains(':') || host.ends_with(']'));
     let (host, port) = match given.map(|(host, port)| (host, port.parse::<u16>())) {
         Some((host, Ok(port))) => (host, port),
-        _ => match u16::try_from(port) {
-            Ok(0) => (host, DEFAULT_PORT),
-            Ok(port) => (host, port),
-            Err(_) => return Err("port must be a number from 1 to 65535".into()),
-        },
+        _ => (host, u16::try_from(port).unwrap_or_default()),
     };
+    if port == 0 {
+        return Err("port must be a number from 1 to 65535".into());
+    }
     Ok((host.trim_start_matches('[').trim_end_matches(']').to_owned(), port))
 }
 

@@ -95,9 +95,10 @@ fn addresses_of_nodes() {
     assert_eq!(of("db.example", 9043), node("db.example", 9043));
     assert_eq!(of("db.example:9044", 9043), node("db.example", 9044));
     assert_eq!(of("fd00::1", 9043), node("fd00::1", 9043));
-    assert_eq!(of("fd00::1", 0), node("fd00::1", 9042));
     assert_eq!(of("[fd00::1]:9044", 0), node("fd00::1", 9044));
-    assert_eq!(of("db.example", 70_000), None);
+    for (host, port) in [("db.example", 70_000), ("db.example:70000", 0), ("db.example:0", 9043)] {
+        assert_eq!(of(host, port), None, "{host}");
+    }
 }
 
 #[test]

@@ -108,6 +108,8 @@ fn refusals() {
     let cases: &[RefusalCase<'_>] = &[
         (CASSANDRA, cassandra, &[("port", "")], "no port given"),
         (CASSANDRA, cassandra, &[("port", ""), ("clusterIPAddress", "c:9042")], ""),
+        (CASSANDRA, cassandra, &[("port", ""), ("clusterIPAddress", "[fd00::1]:9042")], ""),
+        (CASSANDRA, cassandra, &[("port", ""), ("clusterIPAddress", "fd00::1")], "no port given"),
         (CASSANDRA, cassandra, &[("@tls", "enable")], "both cert and key are required when TLS is enabled"),
         (DATA_EXPLORER, data, &[("tenantId", ""), ("clientId", "")], "missing required parameter tenantId"),
         (DATA_EXPLORER, data, &[("cloud", " ")], "invalid cloud environment  "),
