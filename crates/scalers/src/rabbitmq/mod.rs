@@ -51,7 +51,7 @@ pub const TYPE: ScalerType = ScalerType {
 /// Only queue lengths have a unit.
 fn unit(metadata: &StringMap) -> &str {
     match metadata.get("mode").map_or("", String::as_str) {
-        "" | "QueueLength" => "messages",
+        "" | "Unknown" | "QueueLength" => "messages",
         _ => "",
     }
 }
