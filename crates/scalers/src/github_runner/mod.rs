@@ -14,6 +14,7 @@ use tokio::sync::{Mutex, Semaphore};
 use app::App;
 use query::{Labels, PAGE_SIZE, RateLimited};
 
+use crate::parameters::InvalidParameters;
 use crate::parameters::groups::HttpAuth;
 use crate::prelude::*;
 
@@ -77,14 +78,30 @@ crate::parameters! {
 
 impl Parameters {
     fn check(&mut self, trigger: &Trigger) -> Result<(), ParseError> {
-        let newer = trigger.behavior().checks_auth_modes;
-        if newer {
-            self.take_bearer_token(trigger)?;
+        if !trigger.behavior().checks_auth_modes {
+            return self.check_credentials("personalAccessToken", false);
         }
-        let (token, key) =
-            (!self.personal_access_token.reveal().is_empty(), !self.app_key.reveal().is_empty());
-        if !token && !key {
-            let token = if newer { "personalAccessToken/bearerToken" } else { "personalAccessToken" };
+        let mut own = trigger.clone();
+        // The personal access token is that of the mode `bearer` if there is no other.
+        if self.bearer_token.reveal().is_empty() {
+            own.auth.insert("bearerToken".to_owned(), self.personal_access_token.reveal().to_owned());
+        }
+        let (auth, mut problems) = HttpAuth::with_problems(&own);
+        // As in KEDA, the credentials are checked even if the authentication modes are wrong.
+        let checked = self
+            .check_credentials("personalAccessToken/bearerToken", auth.has("bearer"))
+            .and_then(|()| auth.check_supported(&["bearer"]));
+        problems.extend(checked.err().map(Into::into));
+        if auth.has("bearer") {
+            self.personal_access_token = auth.token;
+        }
+        if problems.is_empty() { Ok(()) } else { Err(InvalidParameters(problems).to_string().into()) }
+    }
+
+    /// Checks that there is a token (`token` names its parameters), or everything that a GitHub App needs.
+    fn check_credentials(&mut self, token: &str, has_bearer: bool) -> Result<(), ParseError> {
+        let key = !self.app_key.reveal().is_empty();
+        if self.personal_access_token.reveal().is_empty() && !has_bearer && !key {
             return Err(format!("no {token} or appKey given").into());
         }
         // As in KEDA, 0 is no id.
@@ -99,21 +116,6 @@ impl Parameters {
                 _ => return Ok(()),
             };
             return Err(missing.into());
-        }
-        Ok(())
-    }
-}
-
-impl Parameters {
-    /// Uses the token of the mode `bearer`. The personal access token takes its place if there is none.
-    fn take_bearer_token(&mut self, trigger: &Trigger) -> Result<(), ParseError> {
-        let mut own = trigger.clone();
-        if self.bearer_token.reveal().is_empty() {
-            own.auth.insert("bearerToken".to_owned(), self.personal_access_token.reveal().to_owned());
-        }
-        let auth = HttpAuth::of_newer(&own, &["bearer"])?;
-        if auth.has("bearer") {
-            self.personal_access_token = auth.token;
         }
         Ok(())
     }

@@ -60,6 +60,23 @@ async fn incomplete_authentication() {
 }
 
 #[tokio::test]
+async fn github_checks_credentials_beside_authentication_modes() {
+    let prefix = "error parsing GitHub Runner metadata: error parsing github runner metadata: ";
+    let (modes, bearer) = (("authModes", "x"), ("bearerToken", "t"));
+    let refused = format!(
+        "{prefix}parameter \"authModes,authMode\" value \"x\" must be one of [apiKey basic tls bearer custom oauth]"
+    );
+    let newer = |auth: &[(&str, &str)]| {
+        let profile = KedaProfile::V2_21;
+        refusal(&Trigger { profile, ..changed("github-runner", &[modes], auth) })
+    };
+    assert_eq!(newer(&[]), refused);
+    let no_token = format!("{refused}\nno personalAccessToken/bearerToken or appKey given");
+    assert_eq!(newer(&[("personalAccessToken", ""), bearer]), no_token);
+    assert_eq!(newer(&[("appKey", "k")]), format!("{refused}\nno applicationID given"));
+}
+
+#[tokio::test]
 async fn targets_and_hosts() {
     in_both_releases("mssql", &[("targetValue", "0")], &[], "no targetValue given");
     let solr = "error parsing Solr metadata: no targetQueryValue given";
