@@ -35,18 +35,18 @@ crate::parameters! {
         destination_name: String = "destinationName" in [Metadata];
         /// The broker.
         broker_name: String = "brokerName" in [Metadata];
-        /// Target number of messages per replica.
-        target_queue_size: i64 = "targetQueueSize" in [Metadata], default "10";
-        /// The trigger is active above this number of messages.
-        activation_target_queue_size: i64 = "activationTargetQueueSize" in [Metadata], default "0";
         /// User name.
         username: String = "username" in [Authentication, Environment, Metadata], required;
         /// Password.
         password: Secret = "password" in [Authentication, Environment, Metadata], required;
-        /// The Jolokia URL of the queue's size; replaces endpoint, queue and broker.
-        rest_api_template: Option<String> = "restAPITemplate" in [Metadata];
         /// Value of the header `Origin`; by default `http://` and the endpoint.
         cors_header: Option<String> = "corsHeader" in [Metadata];
+        /// The Jolokia URL of the queue's size; replaces endpoint, queue and broker.
+        rest_api_template: Option<String> = "restAPITemplate" in [Metadata];
+        /// Target number of messages per replica.
+        target_queue_size: i64 = "targetQueueSize" in [Metadata], default "10";
+        /// The trigger is active above this number of messages.
+        activation_target_queue_size: i64 = "activationTargetQueueSize" in [Metadata], default "0";
     }
     check Parameters::check
 }

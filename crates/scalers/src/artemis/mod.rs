@@ -37,16 +37,16 @@ crate::parameters! {
         broker_name: String = "brokerName" in [Metadata];
         /// The address that the queue belongs to.
         broker_address: String = "brokerAddress" in [Metadata];
-        /// Target number of messages per replica.
-        queue_length: i64 = "queueLength" in [Metadata], default "10";
-        /// The trigger is active above this number of messages. The default is not 0.
-        activation_queue_length: i64 = "activationQueueLength" in [Metadata], default "10";
         /// User name.
         username: String = "username" in [Authentication, Metadata, Environment], required;
         /// Password.
         password: Secret = "password" in [Authentication, Metadata, Environment], required;
         /// The Jolokia URL of the queue's message count; replaces endpoint, broker, address and queue.
         rest_api_template: Option<String> = "restApiTemplate" in [Metadata];
+        /// Target number of messages per replica.
+        queue_length: i64 = "queueLength" in [Metadata], default "10";
+        /// The trigger is active above this number of messages. The default is not 0.
+        activation_queue_length: i64 = "activationQueueLength" in [Metadata], default "10";
         /// Value of the header `Origin`; by default `http://` and the endpoint.
         cors_header: Option<String> = "corsHeader" in [Metadata];
         /// Accepts any server certificate.

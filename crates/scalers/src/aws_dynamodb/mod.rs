@@ -43,18 +43,18 @@ crate::parameters! {
         region: String = "awsRegion" in [Metadata, Authentication], required;
         /// The key condition, e.g. `#status = :open`.
         condition: String = "keyConditionExpression" in [Metadata], required;
-        /// Attribute names in the condition, e.g. `{"#status": "status"}`.
-        names: String = "expressionAttributeNames" in [Metadata], required;
-        /// Attribute values in the condition, e.g. `{":open": {"S": "open"}}`.
-        values: String = "expressionAttributeValues" in [Metadata], required;
-        /// A condition on other attributes, e.g. `#size > :small`; items that do not meet it are not counted.
-        filter: Option<String> = "filterExpression" in [Metadata];
         /// The index to query instead of the table.
         index_name: Option<String> = "indexName" in [Metadata];
         /// Target number of items per replica.
         target_value: Option<i64> = "targetValue" in [Metadata];
         /// The trigger is active above this number of items.
         activation_target_value: i64 = "activationTargetValue" in [Metadata], default "0";
+        /// A condition on other attributes, e.g. `#size > :small`; items that do not meet it are not counted.
+        filter: Option<String> = "filterExpression" in [Metadata];
+        /// Attribute names in the condition, e.g. `{"#status": "status"}`.
+        names: String = "expressionAttributeNames" in [Metadata], required;
+        /// Attribute values in the condition, e.g. `{":open": {"S": "open"}}`.
+        values: String = "expressionAttributeValues" in [Metadata], required;
         /// AWS endpoint and credentials.
         credentials: AwsCredentials;
     }

@@ -29,14 +29,14 @@ pub const TYPE: ScalerType = ScalerType {
 crate::parameters! {
     /// Parameters of aws-dynamodb-streams.
     pub struct Parameters of "error parsing dynamodb stream metadata" {
-        /// The table.
-        table_name: String = "tableName" in [Metadata], required;
-        /// The region.
-        region: String = "awsRegion" in [Metadata, Authentication], required;
         /// Target number of shards per replica.
         shard_count: i64 = "shardCount" in [Metadata], default "2";
         /// The trigger is active above this number of shards.
         activation_shard_count: i64 = "activationShardCount" in [Metadata], default "0";
+        /// The table.
+        table_name: String = "tableName" in [Metadata], required;
+        /// The region.
+        region: String = "awsRegion" in [Metadata, Authentication], required;
         /// AWS endpoint and credentials.
         credentials: AwsCredentials;
     }

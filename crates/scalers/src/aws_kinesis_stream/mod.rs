@@ -26,14 +26,14 @@ pub const TYPE: ScalerType = ScalerType {
 crate::parameters! {
     /// Parameters of aws-kinesis-stream.
     pub struct Parameters of "error parsing Kinesis stream metadata" {
-        /// The stream.
-        stream_name: String = "streamName" in [Metadata], required;
-        /// The region.
-        region: String = "awsRegion" in [Metadata, Authentication], required;
         /// Target number of shards per replica.
         shard_count: i64 = "shardCount" in [Metadata], default "2";
         /// The trigger is active above this number of shards.
         activation_shard_count: i64 = "activationShardCount" in [Metadata], default "0";
+        /// The stream.
+        stream_name: String = "streamName" in [Metadata], required;
+        /// The region.
+        region: String = "awsRegion" in [Metadata, Authentication], required;
         /// AWS endpoint and credentials.
         credentials: AwsCredentials;
     }

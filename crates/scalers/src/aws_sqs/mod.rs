@@ -30,14 +30,14 @@ pub const TYPE: ScalerType = ScalerType {
 crate::parameters! {
     /// Parameters of aws-sqs-queue.
     pub struct Parameters of "error parsing SQS queue metadata" {
-        /// The URL of the queue, or its name.
-        queue_url: String = "queueURL" in [Metadata, Environment], required;
-        /// The region.
-        region: String = "awsRegion" in [Metadata, Authentication], required;
         /// Target number of messages per replica.
         queue_length: i64 = "queueLength" in [Metadata], default "5";
         /// The trigger is active above this number of messages.
         activation_queue_length: i64 = "activationQueueLength" in [Metadata], default "0";
+        /// The URL of the queue, or its name.
+        queue_url: String = "queueURL" in [Metadata, Environment], required;
+        /// The region.
+        region: String = "awsRegion" in [Metadata, Authentication], required;
         /// Also counts messages in flight (received but not deleted).
         scale_on_in_flight: bool = "scaleOnInFlight" in [Metadata], default "true";
         /// Also counts delayed messages.

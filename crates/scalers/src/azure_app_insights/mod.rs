@@ -42,6 +42,10 @@ pub const TYPE: ScalerType = ScalerType {
 crate::parameters! {
     /// Parameters of azure-app-insights.
     pub struct Parameters of "error parsing azure app insights metadata: error parsing azure app insights metadata" {
+        /// Target value per replica.
+        target: f64 = "targetValue" in [Metadata];
+        /// The trigger is active above this value.
+        activation: f64 = "activationTargetValue" in [Metadata], default "0";
         /// The metric.
         metric: String = "metricId" in [Metadata], required;
         /// How far back values count, as `hh:mm`.
@@ -50,12 +54,14 @@ crate::parameters! {
         aggregation_type: String = "metricAggregationType" in [Metadata], required;
         /// Filter of the metric.
         metric_filter: String = "metricFilter" in [Metadata];
-        /// Target value per replica.
-        target: f64 = "targetValue" in [Metadata];
-        /// The trigger is active above this value.
-        activation: f64 = "activationTargetValue" in [Metadata], default "0";
         /// Whether missing data is 0; otherwise it is an error.
         ignore_null_values: bool = "ignoreNullValues" in [Metadata], default "false";
+        /// The cloud.
+        cloud: String = "cloud" in [Metadata];
+        /// Resource URL of Application Insights in a private cloud.
+        resource_url: String = "appInsightsResourceURL" in [Metadata];
+        /// Token endpoint of a private cloud.
+        active_directory_endpoint: String = "activeDirectoryEndpoint" in [Metadata];
         /// The application.
         application: String = "applicationInsightsId" in [Metadata, Authentication, Environment], required;
         /// The tenant.
@@ -64,12 +70,6 @@ crate::parameters! {
         client_id: String = "activeDirectoryClientId" in [Metadata, Authentication, Environment];
         /// Its password.
         client_password: Secret = "activeDirectoryClientPassword" in [Authentication, Environment];
-        /// The cloud.
-        cloud: String = "cloud" in [Metadata];
-        /// Resource URL of Application Insights in a private cloud.
-        resource_url: String = "appInsightsResourceURL" in [Metadata];
-        /// Token endpoint of a private cloud.
-        active_directory_endpoint: String = "activeDirectoryEndpoint" in [Metadata];
     }
     check Parameters::check
 }

@@ -51,14 +51,14 @@ crate::parameters! {
         jobs_to_fetch: Option<i64> = "jobsToFetch" in [Metadata];
         /// Reads all jobs that are not finished, instead of the newest.
         unfinished_only: bool = "fetchUnfinishedJobsOnly" in [Metadata];
+        /// Whether jobs that an agent has already received count.
+        scale_on_in_flight: bool = "scaleOnInFlight" in [Metadata], default "true", since_2_21;
         /// Counts jobs with exactly these demands only.
         require_all_demands: bool = "requireAllDemands" in [Metadata];
         /// Counts jobs with all of these demands, and perhaps others.
         require_all_and_ignore_others: bool = "requireAllDemandsAndIgnoreOthers" in [Metadata];
         /// Ignores the case of demands.
         case_insensitive_demands: bool = "caseInsensitiveDemandsProcessing" in [Metadata];
-        /// Whether jobs that an agent has already received count.
-        scale_on_in_flight: bool = "scaleOnInFlight" in [Metadata], default "true", since_2_21;
     }
     check Parameters::check
 }

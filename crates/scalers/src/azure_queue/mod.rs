@@ -29,14 +29,12 @@ pub const TYPE: ScalerType = ScalerType {
 crate::parameters! {
     /// Parameters of azure-queue.
     pub struct Parameters of "error parsing azure queue metadata: error parsing azure queue metadata" {
+        /// The trigger is active above this number of messages.
+        activation_queue_length: i64 = "activationQueueLength" in [Metadata], default "0";
         /// The queue.
         queue_name: String = "queueName" in [Metadata], required;
         /// Target number of messages per replica.
         queue_length: i64 = "queueLength" in [Metadata], default "5";
-        /// The trigger is active above this number of messages.
-        activation_queue_length: i64 = "activationQueueLength" in [Metadata], default "0";
-        /// Which messages count: `visibleonly` counts only visible messages, as long as there are fewer than 32.
-        strategy: String = "queueLengthStrategy" in [Metadata], default "all", one_of ["all", "visibleonly"];
         /// The connection string.
         connection: Secret = "connection" in [Authentication, Metadata, Environment];
         /// The account, for `azure-workload`.
@@ -45,6 +43,8 @@ crate::parameters! {
         endpoint_suffix: String = "endpointSuffix" in [Metadata];
         /// The cloud.
         cloud: String = "cloud" in [Metadata];
+        /// Which messages count: `visibleonly` counts only visible messages, as long as there are fewer than 32.
+        strategy: String = "queueLengthStrategy" in [Metadata], default "all", one_of ["all", "visibleonly"];
     }
 }
 

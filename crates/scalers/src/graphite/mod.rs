@@ -28,13 +28,13 @@ crate::parameters! {
         server_address: String = "serverAddress" in [Metadata], required;
         /// The target to render, e.g. `stats.counters.http.hello.rate`; it must return one series.
         query: String = "query" in [Metadata], required;
-        /// Start of the time range, e.g. `-10Minutes`. The value is 0 if no series matches; it is an error if the series has only
-        /// nulls in the range.
-        query_time: String = "queryTime" in [Metadata], required;
         /// Target value per replica.
         threshold: f64 = "threshold" in [Metadata], default "100";
         /// The trigger is active above this value.
         activation_threshold: f64 = "activationThreshold" in [Metadata], default "0";
+        /// Start of the time range, e.g. `-10Minutes`. The value is 0 if no series matches; it is an error if the series has only
+        /// nulls in the range.
+        query_time: String = "queryTime" in [Metadata], required;
         /// HTTP authentication.
         auth_mode: Option<String> = "authMode" in [Metadata];
         /// HTTP authentication, like `authMode`.

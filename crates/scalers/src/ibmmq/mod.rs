@@ -37,12 +37,12 @@ crate::parameters! {
         host: String = "host" in [Metadata], required;
         /// The queues, separated by commas.
         queues: Vec<String> = "queueName" | "queueNames" in [Metadata], required;
-        /// How the depths of several queues are aggregated.
-        operation: String = "operation" in [Metadata], default "max", one_of ["max", "avg", "sum"];
         /// Target number of messages per replica.
         queue_depth: i64 = "queueDepth" in [Metadata], default "20";
         /// The trigger is active above this number of messages.
         activation_queue_depth: i64 = "activationQueueDepth" in [Metadata], default "0";
+        /// How the depths of several queues are aggregated.
+        operation: String = "operation" in [Metadata], default "max", one_of ["max", "avg", "sum"];
         /// User name.
         username: String = "username" in [Authentication, Environment, Metadata], required;
         /// Password.

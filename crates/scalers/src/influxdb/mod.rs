@@ -35,26 +35,26 @@ crate::parameters! {
             removed "The 'authToken' setting from triggerMetadata is DEPRECATED and is removed in v2.20 - Use 'authToken' from resolvedEnv or authParams instead";
         /// The token.
         token: Secret = "authToken" in [Environment, Authentication];
-        /// The query: Flux for version 2, SQL or InfluxQL for version 3.
-        query: String = "query" in [Metadata], required;
-        /// URL of InfluxDB, e.g. `http://influxdb.monitoring:8086`.
-        server_url: String = "serverURL" in [Metadata, Authentication], required;
-        /// Target value per replica.
-        threshold: Option<f64> = "thresholdValue" in [Metadata];
-        /// The trigger is active above this value.
-        activation_threshold: f64 = "activationThresholdValue" in [Metadata], default "0";
-        /// The version of InfluxDB.
-        version: String = "influxVersion" in [Metadata], default "2", one_of ["2", "3"];
         /// The organization (version 2).
         organization: String = "organizationName" in [Metadata, Environment, Authentication];
+        /// The query: Flux for version 2, SQL or InfluxQL for version 3.
+        query: String = "query" in [Metadata], required;
+        /// The version of InfluxDB.
+        version: String = "influxVersion" in [Metadata], default "2", one_of ["2", "3"];
+        /// The language (version 3): `InfluxQL`, or `FlightSQL` for SQL.
+        query_type: String = "queryType" in [Metadata], default "InfluxQL";
         /// The database (version 3).
         database: String = "database" in [Metadata, Authentication];
         /// The column of the value (version 3).
         metric_key: String = "metricKey" in [Metadata];
-        /// The language (version 3): `InfluxQL`, or `FlightSQL` for SQL.
-        query_type: String = "queryType" in [Metadata], default "InfluxQL";
+        /// URL of InfluxDB, e.g. `http://influxdb.monitoring:8086`.
+        server_url: String = "serverURL" in [Metadata, Authentication], required;
         /// Accepts any server certificate (version 2).
         unsafe_ssl: bool = "unsafeSsl" in [Metadata], default "false";
+        /// Target value per replica.
+        threshold: Option<f64> = "thresholdValue" in [Metadata];
+        /// The trigger is active above this value.
+        activation_threshold: f64 = "activationThresholdValue" in [Metadata], default "0";
     }
     check Parameters::check
 }

@@ -30,16 +30,16 @@ crate::parameters! {
         resource_name: String = "resourceName" in [Metadata], required;
         /// The key in its data.
         key: String = "key" in [Metadata], required;
-        /// Target value per replica; greater than 0 unless the trigger is part of a formula, which has its own target.
-        target_value: f64 = "targetValue" in [Metadata], required;
-        /// The trigger is active above this value.
-        activation_target_value: f64 = "activationTargetValue" in [Metadata], default "0";
         /// Format of the value.
         format: String = "format" in [Metadata], default "number", one_of ["number", "json", "yaml"];
         /// Path of the number in JSON (GJSON syntax) or YAML (names and indexes separated by dots).
         value_location: Option<String> = "valueLocation" in [Metadata];
         /// Number format.
         value_type: String = "valueType" in [Metadata], default "float64", one_of ["float64", "int64", "quantity"];
+        /// Target value per replica; greater than 0 unless the trigger is part of a formula, which has its own target.
+        target_value: f64 = "targetValue" in [Metadata], required;
+        /// The trigger is active above this value.
+        activation_target_value: f64 = "activationTargetValue" in [Metadata], default "0";
     }
     check Parameters::check
 }

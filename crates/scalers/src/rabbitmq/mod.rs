@@ -61,20 +61,20 @@ crate::parameters! {
     pub struct Parameters of "error parsing RabbitMQ metadata: error parsing RabbitMQ metadata" {
         /// The queue; with `useRegex` a regular expression.
         queue: String = "queueName" in [Metadata], required;
+        /// What is measured: `QueueLength`, `MessageRate`, `DeliverGetRate`, `PublishedToDeliveredRatio` or
+        /// `ExpectedQueueConsumptionTime`; all but the first over HTTP only.
+        mode: String = "mode" in [Metadata];
+        /// Target number of messages per replica; use `mode` and `value` instead.
+        queue_length: f64 = "queueLength" in [Metadata];
+        /// Target value per replica.
+        value: f64 = "value" in [Metadata];
+        /// The trigger is active above this value.
+        activation: f64 = "activationValue" in [Metadata], default "0";
         /// Address of RabbitMQ: `amqp://user:password@host:5672/vhost`, or of its management API
         /// `http://user:password@host:15672/vhost`; both also with TLS (`amqps`, `https`).
         host: Secret = "host" in [Metadata, Authentication, Environment], required;
         /// `amqp` or `http`; `auto` uses the scheme of the address.
         protocol: String = "protocol" in [Metadata, Authentication], default "auto";
-        /// What is measured: `QueueLength`, `MessageRate`, `DeliverGetRate`, `PublishedToDeliveredRatio` or
-        /// `ExpectedQueueConsumptionTime`; all but the first over HTTP only.
-        mode: String = "mode" in [Metadata];
-        /// Target value per replica.
-        value: f64 = "value" in [Metadata];
-        /// The trigger is active above this value.
-        activation: f64 = "activationValue" in [Metadata], default "0";
-        /// Target number of messages per replica; use `mode` and `value` instead.
-        queue_length: f64 = "queueLength" in [Metadata];
         /// The virtual host; overrides the one in the address.
         virtual_host: String = "vhostName" in [Metadata, Authentication];
         /// Treats the queue as a regular expression; HTTP only.
@@ -91,9 +91,6 @@ crate::parameters! {
         username: String = "username" in [Authentication, Environment];
         /// Password; overrides the one in the address.
         password: Secret = "password" in [Authentication, Environment];
-        /// `enable` or `disable`. Certificates are always used if given, and TLS is used if the scheme of the address
-        /// requires it.
-        tls: String = "tls" in [Authentication], default "disable";
         /// CA certificate that is trusted in addition to the system's (PEM).
         ca: String = "ca" in [Authentication];
         /// Client certificate (PEM). Over AMQP it authenticates the client if there is no user.
@@ -102,6 +99,9 @@ crate::parameters! {
         key: Secret = "key" in [Authentication];
         /// Password of the private key. Keys in PKCS #8 form can be opened (`BEGIN ENCRYPTED PRIVATE KEY`).
         key_password: Secret = "keyPassword" in [Authentication];
+        /// `enable` or `disable`. Certificates are always used if given, and TLS is used if the scheme of the address
+        /// requires it.
+        tls: String = "tls" in [Authentication], default "disable";
         /// Accepts any server certificate.
         unsafe_ssl: bool = "unsafeSsl" in [Metadata];
         /// Resource of an Azure token; HTTP only. Not supported yet.

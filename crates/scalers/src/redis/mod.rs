@@ -112,6 +112,8 @@ crate::parameters! {
         enable_tls: String = "enableTLS" in [Metadata];
         /// Uses TLS: `enable` or `disable`, instead of `enableTLS`.
         tls: String = "tls" in [Authentication];
+        /// Index of the database; a Cluster has only one.
+        database: isize = "databaseIndex" in [Metadata];
         /// Accepts any server certificate.
         unsafe_ssl: bool = "unsafeSsl" in [Metadata];
         /// Client certificate (PEM).
@@ -122,20 +124,18 @@ crate::parameters! {
         key_password: Secret = "keyPassword" in [Authentication];
         /// CA certificate that is trusted in addition to the system's (PEM).
         ca: String = "ca" in [Authentication];
-        /// Index of the database; a Cluster has only one.
-        database: isize = "databaseIndex" in [Metadata];
     }
 }
 
 crate::parameters! {
     /// A list, set, sorted set or hash.
     pub struct ListParameters of "error parsing redis metadata: error parsing redis metadata" {
-        /// Its key.
-        list: String = "listName" in [Metadata], required;
         /// Target number of entries per replica.
         length: i64 = "listLength" in [Metadata], default "5";
         /// The trigger is active above this number of entries.
         activation: i64 = "activationListLength" in [Metadata], default "0";
+        /// Key of the list, set, sorted set or hash.
+        list: String = "listName" in [Metadata], required;
         /// Addresses, credentials and TLS settings.
         connection: ConnectionParameters;
     }
@@ -145,10 +145,6 @@ crate::parameters! {
 crate::parameters! {
     /// A stream.
     pub struct StreamParameters of "error parsing redis streams metadata: error parsing redis stream metadata" {
-        /// Its key.
-        stream: String = "stream" in [Metadata], required;
-        /// The consumer group whose pending entries or lag are counted; without a group, the length of the stream counts.
-        group: String = "consumerGroup" in [Metadata];
         /// Target number of pending (delivered but not acknowledged) entries of the group per replica.
         pending: i64 = "pendingEntriesCount" in [Metadata], default "5";
         /// Target number of entries of the stream per replica, without a consumer group.
@@ -156,10 +152,14 @@ crate::parameters! {
         /// Target lag (entries not delivered to the group yet) per replica, for Redis 7 and later; the lag is counted instead of
         /// the pending entries.
         lag: i64 = "lagCount" in [Metadata];
-        /// The trigger is active above this number of entries, for every kind of count.
-        activation: i64 = "activationLagCount" in [Metadata], default "0";
+        /// Key of the stream.
+        stream: String = "stream" in [Metadata], required;
+        /// The consumer group whose pending entries or lag are counted; without a group, the length of the stream counts.
+        group: String = "consumerGroup" in [Metadata];
         /// Addresses, credentials and TLS settings.
         connection: ConnectionParameters;
+        /// The trigger is active above this number of entries, for every kind of count.
+        activation: i64 = "activationLagCount" in [Metadata], default "0";
     }
     check StreamParameters::check
 }

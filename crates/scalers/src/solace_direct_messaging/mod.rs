@@ -48,22 +48,22 @@ crate::parameters! {
         unsafe_ssl: bool = "unsafeSSL" in [Metadata];
         /// How much messages and bytes that wait in the clients' queues of direct messages add to the rates: 1 to 100 times.
         queued_factor: i64 = "queuedMessagesFactor" in [Metadata], default "3";
-        /// Target number of messages per second per replica, of all clients together.
-        messages: i64 = "aggregatedClientTxMsgRateTarget" in [Metadata];
         /// Target number of bytes per second per replica, of all clients together.
         bytes: i64 = "aggregatedClientTxByteRateTarget" in [Metadata];
-        /// Target number of messages per second per replica, averaged over a minute.
-        average_messages: i64 = "aggregatedClientAverageTxMsgRateTarget" in [Metadata];
         /// Target number of bytes per second per replica, averaged over a minute.
         average_bytes: i64 = "aggregatedClientAverageTxByteRateTarget" in [Metadata];
-        /// Has no effect: the trigger is always active, as in KEDA.
-        activation_messages: isize = "activationAggregatedClientTxMsgRateTarget" in [Metadata];
+        /// Target number of messages per second per replica, of all clients together.
+        messages: i64 = "aggregatedClientTxMsgRateTarget" in [Metadata];
+        /// Target number of messages per second per replica, averaged over a minute.
+        average_messages: i64 = "aggregatedClientAverageTxMsgRateTarget" in [Metadata];
         /// Has no effect: the trigger is always active, as in KEDA.
         activation_bytes: isize = "activationAggregatedClientTxByteRateTarget" in [Metadata];
         /// Has no effect: the trigger is always active, as in KEDA.
-        activation_average_messages: isize = "activationAggregatedClientAverageTxMsgRateTarget" in [Metadata];
-        /// Has no effect: the trigger is always active, as in KEDA.
         activation_average_bytes: isize = "activationAggregatedClientAverageTxByteRateTarget" in [Metadata];
+        /// Has no effect: the trigger is always active, as in KEDA.
+        activation_messages: isize = "activationAggregatedClientTxMsgRateTarget" in [Metadata];
+        /// Has no effect: the trigger is always active, as in KEDA.
+        activation_average_messages: isize = "activationAggregatedClientAverageTxMsgRateTarget" in [Metadata];
     }
     check Parameters::check
 }

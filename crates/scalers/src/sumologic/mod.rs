@@ -56,6 +56,8 @@ crate::parameters! {
         query: String = "query" in [Metadata];
         /// One row of several metric queries; the star stands for the id of the row, e.g. `query.A`.
         rows: String = "query.*" in [Metadata];
+        /// Treats a metric query without data as 0 instead of an error.
+        ignore_null_values: bool = "ignoreNullValues" in [Metadata], default "false", since_2_21;
         /// The row whose result is the value.
         result_row: String = "resultQueryRowID" in [Metadata];
         /// Distance of the points of a metric query.
@@ -64,6 +66,10 @@ crate::parameters! {
         rollup: String = "rollup" in [Metadata], default "Avg", one_of ["Avg", "Sum", "Count", "Min", "Max"];
         /// The field of a log query that has the number.
         result_field: String = "resultField" in [Metadata];
+        /// How often a log query is asked whether it is done.
+        logs_polling_interval: Duration = "logsPollingInterval" in [Metadata], default "1s";
+        /// How often a request is sent if the server is overloaded or fails, at most 5 times.
+        max_retries: isize = "maxRetries" in [Metadata], default "3";
         /// How far back the query goes.
         timerange: Duration = "timerange" in [Metadata], required;
         /// Time zone of the query.
@@ -74,12 +80,6 @@ crate::parameters! {
         aggregator: String = "queryAggregator" in [Metadata], default "Avg", one_of ["Latest", "Avg", "Sum", "Count", "Min", "Max"];
         /// Target value per replica.
         threshold: f64 = "threshold" in [Metadata], required;
-        /// How often a log query is asked whether it is done.
-        logs_polling_interval: Duration = "logsPollingInterval" in [Metadata], default "1s";
-        /// How often a request is sent if the server is overloaded or fails, at most 5 times.
-        max_retries: isize = "maxRetries" in [Metadata], default "3";
-        /// Treats a metric query without data as 0 instead of an error.
-        ignore_null_values: bool = "ignoreNullValues" in [Metadata], default "false", since_2_21;
     }
     check Parameters::check
 }

@@ -35,22 +35,22 @@ crate::parameters! {
         endpoint: String = "endpoint" in [Metadata, Environment], required;
         /// The namespace.
         namespace: String = "namespace" in [Metadata, Environment], default "default";
+        /// The trigger is active above this number of tasks.
+        activation: i64 = "activationTargetQueueSize" in [Metadata], default "0";
+        /// Target number of tasks per replica.
+        target: i64 = "targetQueueSize" in [Metadata], default "5";
         /// The task queue.
         task_queue: String = "taskQueue" in [Metadata, Environment], required;
         /// Which queues count: `workflow`, `activity` and `nexus`, separated by commas; all if it is missing.
         queue_types: Vec<String> = "queueTypes" in [Metadata];
-        /// Target number of tasks per replica.
-        target: i64 = "targetQueueSize" in [Metadata], default "5";
-        /// The trigger is active above this number of tasks.
-        activation: i64 = "activationTargetQueueSize" in [Metadata], default "0";
-        /// The worker deployment whose version counts.
-        deployment: String = "workerDeploymentName" in [Metadata, Environment];
-        /// The build of the worker deployment.
-        deployment_build: String = "workerDeploymentBuildId" in [Metadata, Environment];
         /// The build of rules-based versioning.
         build_id: String = "buildId" in [Metadata, Environment],
             deprecated "The 'buildId' setting is DEPRECATED and will be removed in v2.21 because Temporal Server is dropping support for the Rules-Based Versioning APIs - Use 'workerDeploymentName' and 'workerDeploymentBuildId' instead",
             removed_in_2_21 "The 'buildId' setting is DEPRECATED and is removed in v2.21 because Temporal Server is dropping support for the Rules-Based Versioning APIs - Use 'workerDeploymentName' and 'workerDeploymentBuildId' instead";
+        /// The worker deployment whose version counts.
+        deployment: String = "workerDeploymentName" in [Metadata, Environment];
+        /// The build of the worker deployment.
+        deployment_build: String = "workerDeploymentBuildId" in [Metadata, Environment];
         /// Counts all active versions of rules-based versioning.
         select_all_active: bool = "selectAllActive" in [Metadata],
             deprecated "The 'selectAllActive' setting is DEPRECATED and will be removed in v2.21 because Temporal Server is dropping support for the Rules-Based Versioning APIs - Use 'workerDeploymentName' and 'workerDeploymentBuildId' instead",

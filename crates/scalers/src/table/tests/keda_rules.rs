@@ -161,3 +161,21 @@ async fn rules_of_redis_and_rabbitmq_have_an_order() {
     in_both_releases("rabbitmq", &[], &[("host", "no scheme"), ("username", "u")], &expected);
     in_both_releases("rabbitmq", &[("mode", "Unknown"), ("value", "")], &[], "");
 }
+
+#[tokio::test]
+async fn wrong_parameters_come_in_the_order_of_keda() {
+    let user = changed("activemq", &[("targetQueueSize", "x")], &[("username", "")]);
+    let version = changed("influxdb", &[("thresholdValue", "x"), ("influxVersion", "9")], &[]);
+    let list = changed("redis", &[("listName", ""), ("listLength", "x")], &[]);
+    let stream = changed("redis-streams", &[("activationLagCount", "x"), ("databaseIndex", "x")], &[]);
+    for (given, expected) in [
+        (user, ["username", "targetQueueSize"]),
+        (version, ["influxVersion", "thresholdValue"]),
+        (list, ["listLength", "listName"]),
+        (stream, ["databaseIndex", "activationLagCount"]),
+    ] {
+        let refused = refusal(&given);
+        let [first, second] = expected.map(|name| refused.find(&format!("\"{name}\"")).unwrap());
+        assert!(first < second, "{refused}");
+    }
+}
