@@ -99,29 +99,31 @@ impl StorageConnection {
                 .map(|(_, value)| value.trim())
                 .next_back()
         };
-        let bad = || {
-            ScalerError::new(
+        if text.trim_end_matches(';').split(';').any(|pair| !pair.contains('=')) {
+            bail!(
                 "connection string is either blank or malformed. The expected connection string should contain key value \
                  pairs separated by semicolons. For example 'DefaultEndpointsProtocol=https;AccountName=<accountName>;\
-                 AccountKey=<accountKey>;EndpointSuffix=core.windows.net'",
-            )
-        };
+                 AccountKey=<accountKey>;EndpointSuffix=core.windows.net'"
+            );
+        }
         let account = field("AccountName").unwrap_or_default().to_owned();
-        let access = match (field("AccountKey"), field("SharedAccessSignature")) {
-            (Some(key), _) if !account.is_empty() => StorageCredentials::Key(Secret::new(key)),
-            (_, Some(signature)) => {
-                StorageCredentials::Signature(Secret::new(signature.trim_start_matches('?')))
-            }
-            _ => return Err(bad()),
-        };
         let endpoint = match field(service.endpoint()) {
             Some(endpoint) => endpoint.trim_end_matches('/').to_owned(),
-            None if account.is_empty() => return Err(bad()),
+            None if account.is_empty() => {
+                bail!("connection string needs either AccountName or {}", service.endpoint());
+            }
             None => {
                 let scheme = field("DefaultEndpointsProtocol").unwrap_or("https");
                 let suffix = field("EndpointSuffix").unwrap_or("core.windows.net");
                 format!("{scheme}://{account}.{}.{suffix}", service.host())
             }
+        };
+        let access = match (field("AccountKey"), field("SharedAccessSignature")) {
+            (Some(key), _) if !account.is_empty() => StorageCredentials::Key(Secret::new(key)),
+            (_, Some(signature)) => {
+                StorageCredentials::Signature(Secret::new(signature.trim_start_matches('?')))
+            }
+            _ => bail!("connection string needs either AccountKey or SharedAccessSignature"),
         };
         Ok(Self { endpoint, account, access })
     }

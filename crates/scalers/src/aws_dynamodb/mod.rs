@@ -109,23 +109,43 @@ fn query(of: &Parameters) -> Result<Map<String, Value>, ScalerError> {
 fn names(text: &str) -> Result<Map<String, Value>, ScalerError> {
     let invalid = |why: &str| scaler_error!("invalid expressionAttributeNames\n{why}");
     // Like KEDA, what follows the object is ignored.
-    let read = serde_json::Deserializer::from_str(text).into_iter::<Map<String, Value>>().next();
-    let names = read.and_then(Result::ok).ok_or_else(|| invalid("invalid JSON input"))?;
+    let read = serde_json::Deserializer::from_str(text).into_iter::<Value>().next();
+    let names = match read.and_then(Result::ok) {
+        Some(Value::Object(names)) => names,
+        Some(Value::Null) => Map::new(),
+        Some(other) => {
+            return Err(invalid(&format!("cannot decode {} into a map[string]string", bson_type(&other))));
+        }
+        None => return Err(invalid("invalid JSON input")),
+    };
     if names.is_empty() {
         bail!("empty map");
     }
     for (key, name) in &names {
-        let found = match name {
-            Value::String(_) | Value::Null => continue,
-            Value::Bool(_) => "boolean",
-            Value::Number(number) if number.is_f64() => "double",
-            Value::Number(_) => "32-bit integer",
-            Value::Array(_) => "array",
-            Value::Object(_) => "embedded document",
-        };
-        return Err(invalid(&format!("error decoding key {key}: cannot decode {found} into a string type")));
+        if !matches!(name, Value::String(_) | Value::Null) {
+            let found = bson_type(name);
+            return Err(invalid(&format!(
+                "error decoding key {key}: cannot decode {found} into a string type"
+            )));
+        }
     }
     Ok(names)
+}
+
+/// The name of a value's type in BSON, with which KEDA decodes the names.
+fn bson_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) => match number.as_i64() {
+            Some(number) if i32::try_from(number).is_ok() => "32-bit integer",
+            Some(_) => "64-bit integer",
+            None => "double",
+        },
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "embedded document",
+    }
 }
 
 /// The values of attributes: an object of values with their types. `null` has none.

@@ -74,7 +74,21 @@ fn refusals() {
     assert_eq!(refused("targetValue", "3"), "");
     assert_eq!(refused("targetValue", "-1"), "no targetValue given");
     let names = |value: &str| refused("expressionAttributeNames", value);
-    assert_eq!(names("{}[]"), "error parsing expressionAttributeNames: empty map");
+    for empty in ["{}[]", "null"] {
+        assert_eq!(names(empty), "error parsing expressionAttributeNames: empty map");
+    }
+    for (value, kind) in [
+        ("true", "boolean"),
+        ("5", "32-bit integer"),
+        ("99999999999", "64-bit integer"),
+        ("1e3", "double"),
+        ("[1]", "array"),
+    ] {
+        let expected = format!(
+            "error parsing expressionAttributeNames: invalid expressionAttributeNames\ncannot decode {kind} into a map[string]string"
+        );
+        assert_eq!(names(value), expected);
+    }
     assert_eq!(
         names(r#"{"a":1}"#),
         "error parsing expressionAttributeNames: invalid expressionAttributeNames\nerror decoding key a: cannot decode \

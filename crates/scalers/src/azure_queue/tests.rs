@@ -19,12 +19,18 @@ fn connections() {
     let request = given.peek("q", "").unwrap();
     assert_eq!(request.url, "https://q/q/messages?numofmessages=32&peekonly=true&sv=1&sig=x");
     assert!(request.authorization.is_none());
-    for bad in ["", "garbage", "AccountName=a", "AccountKey=c2VjcmV0", "SharedAccessSignature=secret"] {
+    let malformed = "connection string is either blank or malformed.";
+    let no_endpoint = "connection string needs either AccountName or QueueEndpoint";
+    for (bad, expected) in [
+        ("", malformed),
+        ("garbage", malformed),
+        ("AccountName=a;AccountKey=c2VjcmV0;secret", malformed),
+        ("AccountName=a", "connection string needs either AccountKey or SharedAccessSignature"),
+        ("AccountKey=c2VjcmV0", no_endpoint),
+        ("SharedAccessSignature=secret", no_endpoint),
+    ] {
         let error = connection(bad).unwrap_err().message;
-        assert!(
-            error.starts_with("connection string is either blank or malformed.") && !error.contains("secret"),
-            "{error}"
-        );
+        assert!(error.starts_with(expected) && !error.contains("secret"), "{error}");
     }
     assert!(connection("AccountName=a;AccountKey=!!").unwrap().count("q", "").is_err());
 }
