@@ -32,13 +32,13 @@ crate::parameters! {
     /// Parameters of cpu and memory. The trigger's `metricType` decides what `value` is: `Utilization` (percent of what the pods
     /// request) or `AverageValue` (a quantity).
     pub struct Parameters {
+        /// Replaced by `metricType` of the trigger.
+        type_: Removed = "type" in [Metadata],
+            removed "The 'type' setting is DEPRECATED and is removed in v2.18 - Use 'metricType' instead.";
         /// The target: a percentage if `metricType` is `Utilization`, a quantity such as `500m` if it is `AverageValue`.
         value: String = "value" in [Metadata], required;
         /// The container to measure; by default all containers.
         container: Option<String> = "containerName" in [Metadata];
-        /// Replaced by `metricType` of the trigger.
-        type_: Removed = "type" in [Metadata],
-            removed "The 'type' setting is DEPRECATED and is removed in v2.18 - Use 'metricType' instead.";
     }
 }
 
