@@ -9,6 +9,8 @@ use query::{GET_PREDICT_METRIC, PredictRequest, PredictResponse};
 use rules::{check_duration, is_absolute_url, is_token};
 
 use crate::grpc::{Channel, Channels, Destination};
+use crate::parameters::InvalidParameters;
+use crate::parameters::groups::HttpAuth;
 use crate::prelude::*;
 use crate::tls::TlsSettings;
 
@@ -59,12 +61,37 @@ crate::parameters! {
         threshold: f64 = "threshold" in [Metadata];
         /// The trigger is active above this value.
         activation: f64 = "activationThreshold" in [Metadata], default "0";
+        /// How to authenticate at Prometheus: `bearer`, `basic`, `custom` or `tls`, separated by commas.
+        auth_modes: Vec<String> = "authModes" | "authMode" in [Metadata, Authentication];
+        /// The token of `bearer`.
+        bearer_token: Secret = "bearerToken" | "token" in [Authentication];
+        /// The user of `basic`.
+        username: String = "username" in [Authentication];
+        /// The password of `basic`.
+        password: Secret = "password" in [Authentication];
+        /// Client certificate of `tls` (PEM).
+        certificate: String = "cert" in [Authentication];
+        /// Private key of the client certificate (PEM).
+        private_key: Secret = "key" in [Authentication];
+        /// CA certificate that must have signed the server certificate of Prometheus (PEM).
+        authority: String = "ca" in [Authentication];
+        /// Header name of `custom`.
+        custom_header: String = "customAuthHeader" in [Authentication];
+        /// Its value.
+        custom_value: Secret = "customAuthValue" in [Authentication];
     }
     check Parameters::check
 }
 
 impl Parameters {
-    fn check(&mut self, _: &Trigger) -> Result<(), ParseError> {
+    fn check(&mut self, trigger: &Trigger) -> Result<(), ParseError> {
+        // The group is not declared, because it has an `apiKey` of its own.
+        let (_, mut problems) = HttpAuth::with_problems(trigger);
+        problems.extend(self.check_values().err().map(Into::into));
+        if problems.is_empty() { Ok(()) } else { Err(InvalidParameters(problems).to_string().into()) }
+    }
+
+    fn check_values(&self) -> Result<(), ParseError> {
         if !is_absolute_url(&self.address) {
             return Err("invalid prometheusAddress".into());
         }
@@ -83,6 +110,8 @@ struct PredictKube {
     spec: MetricSpec,
     metric: String,
     prometheus: HttpSource<Parameters>,
+    /// How to authenticate at Prometheus.
+    auth: HttpAuth,
     channel: Arc<Channel>,
 }
 
@@ -110,11 +139,13 @@ impl PredictKube {
         if parameters.threshold == 0.0 && !trigger.feeds_formula {
             bail!("{PREFIX}: no threshold given");
         }
+        let (auth, _) = HttpAuth::with_problems(trigger);
         let name = "predictkube-predictkube_metric";
         Ok(Arc::new(Self {
             spec: external(trigger, name, milli(parameters.threshold)),
             metric: trigger.metric_name(name),
             prometheus: HttpSource::new(parameters, trigger, backends),
+            auth,
             channel: backends.state::<Channels>().of(destination),
         }))
     }
@@ -122,7 +153,7 @@ impl PredictKube {
     /// The prediction, but not less than the newest sample; and that sample.
     async fn predicted(&self) -> Result<(f64, f64), ScalerError> {
         let HttpSource { parameters, within, web } = &self.prometheus;
-        let call = HttpCall::get(parameters.history_url(web.now()), *within).alone();
+        let call = self.auth.sign(HttpCall::get(parameters.history_url(web.now()), *within), false)?.alone();
         let (status, body) = send(web, call).await?;
         let observations = query::observations(status, &body, &self.metric)?;
         let newest = observations.last().map_or(0.0, |sample| sample.value);

@@ -97,6 +97,23 @@ async fn predictions_below_the_newest_sample_are_raised() {
     assert!(!read(zeros, 7).await.unwrap().active);
 }
 
+#[tokio::test]
+async fn prometheus_gets_credentials() {
+    let address = server(|request| {
+        assert!(request.contains("authorization: Basic dTpw\r\n"), "{request}");
+        ServerAction::Answer(400, r#"{"error": "seen"}"#.to_owned())
+    })
+    .await;
+    let mut given = predictkube(&address);
+    given.metadata.extend(texts(&[("authModes", "basic")]));
+    let backends = backends(FakeCluster::default());
+    let refused = build(&given, &backends).err().unwrap().message;
+    assert!(refused.ends_with(": username=<empty> is required when basic auth is enabled"), "{refused}");
+    given.auth.extend(texts(&[("username", "u"), ("password", "p")]));
+    let error = build(&given, &backends).unwrap().read("m").await.unwrap_err().message;
+    assert!(error.ends_with("400: seen"), "{error}");
+}
+
 #[test]
 fn results_without_samples_are_errors() {
     let reported =
