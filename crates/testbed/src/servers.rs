@@ -23,7 +23,7 @@ pub const KEDA_SCALER: Part = Part {
 };
 
 /// The servers, by the names that scripts use.
-pub const SERVERS: [Part; 27] = [
+pub const SERVERS: [Part; 28] = [
     ACTIVEMQ,
     ARTEMIS,
     AZURITE,
@@ -33,6 +33,7 @@ pub const SERVERS: [Part; 27] = [
     ELASTICSEARCH,
     ETCD,
     EXTERNAL_SCALER,
+    FAKE_GCS_SERVER,
     GRAPHITE,
     INFLUXDB,
     KAFKA,
@@ -230,6 +231,17 @@ const PULSAR: Part = packaged(
     "org.apache.pulsar:pulsar-broker:4.0.7",
     &[("java-of-pulsar", "java -Xmx512m -cp \"$root/*\"")],
 );
+
+/// Buckets and objects of Google Cloud Storage.
+const FAKE_GCS_SERVER: Part = Part {
+    name: "fake-gcs-server",
+    version: "1.56.1",
+    source: Source::GoRelease(GoRelease {
+        module: "github.com/fsouza/fake-gcs-server",
+        link_flags: &[],
+        programs: &[("github.com/fsouza/fake-gcs-server", "fake-gcs-server")],
+    }),
+};
 
 /// The command line tool, which has a server for development.
 const TEMPORAL: Part = Part {

@@ -87,10 +87,10 @@ fn list(tested: &TestedTypes) -> String {
         let _ = writeln!(out, "| [`{0}`]({0}.md) | {1} | {tested} |", scaler.name, cell(scaler.about));
     }
     out.push_str(
-        "\nAn emulator is a server of another project that answers as the original does (moto, Azurite, MongoDB Java Server). \
-         A stand-in is a server in the test that was written from the published protocol and checks the requests. Try a trigger that \
-         met no real server with `plimsoll scalers check FILE` before you depend on it. `make test-scalers` asks servers, emulators \
-         and some stand-ins with KEDA's own scalers, too, and compares the answers.\n",
+        "\nAn emulator is a server of another project that answers as the original does (moto, Azurite, MongoDB Java Server, \
+         fake-gcs-server). A stand-in is a server in the test that was written from the published protocol and checks the requests. \
+         Try a trigger that met no real server with `plimsoll scalers check FILE` before you depend on it. `make test-scalers` asks \
+         servers, emulators and some stand-ins with KEDA's own scalers, too, and compares the answers.\n",
     );
     out.push_str(NOTES);
     out

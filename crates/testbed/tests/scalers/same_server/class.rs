@@ -37,6 +37,7 @@ const CLASSES: [(&str, &[&str]); 4] = [
             "signature",
             "access_refused",
             "credential",
+            "invalid_grant",
             "not authorized",
             "authorizationfailure",
             "password was refused",

@@ -1,5 +1,6 @@
 //! The program that asks with KEDA's scalers and fills servers.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
@@ -28,11 +29,11 @@ pub(super) struct ScalerAnswer {
 }
 
 impl KedaProcess {
-    pub(super) fn start() -> Self {
+    pub(super) fn start(environment: &BTreeMap<String, String>) -> Self {
         let folder = Cache::of_user().unwrap().ensure(&KEDA_SCALER, &mut Progress::stderr()).unwrap();
         let mut command = Command::new(folder.join("keda-scaler"));
         // Nothing may be asked that is not in the script.
-        command.env("AWS_EC2_METADATA_DISABLED", "true");
+        command.env("AWS_EC2_METADATA_DISABLED", "true").envs(environment);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
         let (input, output) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());

@@ -74,9 +74,10 @@ async fn keda_and_we_find_the_same() {
 }
 
 async fn differences_in(name: &str, script: &ServerScript) -> Vec<String> {
-    let mut keda = KedaProcess::start();
-    let mut server = ScriptServer::start(script, &mut keda).await;
-    let mut ours = OurScalers::new();
+    let mut server = ScriptServer::new(script);
+    let mut keda = KedaProcess::start(&server.environment);
+    server.resume(&mut keda).await;
+    let mut ours = OurScalers::new(&server.environment);
     let mut differences = Vec::new();
     for step in &script.steps {
         if step.stop {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use api::provider::Compat;
 use scalers::backends::Backends;
+use scalers::dial::Dialer;
 use scalers::parameters::KedaProfile;
 use scalers::tenant_files::TenantFiles;
 use scalers::web::HttpSettings;
@@ -20,9 +21,21 @@ pub(super) struct OurScalers {
 }
 
 impl OurScalers {
-    pub(super) fn new() -> Self {
-        // Each answer is asked for anew.
-        let settings = HttpSettings { fresh: Duration::ZERO, ..HttpSettings::allowing_loopback() };
+    pub(super) fn new(environment: &BTreeMap<String, String>) -> Self {
+        // Names are left to the proxy if there is one: a dialer that refuses addresses would look them up.
+        let dialer = if environment.contains_key("HTTPS_PROXY") {
+            Dialer::unrestricted()
+        } else {
+            Dialer::allowing_loopback()
+        };
+        let authorities = environment.get("SSL_CERT_FILE").map(|path| std::fs::read(path).unwrap());
+        let settings = HttpSettings {
+            dialer,
+            authorities: authorities.unwrap_or_default(),
+            // Each answer is asked for anew.
+            fresh: Duration::ZERO,
+            ..HttpSettings::from_environment(|name| environment.get(name).cloned())
+        };
         let files = TenantFiles::of(Some(std::env::temp_dir()));
         let backends = Backends::without_cluster(settings, Compat::Better).with_files(files);
         Self { backends, built: BTreeMap::new() }

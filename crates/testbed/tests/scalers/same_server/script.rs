@@ -37,6 +37,9 @@ pub(super) struct ServerSetup {
     /// Names of the ports it needs.
     #[serde(default = "one_port")]
     pub(super) ports: Vec<String>,
+    /// Environment variables of both programs that ask: `HTTPS_PROXY` and `SSL_CERT_FILE`, for a source whose address is fixed.
+    #[serde(default)]
+    pub(super) environment: BTreeMap<String, String>,
     /// Files in its folder.
     #[serde(default)]
     pub(super) files: BTreeMap<String, String>,

@@ -1,5 +1,6 @@
 //! The server of a script.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -16,6 +17,10 @@ use super::script::{ScriptTexts, ServerScript, ServerSetup};
 /// Another address of this machine, for servers whose ports are fixed.
 const OTHER_ADDRESS: &str = "127.0.90.1";
 
+/// The names in the certificate of servers: those of this machine, and those that proxies of scripts stand in for.
+const SERVER_NAMES: [&str; 5] =
+    ["127.0.0.1", "localhost", OTHER_ADDRESS, "oauth2.googleapis.com", "storage.googleapis.com"];
+
 /// It ends when this is dropped.
 pub(super) struct ScriptServer {
     running: Option<Program>,
@@ -24,6 +29,8 @@ pub(super) struct ScriptServer {
     beside: Vec<String>,
     helpers: Vec<Program>,
     ready: Option<Value>,
+    /// Environment variables of the programs that ask.
+    pub(super) environment: BTreeMap<String, String>,
     /// All its ports; the first is `port`, which clients use.
     pub(super) ports: Vec<u16>,
     /// What stands for `{name}` in the script.
@@ -31,9 +38,11 @@ pub(super) struct ScriptServer {
 }
 
 impl ScriptServer {
-    pub(super) async fn start(script: &ServerScript, keda: &mut KedaProcess) -> Self {
-        let ServerSetup { part, stand_in, ports: names, files, before, beside, run, ready, .. } =
-            &script.server;
+    /// A server that is prepared and not started.
+    pub(super) fn new(script: &ServerScript) -> Self {
+        let ServerSetup {
+            part, stand_in, ports: names, environment, files, before, beside, run, ready, ..
+        } = &script.server;
         let room = Room::new().unwrap();
         let mut texts = ScriptTexts::default();
         texts.0.insert("folder".to_owned(), room.folder().display().to_string());
@@ -65,18 +74,17 @@ impl ScriptServer {
         for command in before {
             assert_eq!(failure_of(&texts.apply(command), room.folder()), None);
         }
-        let mut server = Self {
+        Self {
             running: None,
             idle: Some(room),
             run: texts.apply(run),
             beside: beside.iter().map(|command| texts.apply(command)).collect(),
             helpers: Vec::new(),
             ready: ready.clone(),
+            environment: environment.iter().map(|(name, value)| (name.clone(), texts.apply(value))).collect(),
             ports: given,
             texts,
-        };
-        server.resume(keda).await;
-        server
+        }
     }
 
     /// Gives it what a filling says, by a command or by the program that has the clients; the error, if there is one.
@@ -142,7 +150,7 @@ fn failure_of(command: &str, folder: &Path) -> Option<String> {
 /// the key and the certificate.
 fn certificates() -> Vec<(&'static str, String)> {
     let (authority, other) = (Authority::new("testbed").unwrap(), Authority::new("other").unwrap());
-    let server = authority.server(&["127.0.0.1", "localhost", OTHER_ADDRESS]).unwrap();
+    let server = authority.server(&SERVER_NAMES).unwrap();
     let client = authority.client("ada", None).unwrap();
     let stranger = other.client("ada", None).unwrap();
     vec![
