@@ -127,6 +127,8 @@ var builders = map[string]builder{
 	"nats-jetstream":         plain(scalers.NewNATSJetStreamScaler),
 	"nsq":                    plain(scalers.NewNSQScaler),
 	"opensearch":             plain(scalers.NewOpensearchScaler),
+	"openstack-metric":       scalers.NewOpenstackMetricScaler,
+	"openstack-swift":        scalers.NewOpenstackSwiftScaler,
 	"postgresql":             scalers.NewPostgreSQLScaler,
 	"prometheus":             plain(scalers.NewPrometheusScaler),
 	"pulsar":                 plain(scalers.NewPulsarScaler),
@@ -139,8 +141,10 @@ var builders = map[string]builder{
 	"redis-streams":          redis(true, false, false),
 	"selenium-grid":          plain(scalers.NewSeleniumGridScaler),
 	"solace-event-queue":     plain(scalers.NewSolaceScaler),
+	"solarwinds":             plain(scalers.NewSolarWindsScaler),
 	"solr":                   plain(scalers.NewSolrScaler),
 	"splunk":                 plain(scalers.NewSplunkScaler),
+	"sumologic":              plain(scalers.NewSumologicScaler),
 	"temporal":               scalers.NewTemporalScaler,
 }
 
