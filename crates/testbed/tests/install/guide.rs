@@ -74,8 +74,15 @@ pub(crate) fn from_keda(cluster: &Cluster) {
         let found = cluster.get(WEBHOOK);
         found["webhooks"][0]["clientConfig"]["service"]["name"].as_str().unwrap_or_default().to_owned()
     };
+    let has_ca = || {
+        let found = cluster.get(WEBHOOK);
+        let ca = found["webhooks"][0]["clientConfig"]["caBundle"].as_str().unwrap_or_default();
+        (!ca.is_empty()).then_some(())
+    };
     let is_switched = || {
         assert_eq!(webhook(), "plimsoll-operator");
+        // The operator looks every 30 s; until then the API server cannot ask it.
+        cluster.until("the webhook has our CA", has_ca);
         let _theirs = cluster.kubernetes_controller();
         events::wake_a_worker(cluster);
     };
