@@ -1,4 +1,20 @@
+use crate::Trigger;
 use crate::test_support::{ServerAction, build, read, server, texts, trigger};
+
+/// A trigger whose values of the condition are these.
+fn query(key_id: &str, values: &str) -> Trigger {
+    let pairs = [
+        ("tableName", "t"),
+        ("awsRegion", "eu-west-1"),
+        ("keyConditionExpression", "#n = :v"),
+        ("expressionAttributeNames", r##"{"#n":"name"}"##),
+        ("expressionAttributeValues", values),
+        ("targetValue", "3"),
+    ];
+    let mut trigger = trigger("aws-dynamodb", &pairs);
+    trigger.auth = texts(&[("awsAccessKeyID", key_id), ("awsSecretAccessKey", "SK")]);
+    trigger
+}
 
 #[tokio::test]
 async fn all_pages_are_counted() {
@@ -18,18 +34,9 @@ async fn all_pages_are_counted() {
         )
     })
     .await;
-    let pairs = [
-        ("tableName", "t"),
-        ("awsRegion", "eu-west-1"),
-        ("awsEndpoint", &*url),
-        ("keyConditionExpression", "#n = :v"),
-        ("expressionAttributeNames", r##"{"#n":"name"}"##),
-        ("expressionAttributeValues", r#"{":v":{"S":"x"}}"#),
-        ("filterExpression", "age > :a"),
-        ("targetValue", "3"),
-    ];
-    let mut trigger = trigger("aws-dynamodb", &pairs);
-    trigger.auth = texts(&[("awsAccessKeyID", "AK"), ("awsSecretAccessKey", "SK")]);
+    let mut trigger = query("AK", r#"{":v":{"S":"x"}}"#);
+    trigger.metadata.insert("awsEndpoint".into(), url);
+    trigger.metadata.insert("filterExpression".into(), "age > :a".into());
     assert_eq!(read(&trigger).await.unwrap().values.first().unwrap().value.canonical(), "7");
     trigger.metadata.insert("expressionAttributeValues".into(), "[]".into());
     assert!(
@@ -40,33 +47,15 @@ async fn all_pages_are_counted() {
 #[tokio::test]
 async fn non_numeric_count_is_an_error() {
     let url = server(|_| ServerAction::Answer(200, r#"{"Count":"3"}"#.to_owned())).await;
-    let pairs = [
-        ("tableName", "t"),
-        ("awsRegion", "r"),
-        ("awsEndpoint", &*url),
-        ("keyConditionExpression", "#n = :v"),
-        ("expressionAttributeNames", r##"{"#n":"name"}"##),
-        ("expressionAttributeValues", "{}"),
-        ("targetValue", "3"),
-    ];
-    let mut trigger = trigger("aws-dynamodb", &pairs);
-    trigger.auth = texts(&[("awsAccessKeyID", "AK"), ("awsSecretAccessKey", "SK")]);
+    let mut trigger = query("AK", "{}");
+    trigger.metadata.insert("awsEndpoint".into(), url);
     assert!(read(&trigger).await.unwrap_err().message.contains("a string at Count"));
 }
 
 #[test]
 fn refusals() {
     let refused = |key: &str, value: &str| {
-        let pairs = [
-            ("tableName", "t"),
-            ("awsRegion", "r"),
-            ("keyConditionExpression", "#n = :v"),
-            ("expressionAttributeNames", r##"{"#n":"name"}"##),
-            ("expressionAttributeValues", "null"),
-            ("targetValue", "3"),
-        ];
-        let mut trigger = trigger("aws-dynamodb", &pairs);
-        trigger.auth = texts(&[("awsAccessKeyID", " "), ("awsSecretAccessKey", "SK")]);
+        let mut trigger = query(" ", "null");
         trigger.metadata.insert(key.into(), value.into());
         let error = build(&trigger).err().map(|error| error.message).unwrap_or_default();
         error.replace("error parsing DynamoDb metadata: ", "")
