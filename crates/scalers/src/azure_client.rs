@@ -19,6 +19,10 @@ use crate::{ScalerError, Trigger};
 /// The authorities of Azure's clouds; that of the public one is the default.
 const AUTHORITIES: [&str; 3] = ["", "https://login.microsoftonline.us", "https://login.chinacloudapi.cn"];
 
+/// The authority of Azure's cloud in Germany, whose name KEDA accepts. That cloud has ended, so a login fails, but the secret of a
+/// service principal is not sent to another cloud.
+const GERMAN_AUTHORITY: &str = "https://login.microsoftonline.de";
+
 /// The service principal and the cloud in the parameters of a trigger.
 pub(crate) struct AzurePrincipal<'a> {
     pub(crate) client: &'a str,
@@ -38,13 +42,22 @@ impl AzurePrincipal<'_> {
         self.client_secret()
     }
 
+    /// The authority that gives tokens; empty for that of the public cloud. Only private clouds have one that a tenant names.
+    fn authority_url(&self) -> &str {
+        match of_cloud(self.cloud, AUTHORITIES) {
+            Some(authority) => authority,
+            None if self.cloud.eq_ignore_ascii_case("AzureGermanCloud") => GERMAN_AUTHORITY,
+            None => self.authority,
+        }
+    }
+
     /// The identity of the service principal.
     pub(crate) fn client_secret(&self) -> AzureIdentity {
         AzureIdentity::ClientSecret {
             client: self.client.to_owned(),
             tenant: self.tenant.to_owned(),
             secret: self.secret.clone(),
-            authority: of_cloud(self.cloud, AUTHORITIES).unwrap_or(self.authority).to_owned(),
+            authority: self.authority_url().to_owned(),
         }
     }
 }
@@ -180,6 +193,8 @@ mod tests {
         assert_eq!(authority("", "https://evil.example"), "");
         assert_eq!(authority("AzureChinaCloud", ""), "https://login.chinacloudapi.cn");
         assert_eq!(authority("Private", "https://login.example"), "https://login.example");
+        // A cloud that has ended does not become the public one.
+        assert_eq!(authority("azureGermanCloud", "https://evil.example"), "https://login.microsoftonline.de");
         let mut trigger = Trigger::default();
         trigger.identity.provider = "azure-workload".to_owned();
         assert!(matches!(principal("", "").identity(&trigger), AzureIdentity::Workload { .. }));

@@ -15,6 +15,7 @@ use crate::backends::{Backends, OperatorIdentity};
 use crate::identity::{AwsIdentity, AwsKeys, Identities, is_aws_region};
 use crate::parameters::Secret;
 use crate::single::send;
+use crate::urls;
 use crate::web::SharedHttpClient;
 use crate::{ScalerError, Trigger};
 use request::AwsDispatch;
@@ -41,19 +42,59 @@ crate::parameters! {
     }
 }
 
-/// Domains of AWS. Only their hosts get requests with credentials of the operator, because tenants choose region, endpoint and
-/// brokers.
-pub(crate) const DOMAINS: [&str; 3] = [".amazonaws.com", ".amazonaws.com.cn", ".api.aws"];
+/// Domains of AWS. Only hosts of AWS get requests with credentials of the operator, because tenants choose region, endpoint and
+/// brokers. A domain alone does not make a host one of AWS: customers run machines and load balancers in it.
+pub(crate) const AWS_DOMAINS: [&str; 3] = [".amazonaws.com", ".amazonaws.com.cn", ".api.aws"];
 
 /// An error if a host that is not of AWS would get a request with credentials of the operator.
 pub(crate) fn check_destination(identity: &AwsIdentity, host: &str) -> Result<(), ScalerError> {
-    let is_vendor = DOMAINS.iter().any(|domain| host.to_ascii_lowercase().ends_with(domain));
+    let is_vendor = AWS_DOMAINS.iter().any(|domain| host.to_ascii_lowercase().ends_with(domain));
     if is_vendor || matches!(identity, AwsIdentity::Keys(_)) {
         return Ok(());
     }
     Err(scaler_error!(
         "credentials of the operator are sent to hosts of AWS only, not to {host}: give keys in a TriggerAuthentication"
     ))
+}
+
+/// An error if a request with credentials of the operator would be sent to an endpoint that is not one of the service. `hosts` are
+/// the first labels of its host names.
+fn check_endpoint(
+    identity: &AwsIdentity,
+    endpoint: &str,
+    hosts: [&str; 2],
+    region: &str,
+) -> Result<(), ScalerError> {
+    if matches!(identity, AwsIdentity::Keys(_)) || is_of_service(endpoint, hosts, region) {
+        return Ok(());
+    }
+    let [host, _] = hosts;
+    Err(scaler_error!(
+        "credentials of the operator are sent to hosts of AWS only (https://{host}.{region}.amazonaws.com or a VPC endpoint of it), \
+         not to {}: give keys in a TriggerAuthentication",
+        urls::shown(endpoint)
+    ))
+}
+
+/// Whether an endpoint (without a trailing slash) is that of a service of AWS in a region: a public one, also with FIPS or IPv6,
+/// or a VPC endpoint. It is compared as a whole, so that no other reading of the URL leads elsewhere, and it has TLS.
+fn is_of_service(endpoint: &str, hosts: [&str; 2], region: &str) -> bool {
+    let endpoint = endpoint.to_ascii_lowercase();
+    let Some(given) = endpoint.strip_prefix("https://") else { return false };
+    if !is_aws_region(region) {
+        return false;
+    }
+    // Hosts with IPv6 have one label where others have two (`streams-dynamodb`).
+    let mut names =
+        hosts.into_iter().flat_map(|host| [host.to_owned(), format!("{host}-fips"), host.replace('.', "-")]);
+    // Others can run servers at endpoints of their own services (`vpce-ID.vpce-svc-ID.REGION.vpce.amazonaws.com`).
+    let is_id = |label: &str| label.starts_with("vpce-") && is_aws_region(label);
+    names.any(|name| {
+        AWS_DOMAINS.iter().any(|domain| {
+            let private = format!(".{name}.{region}.vpce{domain}");
+            given == format!("{name}.{region}{domain}") || given.strip_suffix(&private).is_some_and(is_id)
+        })
+    })
 }
 
 impl AwsCredentials {
@@ -90,7 +131,7 @@ impl AwsCredentials {
             "" | "pod" => {}
             _ => return Ok(AwsIdentity::Operator),
         }
-        // Like KEDA, blanks alone count as given here: AWS refuses them when it is asked.
+        // Like KEDA, blanks alone count as given here: AWS refuses them in its response.
         let is_given = |key: &str| trigger.auth.get(key).is_some_and(|text| !text.is_empty());
         if is_given("awsRoleArn") {
             let arn = self.role.clone().unwrap_or_default();
@@ -165,14 +206,13 @@ impl AwsClient {
     /// Sends a request; returns status and body of the response.
     pub(crate) async fn send(&self, request: AwsRequest<'_>) -> Result<(u16, Bytes), ScalerError> {
         let endpoint = self.endpoint(request.host)?;
-        let keys = self.keys(&endpoint).await?;
+        let keys = self.keys(&endpoint, [request.host, request.service]).await?;
         send(&self.web, request.call(&self.dispatch(&endpoint, &keys))?).await
     }
 
-    async fn keys(&self, endpoint: &str) -> Result<AwsKeys, ScalerError> {
+    async fn keys(&self, endpoint: &str, hosts: [&str; 2]) -> Result<AwsKeys, ScalerError> {
         let identity = self.identity.as_ref().map_err(Clone::clone)?;
-        let host = endpoint.parse::<http::Uri>().ok().and_then(|uri| uri.host().map(str::to_owned));
-        check_destination(identity, &host.unwrap_or_default())?;
+        check_endpoint(identity, endpoint, hosts, &self.region)?;
         self.identities.aws(identity, &self.region, &self.web).await
     }
 

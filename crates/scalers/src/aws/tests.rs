@@ -149,6 +149,54 @@ fn credentials_of_the_operator_go_to_aws_only() {
     }
 }
 
+/// Machines, load balancers and functions of customers have hosts in the domains of AWS, too.
+#[test]
+fn credentials_of_the_operator_go_to_the_service_only() {
+    let is_service = |endpoint: &str| is_of_service(endpoint, ["sqs", "sqs"], "eu-west-1");
+    for good in [
+        "https://sqs.eu-west-1.amazonaws.com",
+        "https://SQS.eu-west-1.amazonaws.com",
+        "https://sqs-fips.eu-west-1.amazonaws.com",
+        "https://sqs.eu-west-1.api.aws",
+        "https://vpce-0a1-2b3.sqs.eu-west-1.vpce.amazonaws.com",
+        "https://vpce-0a1-2b3-eu-west-1a.sqs.eu-west-1.vpce.amazonaws.com",
+    ] {
+        assert!(is_service(good), "{good}");
+    }
+    for bad in [
+        "http://sqs.eu-west-1.amazonaws.com",
+        "https://sqs.eu-west-1.amazonaws.com:8443",
+        "https://sqs.eu-west-1.amazonaws.com/x",
+        "https://sqs.eu-west-2.amazonaws.com",
+        "https://monitoring.eu-west-1.amazonaws.com",
+        "https://ec2-192-0-2-1.eu-west-1.compute.amazonaws.com",
+        "https://sqs-1.eu-west-1.elb.amazonaws.com",
+        "https://sqs.execute-api.eu-west-1.amazonaws.com",
+        "https://vpce-0a1.vpce-svc-0b2.eu-west-1.vpce.amazonaws.com",
+        "https://evil.vpce-0a1.sqs.eu-west-1.vpce.amazonaws.com",
+        "https://vpce-0a1@evil/.sqs.eu-west-1.vpce.amazonaws.com",
+        "https://evil/sqs.eu-west-1.amazonaws.com",
+        "https://sqs.eu-west-1.amazonaws.com@evil",
+        "",
+    ] {
+        assert!(!is_service(bad), "{bad}");
+    }
+    let streams = ["streams.dynamodb", "dynamodb"];
+    for name in ["streams.dynamodb", "streams-dynamodb", "dynamodb"] {
+        assert!(is_of_service(&format!("https://{name}.eu-west-1.api.aws"), streams, "eu-west-1"), "{name}");
+    }
+    assert!(is_of_service("https://sqs.cn-north-1.amazonaws.com.cn", ["sqs", "sqs"], "cn-north-1"));
+    assert!(!is_of_service("https://sqs.a.elb.amazonaws.com", ["sqs", "sqs"], "a.elb"));
+    let elsewhere = "https://ec2-192-0-2-1.eu-west-1.compute.amazonaws.com";
+    let check = |identity: &AwsIdentity| check_endpoint(identity, elsewhere, ["sqs", "sqs"], "eu-west-1");
+    assert_eq!(check(&AwsIdentity::Keys(keys())), Ok(()));
+    let error = check(&AwsIdentity::Operator).unwrap_err().message;
+    assert!(
+        error.contains("https://sqs.eu-west-1.amazonaws.com") && error.contains("ec2-192-0-2-1"),
+        "{error}"
+    );
+}
+
 #[tokio::test]
 async fn tenants_cannot_send_credentials_of_the_operator_elsewhere() {
     let (reached, url) = {
