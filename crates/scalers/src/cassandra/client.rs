@@ -54,7 +54,7 @@ impl From<InvalidCqlFrame> for ScalerError {
 }
 
 impl CassandraConnection {
-    async fn ask(&mut self, frame: &[u8]) -> Result<CqlResponse, ScalerError> {
+    async fn call(&mut self, frame: &[u8]) -> Result<CqlResponse, ScalerError> {
         self.stream.write_all(frame).await.map_err(|error| io_error(&error))?;
         self.stream.flush().await.map_err(|error| io_error(&error))?;
         let mut header = [0; wire::HEADER_BYTES];
@@ -77,7 +77,7 @@ impl CassandraNode {
             stream = secure(stream, &self.host, tls).await?;
         }
         let mut connection = CassandraConnection { stream, version: self.version };
-        match connection.ask(&wire::startup(self.version)).await? {
+        match connection.call(&wire::startup(self.version)).await? {
             CqlResponse::Ready => return Ok(connection),
             CqlResponse::Authenticate(class) if !class.ends_with("Authenticator") => {
                 bail!("the server wants authentication by {}, which is not supported here", excerpt(&class));
@@ -86,7 +86,7 @@ impl CassandraNode {
             CqlResponse::Error { code, message } => return Err(refused(code, &message)),
             _ => return Err(InvalidCqlFrame.into()),
         }
-        match connection.ask(&wire::login(self.version, &self.user, self.password.reveal())).await? {
+        match connection.call(&wire::login(self.version, &self.user, self.password.reveal())).await? {
             CqlResponse::LoggedIn => Ok(connection),
             CqlResponse::Challenge => Err(scaler_error!("the server wants more than a user and a password")),
             CqlResponse::Error { code, message } => Err(refused(code, &message)),
@@ -135,14 +135,14 @@ impl pool::PooledServer for CassandraNode {
         Box::pin(async move { self.open().await.map_err(|error| error.inside(self.name())) })
     }
 
-    fn ask<'a>(
+    fn query<'a>(
         &'a self,
         connection: &'a mut CassandraConnection,
         request: &'a CqlQuery,
     ) -> PoolFuture<'a, f64, PoolError> {
         Box::pin(async move {
             let frame = wire::query(self.version, &request.text, request.consistency);
-            match connection.ask(&frame).await {
+            match connection.call(&frame).await {
                 Err(error) => Err(PoolError::Lost(error.inside(self.name()))),
                 Ok(CqlResponse::Result(field)) => number(&field).map_err(PoolError::Refused),
                 Ok(CqlResponse::Error { code, message }) => {

@@ -93,7 +93,7 @@ struct CassandraSource {
     pool: Arc<Pool<CassandraNode>>,
 }
 
-/// The source of a trigger, or why it cannot be asked.
+/// The source of a trigger, or why it cannot be queried.
 struct CheckedSource(Result<CassandraSource, ScalerError>);
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
@@ -154,7 +154,7 @@ impl ValueSource for CheckedSource {
         Box::pin(async {
             let failed = |error: ScalerError| error.inside("error inspecting cassandra");
             let CassandraSource { query, pool } = self.0.as_ref().map_err(|error| failed(error.clone()))?;
-            pool.ask(query).await.map_err(failed)
+            pool.query(query).await.map_err(failed)
         })
     }
 }

@@ -7,7 +7,7 @@ use super::*;
 use crate::test_support::fake_server::FakeServer;
 use crate::test_support::{build, read, texts, trigger, value};
 
-fn asking(fake: &FakeServer, query: &str, password: &str) -> Trigger {
+fn query_trigger(fake: &FakeServer, query: &str, password: &str) -> Trigger {
     let port = fake.port.to_string();
     let mut given = trigger(
         "cassandra",
@@ -27,38 +27,41 @@ fn asking(fake: &FakeServer, query: &str, password: &str) -> Trigger {
 #[tokio::test]
 async fn results() {
     let fake = fake_cassandra("org.apache.cassandra.auth.PasswordAuthenticator").await;
-    let ask = async |query: &str| value(read(&asking(&fake, query, "hunter2")).await);
+    let value_of = async |query: &str| value(read(&query_trigger(&fake, query, "hunter2")).await);
     let prefix = "error inspecting cassandra: ";
-    assert_eq!(ask("SELECT 7").await, "7");
+    assert_eq!(value_of("SELECT 7").await, "7");
     // KEDA serves no negative values.
-    assert_eq!(ask("SELECT -7").await, "0");
-    assert_eq!(ask("warned").await, "9");
+    assert_eq!(value_of("SELECT -7").await, "0");
+    assert_eq!(value_of("warned").await, "9");
     // KEDA takes a result without rows for 0.
-    assert_eq!(ask("no rows").await, "0");
-    assert_eq!(ask("null").await, format!("{prefix}the first field of the first row is null"));
-    assert_eq!(ask("words").await, format!("{prefix}the first field of the first row is no whole number"));
-    assert!(ask("broken").await.ends_with("unconfigured table t (error 0x2200)"));
+    assert_eq!(value_of("no rows").await, "0");
+    assert_eq!(value_of("null").await, format!("{prefix}the first field of the first row is null"));
+    assert_eq!(
+        value_of("words").await,
+        format!("{prefix}the first field of the first row is no whole number")
+    );
+    assert!(value_of("broken").await.ends_with("unconfigured table t (error 0x2200)"));
 }
 
 #[tokio::test]
 async fn logins() {
     let open = fake_cassandra("").await;
-    assert_eq!(value(read(&asking(&open, "SELECT 7", "any")).await), "7");
+    assert_eq!(value(read(&query_trigger(&open, "SELECT 7", "any")).await), "7");
     let fake = fake_cassandra("org.apache.cassandra.auth.PasswordAuthenticator").await;
-    let refused = read(&asking(&fake, "SELECT 7", "hunter3")).await;
+    let refused = read(&query_trigger(&fake, "SELECT 7", "hunter3")).await;
     assert_eq!(refused.as_ref().unwrap_err().cause(), Some(&crate::SourceRefusal::Credentials));
     let wrong = value(refused);
     assert!(wrong.contains("password are incorrect (error 0x0100)"), "{wrong}");
     assert!(!wrong.contains("hunter"), "{wrong}");
     let other = fake_cassandra("org.example.Kerberos").await;
-    let wrong = value(read(&asking(&other, "SELECT 7", "hunter2")).await);
+    let wrong = value(read(&query_trigger(&other, "SELECT 7", "hunter2")).await);
     assert!(wrong.contains("authentication by org.example.Kerberos, which is not supported"), "{wrong}");
 }
 
 #[tokio::test]
 async fn a_connection_serves_many_reads_and_is_made_again() {
     let fake = fake_cassandra("").await;
-    let scaler = build(&asking(&fake, "SELECT 7", "hunter2")).unwrap();
+    let scaler = build(&query_trigger(&fake, "SELECT 7", "hunter2")).unwrap();
     for _ in 0..3 {
         assert_eq!(value(scaler.read("m").await), "7");
     }
@@ -76,13 +79,13 @@ async fn parameters_that_cannot_be_used_are_named() {
         ("consistency", "most", "consistency must be the name of a level"),
         ("port", "70000", "port must be a number from 1 to 65535"),
     ] {
-        let mut given = asking(&fake, "SELECT 7", "hunter2");
+        let mut given = query_trigger(&fake, "SELECT 7", "hunter2");
         given.metadata.insert(key.to_owned(), wrong.to_owned());
         let error = value(read(&given).await);
         assert!(error.contains(reported), "{error}");
     }
     assert_eq!(fake.connections(), 0);
-    let mut given = asking(&fake, "SELECT 7", "hunter2");
+    let mut given = query_trigger(&fake, "SELECT 7", "hunter2");
     given.metadata.remove("port");
     given.metadata.insert("clusterIPAddress".to_owned(), format!("127.0.0.1:{}", fake.port));
     assert_eq!(value(read(&given).await), "7");

@@ -14,7 +14,7 @@ const AUTH_RESPONSE: u8 = 0x0f;
 const AUTH_SUCCESS: u8 = 0x10;
 /// Responses have this bit in their version.
 const RESPONSE: u8 = 0x80;
-/// Flags of responses, for what stands in front of their content.
+/// Flags of responses, for data that precedes their content.
 const TRACED: u8 = 2;
 const WITH_PAYLOAD: u8 = 4;
 const WITH_WARNINGS: u8 = 8;
@@ -38,7 +38,7 @@ pub(super) struct InvalidCqlFrame;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum CqlResponse {
     Ready,
-    /// The server wants a password, for this class.
+    /// The server requires a password, for this authenticator class.
     Authenticate(String),
     Challenge,
     LoggedIn,
@@ -89,9 +89,9 @@ impl<'a> CqlFields<'a> {
 
 /// The size of the content of a response with this header, in bytes.
 pub(super) fn content_bytes(header: [u8; HEADER_BYTES], version: u8) -> Result<usize, InvalidCqlFrame> {
-    let [said, _, _, _, _, a, b, c, d] = header;
+    let [received_version, _, _, _, _, a, b, c, d] = header;
     // A server that does not know the version answers with its own.
-    if said & RESPONSE == 0 || !(3..=version.max(5)).contains(&(said & !RESPONSE)) {
+    if received_version & RESPONSE == 0 || !(3..=version.max(5)).contains(&(received_version & !RESPONSE)) {
         return Err(InvalidCqlFrame);
     }
     Ok(u32::from_be_bytes([a, b, c, d]) as usize)
@@ -132,7 +132,7 @@ pub(super) fn query(version: u8, query: &str, consistency: u16) -> Vec<u8> {
     frame(version, QUERY, &content)
 }
 
-/// The number of a consistency level.
+/// The number of a consistency level. A name that KEDA's client does not know ends KEDA's operator; here it is an error of the trigger.
 pub(super) fn consistency(name: &str) -> Option<u16> {
     let names = [
         "ANY",
@@ -168,7 +168,7 @@ pub(super) fn response(header: [u8; HEADER_BYTES], content: &[u8]) -> Result<Cql
             fields.bytes()?;
         }
     }
-    // Compression was not asked for.
+    // Compression was not requested.
     if flags & !(TRACED | WITH_WARNINGS | WITH_PAYLOAD) != 0 {
         return Err(InvalidCqlFrame);
     }

@@ -2,6 +2,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use super::Parameters;
 use super::query::cloud;
 use crate::search::{SearchParameters, SearchRequest, value};
 use crate::test_support::{FakeCluster, ServerAction, backends, read, server, texts, trigger};
@@ -35,6 +36,25 @@ fn clouds() {
     for bad in ["", "cl", "x:!!", "x:YQ=="] {
         assert!(cloud(bad).is_err(), "{bad}");
     }
+}
+
+#[test]
+fn cloud_id_and_key_belong_together() {
+    let error = |given: &[(&str, &str)]| {
+        let common = [("index", "i"), ("query", "{}"), ("valueLocation", "v"), ("targetValue", "1")];
+        let read = Parameters::read(&trigger("elasticsearch", &[&common[..], given].concat()));
+        read.err().map(|error| error.to_string()).unwrap_or_default()
+    };
+    let (id, key, address) = (("cloudID", "c"), ("apiKey", "k"), ("addresses", "http://es:9200"));
+    let both = "both cloudID and apiKey must be provided when cloudID or apiKey is used";
+    assert!(error(&[id]).contains(both), "{}", error(&[id]));
+    assert!(error(&[key]).contains(both), "{}", error(&[key]));
+    for mixed in [&[id, address][..], &[key, address], &[id, key, ("username", "u")]] {
+        assert!(error(mixed).contains("can't provide both cloud config and endpoint addresses"), "{mixed:?}");
+    }
+    assert!(error(&[]).contains("must provide either cloud config or endpoint addresses"));
+    let login = [address, ("username", "u"), ("password", "p")];
+    assert_eq!((error(&[id, key]), error(&login)), (String::new(), String::new()));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use tokio::net::TcpStream;
 
 use crate::test_support::fake_server::FakeServer;
 
-/// Starts a node that wants authentication by this class; by none if it is empty.
+/// Starts a node that requires authentication by this class; by none if it is empty.
 pub(super) async fn fake_cassandra(class: &'static str) -> FakeServer {
     FakeServer::start(move |stream| serve(stream, class)).await
 }
