@@ -20,7 +20,7 @@ use rules::{KafkaTls, LagOptions, LagThresholds, is_version, partitions};
 use crate::aws::AwsCredentials;
 use crate::prelude::*;
 
-/// What stands in front of errors that are found after the parameters were read.
+/// Prefix of errors that are found after the parameters were read.
 const PREFIX: &str = "error parsing kafka metadata";
 
 /// The scaler type `kafka`.

@@ -49,7 +49,7 @@ impl KafkaScaler {
     pub(super) fn kafka(parameters: &Parameters, trigger: &Trigger, backends: &Backends) -> Self {
         let topics: Vec<String> =
             Some(&parameters.topic).filter(|topic| !topic.is_empty()).cloned().into_iter().collect();
-        let asked = KafkaTrigger {
+        let requested = KafkaTrigger {
             bootstrap: &parameters.bootstrap_servers,
             group: &parameters.group,
             topics: &topics,
@@ -62,12 +62,12 @@ impl KafkaScaler {
             tls: &parameters.tls,
             login: parameters.login(trigger, backends),
         };
-        asked.scaler(trigger, backends)
+        requested.scaler(trigger, backends)
     }
 
     /// The scaler of a trigger of type `apache-kafka`.
     pub(super) fn apache(parameters: &ApacheParameters, trigger: &Trigger, backends: &Backends) -> Self {
-        let asked = KafkaTrigger {
+        let requested = KafkaTrigger {
             bootstrap: &parameters.bootstrap_servers,
             group: &parameters.group,
             topics: &parameters.topics,
@@ -80,7 +80,7 @@ impl KafkaScaler {
             tls: &parameters.tls,
             login: parameters.login(trigger, backends),
         };
-        asked.scaler(trigger, backends)
+        requested.scaler(trigger, backends)
     }
 }
 
@@ -118,9 +118,10 @@ impl KafkaTrigger<'_> {
         let policy = self.policy(trigger);
         let earliest = policy.from_earliest && policy.only_retained && !policy.zero_without_offset;
         let interest = self.login.map(|login| {
+            let tls = self.tls.settings(login.as_ref());
             let server = KafkaServer {
                 bootstrap: self.bootstrap.to_vec(),
-                tls: self.tls.settings().map(|tls| tls.trusting(&settings.authorities)),
+                tls: tls.map(|tls| tls.trusting(&settings.authorities)),
                 login,
                 dialer: backends.dialer.clone(),
             };
@@ -153,14 +154,18 @@ impl Scaler for KafkaScaler {
         })
     }
 
-    fn wake(self: Arc<Self>, ask_now: tokio::sync::mpsc::Sender<()>) -> Option<WakeFuture> {
+    fn wake(self: Arc<Self>, query_now: tokio::sync::mpsc::Sender<()>) -> Option<WakeFuture> {
         let source = self.interest.as_ref().ok()?.new_records()?;
-        Some(self.streams.follow(source, ask_now))
+        Some(self.streams.follow(source, query_now))
     }
 }
 
 impl Parameters {
-    fn login(&self, trigger: &Trigger, backends: &Backends) -> Result<Option<SaslLogin>, ScalerError> {
+    pub(super) fn login(
+        &self,
+        trigger: &Trigger,
+        backends: &Backends,
+    ) -> Result<Option<SaslLogin>, ScalerError> {
         match &*self.sasl {
             "oauthbearer" if self.token_provider == "aws_msk_iam" => {
                 let identity = self.credentials.permitted_identity(trigger, backends)?;
@@ -188,7 +193,11 @@ impl Parameters {
 }
 
 impl ApacheParameters {
-    fn login(&self, trigger: &Trigger, backends: &Backends) -> Result<Option<SaslLogin>, ScalerError> {
+    pub(super) fn login(
+        &self,
+        trigger: &Trigger,
+        backends: &Backends,
+    ) -> Result<Option<SaslLogin>, ScalerError> {
         match &*self.sasl {
             "aws_msk_iam" => {
                 let identity = self.credentials.permitted_identity(trigger, backends)?;

@@ -1,6 +1,7 @@
 //! Parameters that both types share, and their checks, without IO.
 
 use crate::encrypted_key::opened;
+use crate::kafka_client::SaslLogin;
 use crate::prelude::*;
 use crate::tls::{CertificateCheck, TlsSettings};
 
@@ -36,9 +37,9 @@ crate::parameters! {
     pub struct KafkaTls {
         /// Whether TLS is used.
         mode: String = "tls" in [Metadata, Authentication], default "disable", one_of ["enable", "disable"];
-        /// Accepts any server certificate.
+        /// Accepts any server certificate. Has no effect with credentials of the operator.
         unsafe_ssl: bool = "unsafeSsl" in [Metadata];
-        /// CA certificate that is trusted in addition to the system's (PEM).
+        /// CA certificate that is trusted in addition to the system's (PEM). Has no effect with credentials of the operator.
         ca: String = "ca" in [Authentication];
         /// Client certificate (PEM).
         certificate: String = "cert" in [Authentication];
@@ -54,16 +55,20 @@ impl KafkaTls {
         self.mode == "enable"
     }
 
-    /// TLS settings; none for plain text.
-    pub(super) fn settings(&self) -> Option<TlsSettings> {
-        let certificate_check =
-            if self.unsafe_ssl { CertificateCheck::Anything } else { CertificateCheck::Full };
-        self.is_enabled().then(|| TlsSettings {
-            authorities: self.ca.clone(),
+    /// TLS settings; none for plain text. A token of the operator is sent to verified brokers only, whatever the trigger says: a
+    /// tenant who can redirect the name of a broker would read it otherwise.
+    pub(super) fn settings(&self, login: Option<&SaslLogin>) -> Option<TlsSettings> {
+        let own = TlsSettings {
             certificate: self.certificate.clone(),
             key: opened(&self.key, &self.key_password),
-            certificate_check,
-        })
+            ..TlsSettings::default()
+        };
+        if login.is_some_and(SaslLogin::is_of_operator) {
+            return Some(own);
+        }
+        let certificate_check =
+            if self.unsafe_ssl { CertificateCheck::Anything } else { CertificateCheck::Full };
+        self.is_enabled().then(|| TlsSettings { authorities: self.ca.clone(), certificate_check, ..own })
     }
 }
 

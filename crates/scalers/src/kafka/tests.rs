@@ -1,8 +1,10 @@
 use api::keda::KedaProfile;
 
 use super::rules::{is_version, partitions};
+use super::{ApacheParameters, Parameters};
 use crate::Trigger;
-use crate::test_support::{build, texts, trigger};
+use crate::test_support::{FakeCluster, backends, build, texts, trigger};
+use crate::tls::CertificateCheck;
 
 fn kafka(metadata: &[(&str, &str)], auth: &[(&str, &str)]) -> Trigger {
     let mut given = trigger("kafka", &[("bootstrapServers", "k:9092"), ("consumerGroup", "g")]);
@@ -94,4 +96,37 @@ fn refusals_are_those_of_each_type() {
     let partitions = refused("apache-kafka", &[("partitionLimitation", "x")], &[]);
     let begin = "unable to set param \"partitionLimitation\" value \"x\": slice element 0: unable to unmarshal to field type int";
     assert!(partitions.starts_with(begin), "{partitions}");
+}
+
+/// `unsafeSsl` and a CA of the tenant would send a token of the operator to whoever answers under the name of a broker.
+#[test]
+fn tokens_of_the_operator_need_a_verified_broker() {
+    type Pairs = [(&'static str, &'static str)];
+    let backends = backends(FakeCluster::default());
+    let keys = [("awsAccessKeyID", "AK"), ("awsSecretAccessKey", "SK")];
+    let role = [("awsRoleArn", "arn:aws:iam::1:role/r")];
+    let of_operator = [("identityOwner", "operator")];
+    let cases: [(&Pairs, &Pairs, bool); 3] =
+        [(&of_operator, &[], true), (&[], &role, true), (&[], &keys, false)];
+    for (metadata, auth, is_verified) in cases {
+        let tls = [("tls", "enable"), ("unsafeSsl", "true"), ("awsRegion", "eu-west-1")];
+        let mut given = kafka(&tls, &[("ca", "a CA of the tenant")]);
+        given.metadata.extend(texts(metadata));
+        given.auth.extend(texts(auth));
+        let mut apache = given.clone();
+        given.metadata.extend(texts(&[("sasl", "oauthbearer"), ("saslTokenProvider", "aws_msk_iam")]));
+        apache.metadata.extend(texts(&[("sasl", "aws_msk_iam")]));
+        apache.type_ = "apache-kafka".to_owned();
+        let parameters = Parameters::read(&given).unwrap();
+        let login = parameters.login(&given, &backends).unwrap();
+        let of_kafka = parameters.tls.settings(login.as_ref());
+        let parameters = ApacheParameters::read(&apache).unwrap();
+        let login = parameters.login(&apache, &backends).unwrap();
+        let of_apache = parameters.tls.settings(login.as_ref());
+        for settings in [of_kafka, of_apache] {
+            let settings = settings.unwrap();
+            assert_eq!(settings.certificate_check == CertificateCheck::Full, is_verified, "{auth:?}");
+            assert_eq!(settings.authorities.is_empty(), is_verified, "{auth:?}");
+        }
+    }
 }

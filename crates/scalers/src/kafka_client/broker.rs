@@ -40,7 +40,7 @@ impl BrokerConnection {
             stream = secure(stream, host, tls).await?;
         }
         let mut connection = Self { stream, correlation: 0, versions: Vec::new() };
-        let versions = connection.ask(&KafkaRequest::ApiVersions, messages::api_versions).await?;
+        let versions = connection.call(&KafkaRequest::ApiVersions, messages::api_versions).await?;
         match versions {
             (0, versions) => connection.versions = versions,
             (error, _) => bail!("ApiVersions: {}", messages::describe(error)),
@@ -57,7 +57,7 @@ impl BrokerConnection {
     }
 
     /// Sends a request and decodes its response. After an error the connection cannot be used any more.
-    pub(super) async fn ask<T>(
+    pub(super) async fn call<T>(
         &mut self,
         request: &KafkaRequest,
         decode: impl FnOnce(ResponseReader<'_>) -> Result<T, InvalidResponse> + Send,
@@ -105,7 +105,7 @@ impl BrokerConnection {
     async fn log_in(&mut self, login: &SaslLogin, host: &str) -> Result<(), ScalerError> {
         let mechanism = login.mechanism();
         let request = KafkaRequest::SaslHandshake { mechanism };
-        let (error, offered) = self.ask(&request, messages::handshake).await?;
+        let (error, offered) = self.call(&request, messages::handshake).await?;
         if error != 0 {
             let offered = excerpt(&offered.join(", "));
             bail!("the broker does not accept SASL mechanism {mechanism}, only [{offered}]");
@@ -138,7 +138,7 @@ impl BrokerConnection {
 
     async fn authenticate(&mut self, mechanism: &str, message: Vec<u8>) -> Result<Vec<u8>, ScalerError> {
         let request = KafkaRequest::SaslAuthenticate { message };
-        let (error, text, answer) = self.ask(&request, messages::authenticated).await?;
+        let (error, text, answer) = self.call(&request, messages::authenticated).await?;
         match (error, &*text) {
             (0, _) => Ok(answer),
             (error, "") => Err(messages::refused(error).inside(format!("SASL {mechanism}"))),

@@ -28,11 +28,11 @@ pub(crate) struct KafkaClusters(Mutex<HashMap<KafkaServer, Weak<KafkaCluster>>>)
 pub(super) struct KafkaCluster {
     server: KafkaServer,
     interests: Mutex<Vec<Weak<GroupInterest>>>,
-    /// Rounds do not overlap: who comes while one runs waits for it and finds its own sample renewed.
+    /// Rounds do not overlap: a caller that comes during a round waits for it and finds its own sample renewed.
     round: tokio::sync::Mutex<Round>,
 }
 
-/// What one trigger wants to know of a cluster.
+/// The offsets that one trigger reads from a cluster.
 pub(crate) struct GroupInterest {
     query: Arc<GroupQuery>,
     cluster: Arc<KafkaCluster>,
@@ -41,7 +41,7 @@ pub(crate) struct GroupInterest {
 
 #[derive(Default)]
 struct InterestState {
-    asked: Option<Instant>,
+    requested: Option<Instant>,
     sample: Option<Sampled>,
 }
 
@@ -54,7 +54,7 @@ struct Sampled {
 }
 
 impl KafkaClusters {
-    /// Registers what a trigger wants to know. A cluster is forgotten with its last trigger.
+    /// Registers the offsets that a trigger reads. A cluster is forgotten with its last trigger.
     pub(crate) fn interest(
         &self,
         server: &KafkaServer,
@@ -88,14 +88,15 @@ impl KafkaCluster {
     }
 
     /// This interest, and all others that were read lately and whose sample is older than this.
-    fn due(&self, asking: &Arc<GroupInterest>, fresh: Duration) -> Vec<Arc<GroupInterest>> {
+    fn due(&self, caller: &Arc<GroupInterest>, fresh: Duration) -> Vec<Arc<GroupInterest>> {
         let now = Instant::now();
         let all: Vec<_> = self.interests.locked().iter().filter_map(Weak::upgrade).collect();
         let due = all.into_iter().filter(|interest| {
             let state = interest.state.locked();
-            let wanted = state.asked.is_some_and(|asked| now.duration_since(asked) < INTEREST_AGE);
+            let wanted =
+                state.requested.is_some_and(|requested| now.duration_since(requested) < INTEREST_AGE);
             let old = state.sample.as_ref().is_none_or(|sample| now.duration_since(sample.taken) >= fresh);
-            Arc::ptr_eq(interest, asking) || wanted && old
+            Arc::ptr_eq(interest, caller) || wanted && old
         });
         due.collect()
     }
@@ -137,7 +138,7 @@ impl GroupInterest {
     ) -> Result<(Arc<GroupSample>, Instant), ScalerError> {
         let fresh = allowed_age().unwrap_or(fresh);
         let begun = Instant::now();
-        self.state.locked().asked = Some(begun);
+        self.state.locked().requested = Some(begun);
         let mut sampled = self.fresh(begun, fresh);
         if sampled.is_none() {
             let mut round = self.cluster.round.lock().await;

@@ -18,13 +18,15 @@ pub(crate) trait TokenSource: Send + Sync {
     fn message<'a>(&'a self, host: &'a str) -> ScalerFuture<'a, Secret>;
 }
 
-/// A login whose token is asked for when a connection is made. Logins are equal if their credentials are.
+/// A login whose token is requested when a connection is made. Logins are equal if their credentials are.
 #[derive(Clone)]
 pub(crate) struct TokenLogin {
     /// The SASL mechanism.
     pub(crate) mechanism: &'static str,
     /// Everything that tells this login from others.
     pub(crate) credentials: Vec<Secret>,
+    /// Whether the token is one of the operator, so that it is sent to brokers with a verified certificate only.
+    pub(crate) is_of_operator: bool,
     /// Where the token comes from.
     pub(crate) source: Arc<dyn TokenSource>,
 }
@@ -75,7 +77,7 @@ impl OAuthToken {
         credentials.extend(scopes.iter().map(Secret::new));
         credentials.extend(extensions.iter().map(|(key, value)| Secret::new(format!("{key}={value}"))));
         let source = Self { client, extensions: extensions.to_vec(), web: Arc::clone(web), within };
-        TokenLogin { mechanism: "OAUTHBEARER", credentials, source: Arc::new(source) }
+        TokenLogin { mechanism: "OAUTHBEARER", credentials, is_of_operator: false, source: Arc::new(source) }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The requests that read the lag of consumer groups, and their responses, without IO.
 //!
-//! Each request has one version that all brokers since Kafka 0.11 accept. Group requests also have one that asks for many groups
-//! at once, which brokers since 3.0 accept.
+//! Each request has one version that all brokers since Kafka 0.11 accept. Group requests also have one for many groups at once,
+//! which brokers since 3.0 accept.
 
 use std::sync::Arc;
 
@@ -59,9 +59,9 @@ pub(super) mod key {
     pub(in super::super) const SASL_AUTHENTICATE: i16 = 36;
 }
 
-/// Version of requests that ask for the coordinators of many groups.
+/// Version of requests for the coordinators of many groups.
 pub(super) const FIND_COORDINATORS_VERSION: i16 = 4;
-/// Version of requests that ask for the offsets of many groups.
+/// Version of requests for the offsets of many groups.
 pub(super) const OFFSET_FETCHES_VERSION: i16 = 8;
 
 impl KafkaRequest {
@@ -97,7 +97,7 @@ impl KafkaRequest {
                 for topic in topics {
                     out.string(topic);
                 }
-                // A topic is not created because its lag is asked for.
+                // A request for the lag must not create the topic.
                 out.int8(0);
             }
             Self::FindCoordinator { group } => {
@@ -126,7 +126,7 @@ impl KafkaRequest {
                 out.int8(0);
             }
             Self::ListOffsets { time, topics } => {
-                // Asked by a client, including records of open transactions.
+                // Sent by a client, including records of open transactions.
                 out.int32(-1);
                 out.int8(0);
                 out.array(topics.len());
@@ -140,7 +140,7 @@ impl KafkaRequest {
                 }
             }
             Self::Fetch { max_wait, topics } => {
-                // Asked by a client. One byte is enough, because the content of records does not matter.
+                // Sent by a client. One byte is enough, because the content of records does not matter.
                 out.int32(-1);
                 out.int32(*max_wait);
                 out.int32(1);

@@ -4,7 +4,7 @@
 //! wire       primitive types of the protocol
 //! messages   requests and responses
 //! broker     a connection to one broker: TLS, SASL
-//! task       what is asked of one broker in a round
+//! task       the requests to one broker in a round
 //! cluster    one connection per broker, and rounds that read the offsets of all consumer groups in few requests
 //! round      the requests of one round, by broker
 //! sample     the offsets of one consumer group
@@ -42,7 +42,7 @@ use crate::tls::TlsSettings;
 /// A cluster, credentials and TLS settings. Equal values share connections and rounds.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct KafkaServer {
-    /// Brokers to ask first, as `host:port`.
+    /// Brokers that get the first requests, as `host:port`.
     pub(crate) bootstrap: Vec<String>,
     /// TLS settings; none for plain text.
     pub(crate) tls: Option<TlsSettings>,
@@ -71,8 +71,15 @@ pub(crate) enum SaslLogin {
         /// Password.
         password: Secret,
     },
-    /// A token that is asked for at each login.
+    /// A token that is requested at each login.
     Token(TokenLogin),
+}
+
+impl SaslLogin {
+    /// Whether a token of the operator is sent.
+    pub(crate) fn is_of_operator(&self) -> bool {
+        matches!(self, Self::Token(TokenLogin { is_of_operator: true, .. }))
+    }
 }
 
 /// Host and port of an address; the port of Kafka without one. IPv6 addresses with a port are in brackets.

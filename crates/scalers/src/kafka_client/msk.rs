@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use sources::http::Secret;
 
 use super::login::{TokenLogin, TokenSource, bearer_message};
-use crate::aws::{DOMAINS, check_destination};
+use crate::aws::{AWS_DOMAINS, check_destination};
 use crate::identity::{AwsIdentity, Identities, RequestToPresign, presign};
 use crate::web::{SharedHttpClient, escaped};
 use crate::{ScalerError, ScalerFuture};
@@ -48,9 +48,10 @@ impl MskLogin {
             credentials.extend(keys.session.clone());
         }
         let (identity, web) = (identity.clone(), Arc::clone(web));
+        let is_of_operator = !matches!(identity, AwsIdentity::Keys(_));
         let source = Self { as_token, region: region.to_owned(), identity, identities, web };
         let mechanism = if as_token { "OAUTHBEARER" } else { "AWS_MSK_IAM" };
-        TokenLogin { mechanism, credentials, source: Arc::new(source) }
+        TokenLogin { mechanism, credentials, is_of_operator, source: Arc::new(source) }
     }
 }
 
@@ -61,7 +62,7 @@ impl MskLogin {
         check_destination(&self.identity, host)?;
         let is_own = matches!(self.identity, AwsIdentity::Keys(_));
         let host = host.to_ascii_lowercase();
-        let is_broker = DOMAINS.iter().any(|domain| {
+        let is_broker = AWS_DOMAINS.iter().any(|domain| {
             ["kafka", "kafka-serverless"]
                 .iter()
                 .any(|service| host.ends_with(&format!(".{service}.{}{domain}", self.region)))

@@ -1,4 +1,4 @@
-//! The requests of one round: metadata, coordinators, committed offsets, offsets of the leaders. Brokers are asked in parallel,
+//! The requests of one round: metadata, coordinators, committed offsets, offsets of the leaders. Brokers get requests in parallel,
 //! each over one connection, which is kept for the next round.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -31,7 +31,7 @@ const NO_LEADER: i16 = 5;
 const MAX_PARTITIONS: usize = 100_000;
 /// Maximum number of brokers of a cluster.
 const MAX_BROKERS: usize = 1000;
-/// How many brokers are asked at a time.
+/// How many brokers get requests at a time.
 const MAX_CONCURRENT_BROKERS: usize = 100;
 
 /// The offsets that one trigger needs.
@@ -100,7 +100,8 @@ impl Round {
         offsets: &mut RoundOffsets,
     ) -> Result<(), ScalerError> {
         let task = BrokerTask::Metadata(topics.into_iter().collect());
-        let BrokerAnswer::Metadata(ClusterMetadata { brokers, topics }) = self.ask_any(server, task).await?
+        let BrokerAnswer::Metadata(ClusterMetadata { brokers, topics }) =
+            self.query_any_broker(server, task).await?
         else {
             return Err(InvalidResponse.into());
         };
@@ -120,7 +121,7 @@ impl Round {
         Ok(())
     }
 
-    /// Committed offsets from the coordinators. A group whose coordinator has changed is asked for once more.
+    /// Committed offsets from the coordinators. A group whose coordinator has changed is requested once more.
     async fn read_committed(
         &mut self,
         server: &KafkaServer,
@@ -139,10 +140,10 @@ impl Round {
                     tasks.entry(*broker).or_default().insert(group, topics);
                 }
             }
-            let asked = tasks.clone();
+            let requested = tasks.clone();
             let tasks = tasks.into_iter().map(|(broker, groups)| (broker, BrokerTask::Committed(groups)));
-            for (broker, answer) in self.ask_brokers(server, tasks.collect()).await {
-                let groups = asked.get(&broker).cloned().unwrap_or_default();
+            for (broker, answer) in self.query_brokers(server, tasks.collect()).await {
+                let groups = requested.get(&broker).cloned().unwrap_or_default();
                 match answer {
                     Ok(BrokerAnswer::Committed(found)) => {
                         let retry = self.committed(found, groups, offsets);
@@ -167,14 +168,14 @@ impl Round {
     fn committed(
         &mut self,
         found: Vec<GroupOffsets>,
-        mut asked: TopicsByGroup,
+        mut requested: TopicsByGroup,
         offsets: &mut RoundOffsets,
     ) -> TopicsByGroup {
         let mut again = TopicsByGroup::new();
         for group in found {
             if OTHER_COORDINATOR.contains(&group.error) {
                 self.coordinators.remove(&group.group);
-                if let Some(topics) = asked.remove(&group.group) {
+                if let Some(topics) = requested.remove(&group.group) {
                     again.insert(group.group.clone(), topics);
                 }
             }
@@ -189,7 +190,7 @@ impl Round {
         groups: Vec<String>,
         found: &mut BTreeMap<String, Result<GroupOffsets, ScalerError>>,
     ) {
-        let answer = self.ask_any(server, BrokerTask::Coordinators(groups.clone())).await;
+        let answer = self.query_any_broker(server, BrokerTask::Coordinators(groups.clone())).await;
         let coordinators = match answer {
             Ok(BrokerAnswer::Coordinators(coordinators)) => coordinators,
             other => {
@@ -241,9 +242,9 @@ impl Round {
             .into_iter()
             .map(|(leader, topics)| (leader, topics.into_iter().map(named).collect()))
             .collect();
-        let asked: HashMap<i32, TopicPartitions> = tasks.iter().cloned().collect();
+        let requested: HashMap<i32, TopicPartitions> = tasks.iter().cloned().collect();
         let tasks = tasks.into_iter().map(|(leader, topics)| (leader, BrokerTask::Offsets(time, topics)));
-        for (broker, answer) in self.ask_brokers(server, tasks.collect()).await {
+        for (broker, answer) in self.query_brokers(server, tasks.collect()).await {
             match answer {
                 Ok(BrokerAnswer::Offsets(partitions)) => {
                     for PartitionOffset { topic, partition, offset, error } in partitions {
@@ -253,7 +254,7 @@ impl Round {
                 }
                 Ok(_) => {}
                 Err(error) => {
-                    for (topic, partitions) in asked.get(&broker).into_iter().flatten() {
+                    for (topic, partitions) in requested.get(&broker).into_iter().flatten() {
                         let topic: Arc<str> = Arc::from(&**topic);
                         for partition in partitions {
                             found.insert((Arc::clone(&topic), *partition), Err(error.clone()));
@@ -266,7 +267,11 @@ impl Round {
     }
 
     /// Asks the first broker that answers: those with a connection first, then the others, then the bootstrap servers.
-    async fn ask_any(&mut self, server: &KafkaServer, task: BrokerTask) -> Result<BrokerAnswer, ScalerError> {
+    async fn query_any_broker(
+        &mut self,
+        server: &KafkaServer,
+        task: BrokerTask,
+    ) -> Result<BrokerAnswer, ScalerError> {
         let connected: Vec<_> = self.connections.keys().cloned().collect();
         let bootstrap = server.bootstrap.iter().filter_map(|address| host_and_port(address));
         let candidates: Vec<_> =
@@ -278,7 +283,7 @@ impl Round {
                 continue;
             }
             let connection = self.connections.remove(&address);
-            match ask(server, &address, connection, &task).await {
+            match run_task(server, &address, connection, &task).await {
                 Ok((connection, answer)) => {
                     self.connections.insert(address, connection);
                     return Ok(answer);
@@ -290,26 +295,27 @@ impl Round {
     }
 
     /// Asks brokers in parallel.
-    async fn ask_brokers(
+    async fn query_brokers(
         &mut self,
         server: &KafkaServer,
         tasks: Vec<(i32, BrokerTask)>,
     ) -> Vec<(i32, Result<BrokerAnswer, ScalerError>)> {
-        let mut asking = Vec::new();
+        let mut tasks_under_way = Vec::new();
         for (broker, task) in tasks {
             let address = self.brokers.get(&broker).cloned();
             let connection = address.as_ref().and_then(|address| self.connections.remove(address));
-            asking.push(async move {
+            tasks_under_way.push(async move {
                 let Some(address) = address else {
                     return (broker, None, Err(scaler_error!("broker {broker} is not known")));
                 };
-                match ask(server, &address, connection, &task).await {
+                match run_task(server, &address, connection, &task).await {
                     Ok((connection, answer)) => (broker, Some((address, connection)), Ok(answer)),
                     Err(error) => (broker, None, Err(error)),
                 }
             });
         }
-        let answered: Vec<_> = stream::iter(asking).buffer_unordered(MAX_CONCURRENT_BROKERS).collect().await;
+        let answered: Vec<_> =
+            stream::iter(tasks_under_way).buffer_unordered(MAX_CONCURRENT_BROKERS).collect().await;
         let mut answers = Vec::new();
         for (broker, connection, answer) in answered {
             self.connections.extend(connection);
@@ -320,14 +326,14 @@ impl Round {
 }
 
 /// Performs a task over this connection, or over a new one if it was lost since the last round.
-async fn ask(
+async fn run_task(
     server: &KafkaServer,
     address: &(String, u16),
     connection: Option<BrokerConnection>,
     task: &BrokerTask,
 ) -> Result<(BrokerConnection, BrokerAnswer), ScalerError> {
     let (host, port) = address;
-    let asking = async {
+    let attempt = async {
         if let Some(mut connection) = connection
             && let Ok(answer) = connection.perform(task).await
         {
@@ -337,7 +343,7 @@ async fn ask(
         let answer = connection.perform(task).await?;
         Ok((connection, answer))
     };
-    let answer = match timeout(TASK_TIMEOUT, asking).await {
+    let answer = match timeout(TASK_TIMEOUT, attempt).await {
         Ok(answer) => answer,
         Err(_) => Err(scaler_error!("no answer within {TASK_TIMEOUT:?}")),
     };
@@ -369,7 +375,7 @@ fn partitions<'a>(
     all.map(|(topic, index)| (Arc::clone(topic), index)).collect()
 }
 
-/// Which committed offsets are asked for, by group. Triggers of one group are asked for together.
+/// Which committed offsets are requested, by group; one request serves all triggers of a group.
 fn wanted(queries: &[Arc<GroupQuery>], offsets: &RoundOffsets) -> TopicsByGroup {
     let mut wanted = TopicsByGroup::new();
     for query in queries {

@@ -12,7 +12,7 @@ const MAX_TOPICS: usize = 10_000;
 /// Offsets by topic and partition, or why there is none.
 pub(super) type OffsetMap = BTreeMap<(Arc<str>, i32), Result<i64, ScalerError>>;
 
-/// The offsets of a consumer group in the topics that a trigger asks for.
+/// The offsets of a consumer group in the topics that a trigger reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct GroupSample {
     pub(super) topics: Vec<TopicSample>,
@@ -33,7 +33,7 @@ pub(super) struct PartitionSample {
     pub(super) committed: Result<i64, ScalerError>,
     /// The offset of the next record.
     pub(super) latest: Result<i64, ScalerError>,
-    /// The offset of the oldest retained record, if it was asked for.
+    /// The offset of the oldest retained record, if it was requested.
     pub(super) earliest: Option<i64>,
 }
 
@@ -49,10 +49,10 @@ pub(super) struct RoundOffsets {
 }
 
 impl RoundOffsets {
-    /// The topics of a group: those asked for, or else those with a committed offset.
-    pub(super) fn topics(&self, group: &str, asked: &[String]) -> Result<Vec<Arc<str>>, ScalerError> {
-        if !asked.is_empty() {
-            return Ok(asked.iter().map(|topic| Arc::from(&**topic)).collect());
+    /// The topics of a group: the requested ones, or else those with a committed offset.
+    pub(super) fn topics(&self, group: &str, requested: &[String]) -> Result<Vec<Arc<str>>, ScalerError> {
+        if !requested.is_empty() {
+            return Ok(requested.iter().map(|topic| Arc::from(&**topic)).collect());
         }
         let mut topics: Vec<Arc<str>> =
             self.committed(group)?.partitions.iter().map(|one| Arc::clone(&one.topic)).collect();
@@ -90,9 +90,9 @@ impl RoundOffsets {
         }
     }
 
-    /// What a trigger asked for.
-    pub(super) fn sample(&self, group: &str, asked: &[String]) -> Result<GroupSample, ScalerError> {
-        let topics = self.topics(group, asked)?;
+    /// The offsets that a trigger reads.
+    pub(super) fn sample(&self, group: &str, requested: &[String]) -> Result<GroupSample, ScalerError> {
+        let topics = self.topics(group, requested)?;
         // A missing topic is named first: the group may have no coordinator before a consumer runs.
         for name in &topics {
             self.described(name)?;

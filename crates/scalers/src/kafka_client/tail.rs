@@ -15,13 +15,13 @@ use super::{KafkaServer, host_and_port};
 use crate::wake::{WakeSignal, WakeSource};
 use crate::{ScalerError, ScalerFuture};
 
-/// Timeout of a request, beside the time that a broker waits for records.
+/// Timeout of a request, in addition to the time that a broker waits for records.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a broker waits before it answers that there is nothing new, so that a dead one is noticed.
-const MAX_WAIT: Duration = Duration::from_secs(20);
-/// Pause after new records, and after a broker that did not wait: so it is asked once per second at most.
-const PAUSE: Duration = Duration::from_secs(1);
-/// Then partitions and leaders are asked for again.
+const MAX_FETCH_WAIT: Duration = Duration::from_secs(20);
+/// Pause after new records, and after a broker that did not wait: the broker gets at most one request per second.
+const MIN_FETCH_INTERVAL: Duration = Duration::from_secs(1);
+/// After this time, partitions and leaders are requested again.
 const MAX_METADATA_AGE: Duration = Duration::from_mins(5);
 /// Maximum number of brokers that lead partitions of the topics of one trigger.
 const MAX_LEADERS: usize = 32;
@@ -34,7 +34,7 @@ pub(crate) struct NewRecords {
 }
 
 impl NewRecords {
-    /// Signals new records at all leaders, until one of them fails or all have to be asked for again.
+    /// Signals new records at all leaders, until one of them fails or the leaders have to be read again.
     async fn signal_all(&self, signal: &WakeSignal) -> Result<(), ScalerError> {
         let ClusterMetadata { brokers, topics } = self.describe().await?;
         let by_leader = by_leader(&topics);
@@ -57,11 +57,11 @@ impl NewRecords {
         let request = KafkaRequest::Metadata { topics: self.topics.clone() };
         let mut failed = scaler_error!("there is no valid address in bootstrapServers");
         for (host, port) in self.server.bootstrap.iter().filter_map(|address| host_and_port(address)) {
-            let asked = async {
+            let requested = async {
                 let mut connection = BrokerConnection::open(&self.server, &host, port).await?;
-                connection.ask(&request, messages::metadata).await
+                connection.call(&request, messages::metadata).await
             };
-            match within(REQUEST_TIMEOUT, asked).await {
+            match within(REQUEST_TIMEOUT, requested).await {
                 Ok(metadata) => return Ok(metadata),
                 Err(error) => failed = error,
             }
@@ -82,21 +82,22 @@ impl NewRecords {
             within(REQUEST_TIMEOUT, BrokerConnection::open(&self.server, host, port)).await?;
         let ends = KafkaRequest::ListOffsets { time: LATEST, topics: partitions };
         while is_current() {
-            let offsets = within(REQUEST_TIMEOUT, connection.ask(&ends, messages::list_offsets)).await?;
+            let offsets = within(REQUEST_TIMEOUT, connection.call(&ends, messages::list_offsets)).await?;
             // What was added while no fetch waited is found, too.
-            signal.ask_now();
-            let max_wait = i32::try_from(MAX_WAIT.as_millis()).unwrap_or(i32::MAX);
+            signal.query_now();
+            let max_wait = i32::try_from(MAX_FETCH_WAIT.as_millis()).unwrap_or(i32::MAX);
             let request = KafkaRequest::Fetch { max_wait, topics: by_topic(&offsets)? };
             let mut has_records = false;
             while !has_records && is_current() {
-                let asked_at = Instant::now();
-                let asked = connection.ask(&request, messages::has_records);
-                has_records = within(MAX_WAIT + REQUEST_TIMEOUT, asked).await?.map_err(messages::refused)?;
+                let requested_at = Instant::now();
+                let requested = connection.call(&request, messages::has_records);
+                has_records =
+                    within(MAX_FETCH_WAIT + REQUEST_TIMEOUT, requested).await?.map_err(messages::refused)?;
                 if has_records {
-                    signal.ask_now();
+                    signal.query_now();
                 }
-                if has_records || asked_at.elapsed() < PAUSE {
-                    sleep(PAUSE).await;
+                if has_records || requested_at.elapsed() < MIN_FETCH_INTERVAL {
+                    sleep(MIN_FETCH_INTERVAL).await;
                 }
             }
         }
@@ -133,9 +134,9 @@ fn by_topic(offsets: &[PartitionOffset]) -> Result<TopicOffsets, ScalerError> {
 
 async fn within<T>(
     time: Duration,
-    asked: impl Future<Output = Result<T, ScalerError>>,
+    requested: impl Future<Output = Result<T, ScalerError>>,
 ) -> Result<T, ScalerError> {
-    timeout(time, asked).await.unwrap_or_else(|_| Err(scaler_error!("no answer within {time:?}")))
+    timeout(time, requested).await.unwrap_or_else(|_| Err(scaler_error!("no answer within {time:?}")))
 }
 
 impl WakeSource for NewRecords {

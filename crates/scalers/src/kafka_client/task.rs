@@ -1,4 +1,4 @@
-//! What is asked of one broker in a round.
+//! The requests to one broker in a round.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::messages::{
 };
 use crate::ScalerError;
 
-/// Groups that one request asks for, so that responses stay far below their maximum size.
+/// Groups per request, so that responses stay far below their maximum size.
 const GROUPS_PER_REQUEST: usize = 200;
 
 /// Topics by group; all topics of the group if there are none.
@@ -38,18 +38,18 @@ pub(super) enum BrokerAnswer {
 }
 
 impl BrokerConnection {
-    /// Performs a task. Old brokers are asked for one group after another.
+    /// Performs a task. Requests to old brokers are for one group each.
     pub(super) async fn perform(&mut self, task: &BrokerTask) -> Result<BrokerAnswer, ScalerError> {
         Ok(match task {
             BrokerTask::Metadata(topics) => {
                 let request = KafkaRequest::Metadata { topics: topics.clone() };
-                BrokerAnswer::Metadata(self.ask(&request, messages::metadata).await?)
+                BrokerAnswer::Metadata(self.call(&request, messages::metadata).await?)
             }
             BrokerTask::Coordinators(groups) => BrokerAnswer::Coordinators(self.coordinators(groups).await?),
             BrokerTask::Committed(groups) => BrokerAnswer::Committed(self.committed(groups).await?),
             BrokerTask::Offsets(time, topics) => {
                 let request = KafkaRequest::ListOffsets { time: *time, topics: topics.clone() };
-                BrokerAnswer::Offsets(self.ask(&request, messages::list_offsets).await?)
+                BrokerAnswer::Offsets(self.call(&request, messages::list_offsets).await?)
             }
         })
     }
@@ -59,13 +59,13 @@ impl BrokerConnection {
         if self.accepts(key::FIND_COORDINATOR, FIND_COORDINATORS_VERSION) {
             for groups in groups.chunks(GROUPS_PER_REQUEST) {
                 let request = KafkaRequest::FindCoordinators { groups: groups.to_vec() };
-                all.extend(self.ask(&request, messages::coordinators).await?);
+                all.extend(self.call(&request, messages::coordinators).await?);
             }
             return Ok(all);
         }
         for group in groups {
             let request = KafkaRequest::FindCoordinator { group: group.clone() };
-            all.push(self.ask(&request, |body| messages::coordinator(body, group)).await?);
+            all.push(self.call(&request, |body| messages::coordinator(body, group)).await?);
         }
         Ok(all)
     }
@@ -76,13 +76,13 @@ impl BrokerConnection {
         if self.accepts(key::OFFSET_FETCH, OFFSET_FETCHES_VERSION) {
             for groups in groups.chunks(GROUPS_PER_REQUEST) {
                 let request = KafkaRequest::OffsetFetches { groups: groups.to_vec() };
-                all.extend(self.ask(&request, messages::groups_offsets).await?);
+                all.extend(self.call(&request, messages::groups_offsets).await?);
             }
             return Ok(all);
         }
         for (group, topics) in groups {
             let request = KafkaRequest::OffsetFetch { group: group.clone(), topics };
-            all.push(self.ask(&request, |body| messages::group_offsets(body, &group)).await?);
+            all.push(self.call(&request, |body| messages::group_offsets(body, &group)).await?);
         }
         Ok(all)
     }

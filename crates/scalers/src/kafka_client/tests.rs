@@ -15,7 +15,7 @@ use super::*;
 use crate::ScalerError;
 use crate::wake::{WakeSignal, WakeSource as _};
 
-const FRESH: Duration = Duration::from_mins(1);
+const MAX_SAMPLE_AGE: Duration = Duration::from_mins(1);
 
 fn server(fake: &FakeKafka) -> KafkaServer {
     let dialer = Dialer::allowing_loopback();
@@ -43,7 +43,7 @@ async fn lag_over_two_brokers_in_few_requests() {
         let first = fake.requests();
         assert_eq!(first.iter().filter(|(_, key)| *key == key::METADATA).count(), 1);
         assert_eq!(first.iter().filter(|(_, key)| *key == key::LIST_OFFSETS).count(), 2);
-        // Then one connection per broker is kept, and neither versions nor coordinators are asked for again.
+        // Then one connection per broker is kept, and neither versions nor coordinators are requested again.
         assert_eq!(value(&interest, &policy()).await, Ok(9));
         let mut again: Vec<_> = fake.requests().split_off(first.len());
         again.sort_unstable();
@@ -71,13 +71,13 @@ async fn a_thousand_groups_share_rounds() {
     let read = |number: usize| {
         let (interest, policy) = (Arc::clone(&interests[number]), policy.clone());
         async move {
-            let (sample, taken) = interest.read(FRESH).await.unwrap();
+            let (sample, taken) = interest.read(MAX_SAMPLE_AGE).await.unwrap();
             policy.lag(&sample, taken, &mut PreviousOffsets::default()).unwrap().value
         }
     };
     let values = futures::future::join_all((0..1000).map(read)).await;
     assert!(values.iter().enumerate().all(|(number, value)| *value == 100 - (number as i64 % 100)));
-    // One reader starts the first round for all that have asked by then; 200 groups are in one request.
+    // One reader starts the first round for all readers until then; 200 groups are in one request.
     let requests = fake.requests().len();
     assert!(requests <= 40, "{requests} requests");
     // Within the time that samples are shared nothing is sent.
@@ -229,7 +229,7 @@ fn bearer_messages_have_extensions() {
 #[tokio::test]
 async fn msk_logins_are_signed() {
     use base64::Engine as _;
-    let clock = || "2026-01-01T00:00:00Z".parse().unwrap();
+    let clock = runtime::Clock::new(|| "2026-01-01T00:00:00Z".parse().unwrap());
     let settings = crate::web::HttpSettings { clock, ..crate::web::HttpSettings::default() };
     let web = Arc::new(crate::web::SharedHttpClient::new(settings));
     let keys = crate::identity::AwsKeys {
@@ -377,7 +377,7 @@ async fn new_records_wake() {
         fetches(1, 1).await;
         assert!(signals.has_changed().unwrap(), "once when it waits");
         signals.mark_unchanged();
-        // The broker with the new record is asked again, after its new end.
+        // The broker with the new record gets another request, for records after its new end.
         fake.topic("t", &[(0, 0, 5), (1, 0, 8)]);
         signals.changed().await.unwrap();
         fetches(1, 2).await;

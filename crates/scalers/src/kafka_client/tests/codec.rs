@@ -1,12 +1,12 @@
 //! Requests and responses as a broker sees them.
 
 /// A request that is being decoded.
-pub(super) struct Asked<'a> {
+pub(super) struct RequestReader<'a> {
     pub(super) rest: &'a [u8],
     pub(super) compact: bool,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> RequestReader<'a> {
     pub(super) fn take(&mut self, length: usize) -> Option<&'a [u8]> {
         let (taken, rest) = self.rest.split_at_checked(length)?;
         self.rest = rest;

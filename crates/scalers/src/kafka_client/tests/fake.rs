@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 
-use super::codec::{Answer, Asked};
+use super::codec::{Answer, RequestReader};
 use crate::kafka_client::messages::key;
 use crate::scram::ScramHash;
 use crate::test_support::scram_server::ScramServer;
@@ -124,13 +124,13 @@ impl FakeKafka {
             let length = stream.read_u32().await.ok()?;
             let mut frame = vec![0; length as usize];
             stream.read_exact(&mut frame).await.ok()?;
-            let mut asked = Asked { rest: &frame, compact: false };
-            let (key, version, correlation) = (asked.int16()?, asked.int16()?, asked.int32()?);
-            let client = asked.int16()?;
-            assert_eq!(asked.take(client as usize)?, b"plimsoll");
-            asked.compact = matches!((key, version), (key::OFFSET_FETCH, 8) | (key::FIND_COORDINATOR, 4));
-            asked.no_tags()?;
-            let mut answer = Answer { bytes: correlation.to_be_bytes().to_vec(), compact: asked.compact };
+            let mut requested = RequestReader { rest: &frame, compact: false };
+            let (key, version, correlation) = (requested.int16()?, requested.int16()?, requested.int32()?);
+            let client = requested.int16()?;
+            assert_eq!(requested.take(client as usize)?, b"plimsoll");
+            requested.compact = matches!((key, version), (key::OFFSET_FETCH, 8) | (key::FIND_COORDINATOR, 4));
+            requested.no_tags()?;
+            let mut answer = Answer { bytes: correlation.to_be_bytes().to_vec(), compact: requested.compact };
             answer.no_tags();
             let before_login =
                 matches!(key, key::API_VERSIONS | key::SASL_HANDSHAKE | key::SASL_AUTHENTICATE);
@@ -155,17 +155,17 @@ impl FakeKafka {
                         answer.int16(version);
                     }
                 }
-                (key::SASL_HANDSHAKE, 1) => session.handshake(&mut asked, &mut answer, login?)?,
-                (key::SASL_AUTHENTICATE, 0) => session.authenticate(&mut asked, &mut answer, login?)?,
-                (key::METADATA, 4) => self.metadata(&mut asked, &mut answer)?,
-                (key::FIND_COORDINATOR, 1 | 4) => self.coordinator(&mut asked, &mut answer)?,
-                (key::OFFSET_FETCH, 3 | 8) => self.offset_fetch(id, &mut asked, &mut answer)?,
-                (key::FETCH, 4) => self.fetch(id, &mut asked, &mut answer).await?,
-                (key::LIST_OFFSETS, 2) => self.list_offsets(id, &mut asked, &mut answer)?,
+                (key::SASL_HANDSHAKE, 1) => session.handshake(&mut requested, &mut answer, login?)?,
+                (key::SASL_AUTHENTICATE, 0) => session.authenticate(&mut requested, &mut answer, login?)?,
+                (key::METADATA, 4) => self.metadata(&mut requested, &mut answer)?,
+                (key::FIND_COORDINATOR, 1 | 4) => self.coordinator(&mut requested, &mut answer)?,
+                (key::OFFSET_FETCH, 3 | 8) => self.offset_fetch(id, &mut requested, &mut answer)?,
+                (key::FETCH, 4) => self.fetch(id, &mut requested, &mut answer).await?,
+                (key::LIST_OFFSETS, 2) => self.list_offsets(id, &mut requested, &mut answer)?,
                 other => panic!("unexpected request {other:?}"),
             }
-            asked.no_tags()?;
-            assert!(asked.rest.is_empty(), "{} bytes are left of request {key}", asked.rest.len());
+            requested.no_tags()?;
+            assert!(requested.rest.is_empty(), "{} bytes are left of request {key}", requested.rest.len());
             answer.no_tags();
             let mut framed = (answer.bytes.len() as u32).to_be_bytes().to_vec();
             framed.extend(answer.bytes);
@@ -173,9 +173,9 @@ impl FakeKafka {
         }
     }
 
-    fn metadata(&self, asked: &mut Asked<'_>, answer: &mut Answer) -> Option<()> {
-        let topics = asked.array(Asked::string)??;
-        assert_eq!(asked.int8()?, 0, "topics must not be created");
+    fn metadata(&self, requested: &mut RequestReader<'_>, answer: &mut Answer) -> Option<()> {
+        let topics = requested.array(RequestReader::string)??;
+        assert_eq!(requested.int8()?, 0, "topics must not be created");
         answer.int32(0);
         answer.array(self.ports.len());
         for (id, port) in self.ports.iter().enumerate() {
@@ -207,13 +207,13 @@ impl FakeKafka {
         Some(())
     }
 
-    fn coordinator(&self, asked: &mut Asked<'_>, answer: &mut Answer) -> Option<()> {
-        let groups = if asked.compact {
-            assert_eq!(asked.int8()?, 0);
-            asked.array(Asked::string)??
+    fn coordinator(&self, requested: &mut RequestReader<'_>, answer: &mut Answer) -> Option<()> {
+        let groups = if requested.compact {
+            assert_eq!(requested.int8()?, 0);
+            requested.array(RequestReader::string)??
         } else {
-            let group = asked.string()?;
-            assert_eq!(asked.int8()?, 0);
+            let group = requested.string()?;
+            assert_eq!(requested.int8()?, 0);
             vec![group]
         };
         answer.int32(0);
@@ -240,27 +240,27 @@ impl FakeKafka {
         Some(())
     }
 
-    fn offset_fetch(&self, id: i32, asked: &mut Asked<'_>, answer: &mut Answer) -> Option<()> {
-        let one = |asked: &mut Asked<'_>| {
-            let group = asked.string()?;
-            let topics = asked.array(|asked| {
-                let topic = asked.string()?;
-                let partitions = asked.array(Asked::int32)??;
-                asked.no_tags()?;
+    fn offset_fetch(&self, id: i32, requested: &mut RequestReader<'_>, answer: &mut Answer) -> Option<()> {
+        let one = |requested: &mut RequestReader<'_>| {
+            let group = requested.string()?;
+            let topics = requested.array(|requested| {
+                let topic = requested.string()?;
+                let partitions = requested.array(RequestReader::int32)??;
+                requested.no_tags()?;
                 Some((topic, partitions))
             })?;
             Some((group, topics))
         };
-        let groups = if asked.compact {
-            let groups = asked.array(|asked| {
-                let group = one(asked)?;
-                asked.no_tags()?;
+        let groups = if requested.compact {
+            let groups = requested.array(|requested| {
+                let group = one(requested)?;
+                requested.no_tags()?;
                 Some(group)
             })??;
-            assert_eq!(asked.int8()?, 0);
+            assert_eq!(requested.int8()?, 0);
             groups
         } else {
-            vec![one(asked)?]
+            vec![one(requested)?]
         };
         answer.int32(0);
         if answer.compact {
@@ -305,14 +305,14 @@ impl FakeKafka {
         Some(())
     }
 
-    async fn fetch(&self, id: i32, asked: &mut Asked<'_>, answer: &mut Answer) -> Option<()> {
-        assert_eq!(asked.int32()?, -1);
-        let max_wait = Duration::from_millis(asked.int32()? as u64);
-        assert_eq!((asked.int32()?, asked.int32()?, asked.int8()?), (1, 1, 0));
-        let topics = asked.array(|asked| {
-            let topic = asked.string()?;
-            let partitions =
-                asked.array(|asked| Some((asked.int32()?, asked.int64()?, asked.int32()?)))??;
+    async fn fetch(&self, id: i32, requested: &mut RequestReader<'_>, answer: &mut Answer) -> Option<()> {
+        assert_eq!(requested.int32()?, -1);
+        let max_wait = Duration::from_millis(requested.int32()? as u64);
+        assert_eq!((requested.int32()?, requested.int32()?, requested.int8()?), (1, 1, 0));
+        let topics = requested.array(|requested| {
+            let topic = requested.string()?;
+            let partitions = requested
+                .array(|requested| Some((requested.int32()?, requested.int64()?, requested.int32()?)))??;
             Some((topic, partitions))
         })??;
         let next = |topic: &String, index: i32| self.state().topics[topic][index as usize];
@@ -352,11 +352,12 @@ impl FakeKafka {
         Some(())
     }
 
-    fn list_offsets(&self, id: i32, asked: &mut Asked<'_>, answer: &mut Answer) -> Option<()> {
-        assert_eq!((asked.int32()?, asked.int8()?), (-1, 0));
-        let topics = asked.array(|asked| {
-            let topic = asked.string()?;
-            let partitions = asked.array(|asked| Some((asked.int32()?, asked.int64()?)))??;
+    fn list_offsets(&self, id: i32, requested: &mut RequestReader<'_>, answer: &mut Answer) -> Option<()> {
+        assert_eq!((requested.int32()?, requested.int8()?), (-1, 0));
+        let topics = requested.array(|requested| {
+            let topic = requested.string()?;
+            let partitions =
+                requested.array(|requested| Some((requested.int32()?, requested.int64()?)))??;
             Some((topic, partitions))
         })??;
         answer.int32(0);
@@ -387,13 +388,18 @@ struct Session {
 }
 
 impl Session {
-    fn handshake(&mut self, asked: &mut Asked<'_>, answer: &mut Answer, login: Login) -> Option<()> {
+    fn handshake(
+        &mut self,
+        requested: &mut RequestReader<'_>,
+        answer: &mut Answer,
+        login: Login,
+    ) -> Option<()> {
         let offered = match login {
             Login::Plain => "PLAIN",
             Login::Scram(ScramHash::Sha512) => "SCRAM-SHA-512",
             Login::Scram(_) => "SCRAM-SHA-256",
         };
-        answer.int16(if asked.string()? == offered { 0 } else { 33 });
+        answer.int16(if requested.string()? == offered { 0 } else { 33 });
         answer.array(1);
         answer.string(offered);
         if let Login::Scram(hash) = login {
@@ -402,9 +408,14 @@ impl Session {
         Some(())
     }
 
-    fn authenticate(&mut self, asked: &mut Asked<'_>, answer: &mut Answer, login: Login) -> Option<()> {
-        let length = asked.int32()?;
-        let message = asked.take(length as usize)?;
+    fn authenticate(
+        &mut self,
+        requested: &mut RequestReader<'_>,
+        answer: &mut Answer,
+        login: Login,
+    ) -> Option<()> {
+        let length = requested.int32()?;
+        let message = requested.take(length as usize)?;
         let reply = match login {
             Login::Plain if message == b"\0u\0hunter2" => Some((Vec::new(), true)),
             Login::Plain => None,
