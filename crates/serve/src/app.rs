@@ -3,8 +3,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+use runtime::Clock;
+
 use crate::api_group::{ApiGroupVersion, Route};
-use crate::clock::Clock;
 use crate::decisions::DecisionSource;
 use crate::health::HealthChecks;
 use crate::request_metrics::RequestMetrics;

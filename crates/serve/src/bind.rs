@@ -14,7 +14,7 @@ pub enum StartError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// The certificate cannot be loaded or issued.

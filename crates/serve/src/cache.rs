@@ -40,7 +40,7 @@ pub(crate) struct Cache<K, V, E> {
 
 struct CacheState<K, V, E> {
     recent: ExpiringMap<K, V>,
-    asked: HashMap<K, WeakShared<Pending<V, E>>>,
+    requested: HashMap<K, WeakShared<Pending<V, E>>>,
 }
 
 impl<K, V, E> Cache<K, V, E>
@@ -50,7 +50,7 @@ where
     E: Clone + Send + Sync + 'static,
 {
     pub(crate) fn new(capacity: usize, life: impl Fn(&V) -> CacheTtl + Send + Sync + 'static) -> Self {
-        let held = CacheState { recent: ExpiringMap::new(capacity), asked: HashMap::new() };
+        let held = CacheState { recent: ExpiringMap::new(capacity), requested: HashMap::new() };
         Self { held: Arc::new(Mutex::new(held)), life: Arc::new(life) }
     }
 
@@ -59,24 +59,24 @@ where
         self.held.locked().recent.get(key, Instant::now()).is_some()
     }
 
-    /// The cached value, else the result of `ask`. Concurrent calls with the same key share one request.
-    pub(crate) async fn get(&self, key: K, ask: impl FnOnce() -> Pending<V, E>) -> Result<V, E> {
+    /// The cached value, else the result of `fetch`. Concurrent calls with the same key share one request.
+    pub(crate) async fn get(&self, key: K, fetch: impl FnOnce() -> Pending<V, E>) -> Result<V, E> {
         let pending: Shared<Pending<V, E>> = {
             let mut held = self.held.locked();
             let known = held.recent.get(&key, Instant::now()).map(|(value, fresh)| (value.clone(), fresh));
-            let running = held.asked.get(&key).and_then(WeakShared::upgrade);
+            let running = held.requested.get(&key).and_then(WeakShared::upgrade);
             match (known, running) {
                 (Some((value, true)), _) | (Some((value, false)), Some(_)) => return Ok(value),
                 (Some((value, false)), None) => {
-                    let pending = ask().shared();
+                    let pending = fetch().shared();
                     held.remember(key.clone(), &pending);
                     drop(held);
-                    self.ask_again(key, pending);
+                    self.fetch_again(key, pending);
                     return Ok(value);
                 }
                 (None, Some(pending)) => pending,
                 (None, None) => {
-                    let pending = ask().shared();
+                    let pending = fetch().shared();
                     held.remember(key.clone(), &pending);
                     pending
                 }
@@ -88,7 +88,7 @@ where
     }
 
     /// Refreshes a value in the background.
-    fn ask_again(&self, key: K, pending: Shared<Pending<V, E>>) {
+    fn fetch_again(&self, key: K, pending: Shared<Pending<V, E>>) {
         let (held, life) = (Arc::clone(&self.held), Arc::clone(&self.life));
         tokio::spawn(async move {
             let answer = pending.await;
@@ -104,7 +104,7 @@ fn settle<K: Clone + Eq + Hash, V: Clone, E: Clone>(
     life: &dyn Fn(&V) -> CacheTtl,
 ) {
     let (mut held, now) = (held.locked(), Instant::now());
-    held.asked.remove(&key);
+    held.requested.remove(&key);
     match answer {
         Ok(value) => {
             let CacheTtl { whole, fresh } = life(value);
@@ -117,11 +117,11 @@ fn settle<K: Clone + Eq + Hash, V: Clone, E: Clone>(
 impl<K: Clone + Eq + Hash, V: Clone, E: Clone> CacheState<K, V, E> {
     fn remember(&mut self, key: K, pending: &Shared<Pending<V, E>>) {
         // A caller that was dropped leaves its entry behind.
-        if self.asked.len() >= self.recent.capacity {
-            self.asked.retain(|_, pending| pending.upgrade().is_some());
+        if self.requested.len() >= self.recent.capacity {
+            self.requested.retain(|_, pending| pending.upgrade().is_some());
         }
         if let Some(weak) = pending.downgrade() {
-            self.asked.insert(key, weak);
+            self.requested.insert(key, weak);
         }
     }
 }
@@ -197,7 +197,7 @@ mod tests {
     async fn concurrent_calls_share_a_request_and_errors_are_not_cached() {
         let cache: Cache<&str, u32, &str> = Cache::new(8, |_| CacheTtl::of(Duration::from_secs(10)));
         let count = Arc::new(AtomicU32::new(0));
-        let ask = |fails: bool| {
+        let fetch = |fails: bool| {
             let count = Arc::clone(&count);
             move || -> Pending<u32, &'static str> {
                 Box::pin(async move {
@@ -207,12 +207,12 @@ mod tests {
                 })
             }
         };
-        assert_eq!(cache.get("a", ask(true)).await, Err("no"));
-        let both = futures::join!(cache.get("a", ask(false)), cache.get("a", ask(false)));
+        assert_eq!(cache.get("a", fetch(true)).await, Err("no"));
+        let both = futures::join!(cache.get("a", fetch(false)), cache.get("a", fetch(false)));
         assert_eq!(both, (Ok(1), Ok(1)));
-        assert_eq!(cache.get("a", ask(false)).await, Ok(1));
+        assert_eq!(cache.get("a", fetch(false)).await, Ok(1));
         tokio::time::advance(Duration::from_secs(11)).await;
-        assert_eq!(cache.get("a", ask(false)).await, Ok(2));
+        assert_eq!(cache.get("a", fetch(false)).await, Ok(2));
     }
 
     #[tokio::test(start_paused = true)]
@@ -251,7 +251,7 @@ mod tests {
             let never = cache.get(key, || Box::pin(std::future::pending()));
             assert!(tokio::time::timeout(Duration::from_millis(1), never).await.is_err());
         }
-        assert!(cache.held.locked().asked.len() <= 5);
+        assert!(cache.held.locked().requested.len() <= 5);
         assert_eq!(cache.get(3, || Box::pin(async { Ok(7) })).await, Ok(7));
     }
 }

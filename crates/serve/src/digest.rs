@@ -1,5 +1,6 @@
 //! SHA-2 of the cryptography library that TLS uses.
 
+use api::text::hex;
 use rustls::SupportedCipherSuite;
 use rustls::crypto::aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256;
 use rustls::crypto::aws_lc_rs::cipher_suite::TLS13_AES_256_GCM_SHA384;
@@ -16,11 +17,6 @@ pub(crate) fn sha256(bytes: &[u8]) -> Vec<u8> {
 /// SHA-384 in upper-case hexadecimal digits, for ETags of documents.
 pub(crate) fn tag(bytes: &[u8]) -> String {
     hex(&hash(TLS13_AES_256_GCM_SHA384, bytes)).to_uppercase()
-}
-
-/// Lower-case hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |text, byte| text + &format!("{byte:02x}"))
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ use crate::bind::{StartError, bind};
 use crate::health::{Endpoint, HealthChecks};
 use crate::query::Query;
 use crate::response::{self, Body};
-use crate::tls::{self, Caller, ConnectionRank, Greeting, Keyring, ServerLimits};
+use crate::tls::{self, Caller, ConnectionRank, Keyring, ListenerTransport, ServerLimits};
 
 /// An additional listener that runs until it is stopped or dropped.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl ExtraListener {
             };
             Some(checks.all(endpoint, &query))
         };
-        Self::start(address, Greeting::Plain, OpenPages(Box::new(page)), small()).await
+        Self::start(address, ListenerTransport::Plain, OpenPages(Box::new(page)), small()).await
     }
 
     /// Exported metrics at `/metrics`, without TLS and authentication.
@@ -53,7 +53,7 @@ impl ExtraListener {
                 response::with_type(200, &made.content_type, response::full(made.text))
             })
         };
-        Self::start(address, Greeting::Plain, OpenPages(Box::new(page)), small()).await
+        Self::start(address, ListenerTransport::Plain, OpenPages(Box::new(page)), small()).await
     }
 
     /// A service over HTTP/2 for clients with a certificate that one of the keyring's CAs has signed.
@@ -65,25 +65,25 @@ impl ExtraListener {
         let acceptor = TlsAcceptor::from(Arc::new(tls::mutual_config(keyring)?));
         // Clients with our certificate may stay idle; HTTP/2 keep-alive finds those that are gone.
         let limits = ServerLimits { idle: Duration::from_hours(24), ..ServerLimits::default() };
-        Self::start(address, Greeting::Tls(acceptor), RoutedService(route), limits).await
+        Self::start(address, ListenerTransport::Tls(acceptor), RoutedService(route), limits).await
     }
 
     /// A service without TLS, for clients on this machine: the service itself authenticates them.
     pub async fn loopback(address: SocketAddr, route: Route) -> Result<Self, StartError> {
         // Browsers keep streams of events open for as long as a page is.
         let limits = ServerLimits { connections: 256, idle: Duration::from_hours(24), ..small() };
-        Self::start(address, Greeting::Plain, RoutedService(route), limits).await
+        Self::start(address, ListenerTransport::Plain, RoutedService(route), limits).await
     }
 
     async fn start<S: tls::ConnectionHandler>(
         address: SocketAddr,
-        greeting: Greeting,
+        transport: ListenerTransport,
         handler: S,
         limits: ServerLimits,
     ) -> Result<Self, StartError> {
         let (listener, address) = bind(address).await?;
         let (stop, stopped) = watch::channel(false);
-        let listening = tokio::spawn(tls::listen(listener, greeting, Arc::new(handler), limits, stopped));
+        let listening = tokio::spawn(tls::listen(listener, transport, Arc::new(handler), limits, stopped));
         Ok(Self { address, stop, listening })
     }
 

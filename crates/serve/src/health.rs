@@ -5,26 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use http::Response;
 use locks::MutexExt as _;
+use runtime::CheckFailure;
 
 use crate::query::Query;
 use crate::response::{self, Body};
-
-/// Why a health check fails.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct CheckFailure(String);
-
-impl From<String> for CheckFailure {
-    fn from(reason: String) -> Self {
-        Self(reason)
-    }
-}
-
-impl From<&str> for CheckFailure {
-    fn from(reason: &str) -> Self {
-        Self(reason.to_owned())
-    }
-}
 
 type CheckFn = Arc<dyn Fn() -> Result<(), CheckFailure> + Send + Sync>;
 
@@ -36,8 +20,8 @@ pub struct HealthChecks(Vec<Check>);
 struct Check {
     name: String,
     scope: CheckScope,
-    look: CheckFn,
-    said: Arc<Mutex<LoggedState>>,
+    run: CheckFn,
+    logged: Arc<Mutex<LoggedState>>,
 }
 
 /// The last logged state, so that each change is logged once.
@@ -86,26 +70,26 @@ impl HealthChecks {
     }
 
     /// Adds a check to all three endpoints.
-    pub fn add(&mut self, name: &str, look: impl Fn() -> Result<(), CheckFailure> + Send + Sync + 'static) {
-        self.push(name, CheckScope::All, look);
+    pub fn add(&mut self, name: &str, check: impl Fn() -> Result<(), CheckFailure> + Send + Sync + 'static) {
+        self.push(name, CheckScope::All, check);
     }
 
     /// Adds a check of `/readyz` only, as Kubernetes does: liveness probes of `/healthz` must not restart a process that still starts.
     pub fn add_ready(
         &mut self,
         name: &str,
-        look: impl Fn() -> Result<(), CheckFailure> + Send + Sync + 'static,
+        check: impl Fn() -> Result<(), CheckFailure> + Send + Sync + 'static,
     ) {
-        self.push(name, CheckScope::Ready, look);
+        self.push(name, CheckScope::Ready, check);
     }
 
     /// Adds a check of `/livez` only.
     pub fn add_live(
         &mut self,
         name: &str,
-        look: impl Fn() -> Result<(), CheckFailure> + Send + Sync + 'static,
+        check: impl Fn() -> Result<(), CheckFailure> + Send + Sync + 'static,
     ) {
-        self.push(name, CheckScope::Live, look);
+        self.push(name, CheckScope::Live, check);
     }
 
     /// Adds the checks of another list.
@@ -125,9 +109,9 @@ impl HealthChecks {
         &mut self,
         name: &str,
         scope: CheckScope,
-        look: impl Fn() -> Result<(), CheckFailure> + Send + Sync + 'static,
+        check: impl Fn() -> Result<(), CheckFailure> + Send + Sync + 'static,
     ) {
-        self.0.push(Check { name: name.to_owned(), scope, look: Arc::new(look), said: Arc::default() });
+        self.0.push(Check { name: name.to_owned(), scope, run: Arc::new(check), logged: Arc::default() });
     }
 
     fn of(&self, endpoint: Endpoint) -> impl Iterator<Item = &Check> {
@@ -180,30 +164,30 @@ impl HealthChecks {
 
 impl Check {
     fn run(&self) -> Result<(), CheckFailure> {
-        let found = (self.look)();
-        let news = self.said.locked().news(&found);
-        let (check, reason) = (&self.name, found.as_ref().err().map(|failure| failure.0.as_str()));
-        match news {
+        let result = (self.run)();
+        let change = self.logged.locked().change(&result);
+        let (check, reason) = (&self.name, result.as_ref().err().map(|failure| failure.0.as_str()));
+        match change {
             None => {}
             Some(CheckChange::NotYet) => tracing::info!(check, reason, "health check does not pass yet"),
             Some(CheckChange::Passes) => tracing::info!(check, "health check passes"),
             Some(CheckChange::Fails) => tracing::warn!(check, reason, "health check fails"),
             Some(CheckChange::PassesAgain) => tracing::info!(check, "health check passes again"),
         }
-        found
+        result
     }
 }
 
 impl LoggedState {
-    fn news(&mut self, found: &Result<(), CheckFailure>) -> Option<CheckChange> {
+    fn change(&mut self, result: &Result<(), CheckFailure>) -> Option<CheckChange> {
         let had_passed = self.has_passed;
-        self.has_passed |= found.is_ok();
-        let failure = found.as_ref().err();
+        self.has_passed |= result.is_ok();
+        let failure = result.as_ref().err();
         if self.failure.as_ref() == failure {
             return None;
         }
         self.failure = failure.cloned();
-        Some(match (had_passed, found.is_ok()) {
+        Some(match (had_passed, result.is_ok()) {
             (false, false) => CheckChange::NotYet,
             (false, true) => CheckChange::Passes,
             (true, false) => CheckChange::Fails,
@@ -278,15 +262,15 @@ mod tests {
 
     #[test]
     fn only_changes_are_logged_and_a_starting_check_is_no_warning() {
-        let mut said = LoggedState::default();
+        let mut logged = LoggedState::default();
         let fails = |reason: &str| Err(CheckFailure::from(reason));
-        assert_eq!(said.news(&fails("no list yet")), Some(CheckChange::NotYet));
-        assert_eq!(said.news(&fails("no list yet")), None);
-        assert_eq!(said.news(&Ok(())), Some(CheckChange::Passes));
-        assert_eq!(said.news(&Ok(())), None);
-        assert_eq!(said.news(&fails("no answer")), Some(CheckChange::Fails));
-        assert_eq!(said.news(&fails("refused")), Some(CheckChange::Fails));
-        assert_eq!(said.news(&Ok(())), Some(CheckChange::PassesAgain));
-        assert_eq!(LoggedState::default().news(&Ok(())), None);
+        assert_eq!(logged.change(&fails("no list yet")), Some(CheckChange::NotYet));
+        assert_eq!(logged.change(&fails("no list yet")), None);
+        assert_eq!(logged.change(&Ok(())), Some(CheckChange::Passes));
+        assert_eq!(logged.change(&Ok(())), None);
+        assert_eq!(logged.change(&fails("no answer")), Some(CheckChange::Fails));
+        assert_eq!(logged.change(&fails("refused")), Some(CheckChange::Fails));
+        assert_eq!(logged.change(&Ok(())), Some(CheckChange::PassesAgain));
+        assert_eq!(LoggedState::default().change(&Ok(())), None);
     }
 }

@@ -20,13 +20,13 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests may read the clock of the machine"))]
 
 mod access;
+mod address_permits;
 pub mod admission;
 mod api_group;
 mod app;
 mod bind;
 mod body;
 mod cache;
-mod clock;
 mod decisions;
 mod digest;
 mod discovery;
@@ -35,6 +35,7 @@ mod extra_listener;
 mod health;
 mod identity;
 mod in_process;
+mod include_object;
 mod media_type;
 pub mod metrics;
 mod peer_address;
@@ -58,10 +59,9 @@ pub use api_group::{
 pub use app::{App, Exposition, MetricsExporter};
 pub use bind::StartError;
 pub use body::{Body, BodyError};
-pub use clock::Clock;
 pub use decisions::{DecisionSource, operator_group};
 pub use extra_listener::ExtraListener;
-pub use health::{CheckFailure, HealthChecks};
+pub use health::HealthChecks;
 pub use identity::{ClientAuthorityError, ClientTrust, FrontProxyOptions, User};
 pub use in_process::InProcessServer;
 pub use query::Query;
@@ -69,6 +69,7 @@ pub use registration::{ServiceBackend, ServiceRef};
 pub use request::AuthorizedRequest;
 pub use request_metrics::{RequestCount, RequestDurations, RequestMetrics};
 pub use review::ReviewTtls;
+pub use runtime::{CheckFailure, Clock};
 pub use server::{Server, ServerOptions};
 pub use status::{Status, StatusCause, StatusDetails};
 pub use stream::WatchStreams;

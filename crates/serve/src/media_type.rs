@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn kubectl_asks_for_tables() {
+    fn kubectl_requests_tables() {
         let text = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
         let media = of(text);
         assert!(media[0].is("Table", "meta.k8s.io", "v1") && media[2].is_plain() && !media[1].is_plain());

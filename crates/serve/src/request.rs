@@ -1,9 +1,9 @@
 //! A request that has passed authentication and authorization.
 
 use http::{HeaderMap, Method};
+use runtime::Clock;
 
 use crate::access::RequestAttributes;
-use crate::clock::Clock;
 use crate::identity::User;
 use crate::query::Query;
 use crate::stream::WatchStreams;

@@ -100,8 +100,8 @@ impl RequestMetrics {
     /// The counts of all requests.
     pub fn counts(&self) -> Vec<RequestCount> {
         let counts = self.counts.locked();
-        let each = counts.iter().map(|((asked, code), count)| {
-            let RequestLabels { verb, group, version, resource, subresource, scope } = asked.clone();
+        let each = counts.iter().map(|((requested, code), count)| {
+            let RequestLabels { verb, group, version, resource, subresource, scope } = requested.clone();
             RequestCount { verb, group, version, resource, subresource, scope, code: *code, count: *count }
         });
         each.collect()
@@ -110,8 +110,8 @@ impl RequestMetrics {
     /// The durations of all requests.
     pub fn durations(&self) -> Vec<RequestDurations> {
         let durations = self.durations.locked();
-        let each = durations.iter().map(|(asked, sum)| {
-            let RequestLabels { verb, group, version, resource, subresource, scope } = asked.clone();
+        let each = durations.iter().map(|(requested, sum)| {
+            let RequestLabels { verb, group, version, resource, subresource, scope } = requested.clone();
             let DurationSum { seconds, within, count } = sum.clone();
             RequestDurations { verb, group, version, resource, subresource, scope, seconds, within, count }
         });
@@ -128,10 +128,10 @@ impl RequestMetrics {
         RunningRequest(self)
     }
 
-    pub(crate) fn count(&self, asked: RequestLabels, code: u16, took: time::Duration) {
+    pub(crate) fn count(&self, requested: RequestLabels, code: u16, took: time::Duration) {
         let seconds = took.as_secs_f64();
         let mut durations = self.durations.locked();
-        let sum = durations.entry(asked.clone()).or_default();
+        let sum = durations.entry(requested.clone()).or_default();
         sum.seconds += seconds;
         sum.count += 1;
         for (count, _) in
@@ -141,7 +141,7 @@ impl RequestMetrics {
         }
         drop(durations);
         let mut counts = self.counts.locked();
-        *counts.entry((asked, code)).or_default() += 1;
+        *counts.entry((requested, code)).or_default() += 1;
     }
 }
 

@@ -51,13 +51,13 @@ pub(crate) enum ReviewQueue {
 impl ReviewQueue {
     /// Limits concurrent reviews.
     fn places(self) -> &'static Semaphore {
-        static TOKENS: Semaphore = Semaphore::const_new(32);
-        static ANONYMOUS: Semaphore = Semaphore::const_new(8);
-        static USERS: Semaphore = Semaphore::const_new(32);
+        static TOKEN_REVIEW_PERMITS: Semaphore = Semaphore::const_new(32);
+        static ANONYMOUS_ACCESS_REVIEW_PERMITS: Semaphore = Semaphore::const_new(8);
+        static USER_ACCESS_REVIEW_PERMITS: Semaphore = Semaphore::const_new(32);
         match self {
-            Self::Tokens => &TOKENS,
-            Self::Anonymous => &ANONYMOUS,
-            Self::Users => &USERS,
+            Self::Tokens => &TOKEN_REVIEW_PERMITS,
+            Self::Anonymous => &ANONYMOUS_ACCESS_REVIEW_PERMITS,
+            Self::Users => &USER_ACCESS_REVIEW_PERMITS,
         }
     }
 }

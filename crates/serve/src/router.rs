@@ -6,20 +6,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use futures::future::BoxFuture;
+use futures::future::{BoxFuture, Either};
 use http::header::{HeaderName, HeaderValue, RETRY_AFTER};
 use http::{HeaderMap, Method, Request, Response};
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
+use runtime::Clock;
 use serde_json::json;
 use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 use tower::ServiceExt as _;
 
 use crate::access::{Authorizer, Permission, RequestAttributes, ReviewedClient};
+use crate::address_permits::AddressPermits;
 use crate::api_group::{ApiGroupVersion, Route};
 use crate::app::App;
-use crate::clock::Clock;
 use crate::discovery::Discovery;
 use crate::encode::{for_errors, gzip};
 use crate::health::{Endpoint, HealthChecks};
@@ -34,7 +35,7 @@ use crate::tls::{self, Caller, ConnectionRank, ServerLimits};
 use crate::{MetricsExporter, decisions};
 
 /// Identifies a request in audit logs; the response repeats it.
-const AUDIT: HeaderName = HeaderName::from_static("audit-id");
+const AUDIT_ID_HEADER: HeaderName = HeaderName::from_static("audit-id");
 
 /// Longer audit IDs are not repeated.
 const MAX_AUDIT_ID_BYTES: usize = 256;
@@ -47,6 +48,8 @@ pub(crate) struct Router {
     guard: Guard,
     limits: ServerLimits,
     request_permits: Semaphore,
+    /// Those of anonymous clients, who may send AdmissionReviews slowly: users do not wait for them.
+    anonymous_permits: AddressPermits,
     watches: Arc<Semaphore>,
     stop: watch::Receiver<bool>,
     version: String,
@@ -78,6 +81,7 @@ impl Router {
             guard,
             limits,
             request_permits: Semaphore::new(limits.requests),
+            anonymous_permits: AddressPermits::new((limits.requests / 4).max(1)),
             watches: Arc::new(Semaphore::new(limits.watches)),
             stop,
             discovery: Discovery::new(&groups, &app.version, &app.address),
@@ -112,7 +116,7 @@ impl Router {
             Err(error) => return response::presented(&error, for_errors(&headers, &Query::default())),
         };
         let wanted = RequestAttributes::of(&method, &path, &query);
-        let asked = RequestLabels::of(&wanted, &self.groups);
+        let requested = RequestLabels::of(&wanted, &self.groups);
         let work = self.handle(request, path, query.clone(), wanted, &caller);
         // Handlers and providers of callers may panic.
         let work = AssertUnwindSafe(work).catch_unwind();
@@ -128,10 +132,10 @@ impl Router {
         if let Some(error) = response.extensions_mut().remove::<Status>() {
             response = response::presented(&error, for_errors(&headers, &query));
         }
-        if let Some(id) = headers.get(AUDIT).filter(|id| id.len() <= MAX_AUDIT_ID_BYTES) {
-            response.headers_mut().insert(AUDIT, id.clone());
+        if let Some(id) = headers.get(AUDIT_ID_HEADER).filter(|id| id.len() <= MAX_AUDIT_ID_BYTES) {
+            response.headers_mut().insert(AUDIT_ID_HEADER, id.clone());
         }
-        self.traffic.count(asked, response.status().as_u16(), begin.elapsed());
+        self.traffic.count(requested, response.status().as_u16(), begin.elapsed());
         gzip::compressed(response, &headers)
     }
 
@@ -164,12 +168,17 @@ impl Router {
                 user
             }
         };
-        // Members of system:masters, above all the API server, are not limited.
-        let _permit = match self.request_permits.try_acquire() {
-            Ok(permit) => Some(permit),
-            Err(_) if user.is_in("system:masters") => None,
-            Err(_) => return Ok(too_many_requests()),
+        let is_anonymous = self.guard.is_some() && user.is_anonymous();
+        // Held until the answer.
+        let permit = if is_anonymous {
+            self.anonymous_permits.try_acquire(caller.address).map(Either::Left)
+        } else {
+            self.request_permits.try_acquire().ok().map(Either::Right)
         };
+        // Members of system:masters, above all the API server, are not limited. Probes end at once.
+        if permit.is_none() && !user.is_in("system:masters") && !self.is_probe(&path) {
+            return Ok(too_many_requests());
+        }
         if let Some((authenticator, authorizer)) = &self.guard {
             impersonation(&parts.headers, &user)?;
             let is_proxy = authenticator.is_front_proxy(certificate);
@@ -287,6 +296,12 @@ impl Router {
         }
     }
 
+    /// Whether a path is one of health.
+    fn is_probe(&self, path: &str) -> bool {
+        let first = path.trim_matches('/').split('/').next().unwrap_or_default();
+        self.health && Endpoint::of(first).is_some()
+    }
+
     fn metrics(&self) -> Result<Response<Body>, Status> {
         let made = self.metrics.as_ref().ok_or_else(Status::no_path)?();
         Ok(response::with_type(200, &made.content_type, response::full(made.text)))
@@ -360,7 +375,7 @@ fn begins(path: &str, prefix: &str) -> bool {
     path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Refuses impersonation. Serving the request as the user itself would not be what the client asked for.
+/// Refuses impersonation. Serving the request as the user itself would be another request than the client sent.
 fn impersonation(headers: &HeaderMap, user: &User) -> Result<(), Status> {
     if headers.keys().any(|name| name.as_str().starts_with("impersonate-")) {
         let user = api::gotext::quote(&user.name);

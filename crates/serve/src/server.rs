@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use kube::Client;
+use runtime::Clock;
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
@@ -12,7 +13,6 @@ use tokio_rustls::TlsAcceptor;
 use crate::access::{Access, Authorizer};
 use crate::app::App;
 use crate::bind::{StartError, bind};
-use crate::clock::Clock;
 use crate::identity::{self, Authenticator, ClientTrust};
 use crate::registration::ServiceRef;
 use crate::review::ReviewTtls;
@@ -32,7 +32,7 @@ pub struct ServerOptions {
     pub open_paths: Vec<String>,
     /// Limits for clients.
     pub limits: ServerLimits,
-    /// CAs beside those the cluster publishes.
+    /// CAs in addition to, or instead of, those that the cluster publishes.
     pub trusted: ClientTrust,
     /// How long results of reviews are cached.
     pub reviews: ReviewTtls,
@@ -42,7 +42,7 @@ impl Default for ServerOptions {
     fn default() -> Self {
         Self {
             address: SocketAddr::from((Ipv4Addr::UNSPECIFIED, 10257)),
-            certificate: Certificate::SelfMade(vec!["localhost".to_owned(), "127.0.0.1".to_owned()]),
+            certificate: Certificate::SelfSigned(vec!["localhost".to_owned(), "127.0.0.1".to_owned()]),
             access: Access::Delegated,
             open_paths: ["/healthz", "/livez", "/readyz"].map(str::to_owned).to_vec(),
             limits: ServerLimits::default(),
@@ -100,8 +100,13 @@ impl Server {
         let router = Arc::new(Router::new(app, guard, limits, stopped.clone()));
         let versions = router.versions();
         let acceptor = TlsAcceptor::from(Arc::new(config));
-        let listening =
-            tokio::spawn(tls::listen(listener, tls::Greeting::Tls(acceptor), router, limits, stopped));
+        let listening = tokio::spawn(tls::listen(
+            listener,
+            tls::ListenerTransport::Tls(acceptor),
+            router,
+            limits,
+            stopped,
+        ));
         tracing::info!(%address, "serving");
         Ok(Self { address, authority, versions, stop, listening, keeping })
     }

@@ -25,12 +25,12 @@ struct Bucket {
 }
 
 impl<K: Clone + Eq + Hash> Throttle<K> {
-    /// Each client may take `burst` at once, and `per_second` more in each second.
+    /// Each client may take `burst` tokens at once, and `per_second` more in each second.
     pub(crate) fn new(burst: u32, per_second: u32) -> Self {
         Self { burst: burst.into(), per_second: per_second.into(), buckets: Mutex::default() }
     }
 
-    /// Takes one of what the client has left; false if nothing is left.
+    /// Takes one token of the client; false if none is left.
     pub(crate) fn take(&self, client: &K) -> bool {
         let now = Instant::now();
         let mut buckets = self.buckets();
@@ -49,7 +49,7 @@ impl<K: Clone + Eq + Hash> Throttle<K> {
         taken
     }
 
-    /// Gives one back that was taken for something harmless.
+    /// Returns a token that was taken for a harmless request.
     pub(crate) fn give_back(&self, client: &K) {
         if let Some(bucket) = self.buckets().get_mut(client) {
             bucket.left = (bucket.left + 1.0).min(self.burst);

@@ -58,7 +58,7 @@ pub struct SelectorRequirement {
     pub values: Vec<String>,
 }
 
-/// Requirements of the label selector. Operators that a SubjectAccessReview lacks are left out, which asks for a broader permission.
+/// Requirements of the label selector. Operators that a SubjectAccessReview lacks are left out, which requires a broader permission.
 fn labels(query: &Query) -> Vec<SelectorRequirement> {
     let Ok(selector) = query.labels() else { return Vec::new() };
     let each = selector.requirements().iter().filter_map(|own| {

@@ -39,7 +39,7 @@ const MAX_CACHED_REVIEWS: usize = 8192;
 const MAX_CACHED_REVIEW_BYTES: usize = 10_000;
 
 /// The group whose members are allowed everything.
-const MASTERS: &str = "system:masters";
+const MASTERS_GROUP: &str = "system:masters";
 
 /// The complete input of a review: equal queries have equal results.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -102,7 +102,7 @@ impl Authorizer {
         user: &User,
         wanted: &RequestAttributes,
     ) -> Result<Permission, Status> {
-        if user.is_in(MASTERS) {
+        if user.is_in(MASTERS_GROUP) {
             return Ok(Permission::OfUser);
         }
         if is_open(&self.open, wanted) {
@@ -132,11 +132,11 @@ impl Authorizer {
         if client.is_some_and(|client| !self.failures.take(client)) {
             return Err(Status::too_many());
         }
-        let ask = || ask(self.client.clone(), query.clone()).boxed();
+        let review = || review_access(self.client.clone(), query.clone()).boxed();
         let decision = if query.length() < MAX_CACHED_REVIEW_BYTES {
-            self.known.get(query.clone(), ask).await
+            self.known.get(query.clone(), review).await
         } else {
-            ask().await
+            review().await
         };
         if let (Some(client), Ok(AccessDecision { allowed: true, .. })) = (client, &decision) {
             self.failures.give_back(client);
@@ -224,7 +224,7 @@ fn total(texts: &[String]) -> usize {
     texts.iter().map(String::len).sum()
 }
 
-async fn ask(client: Client, query: AccessQuery) -> Result<AccessDecision, ReviewError> {
+async fn review_access(client: Client, query: AccessQuery) -> Result<AccessDecision, ReviewError> {
     let queue = if query.user.is_anonymous() { ReviewQueue::Anonymous } else { ReviewQueue::Users };
     let status = review::post(&client, queue, &query.review()).await?.status;
     // No opinion is no permission.

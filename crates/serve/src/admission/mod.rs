@@ -3,13 +3,15 @@
 //! ```text
 //! body ─► AdmissionRequest ─► AdmissionHandler ─► AdmissionResponse ─► AdmissionReview
 //!
-//! reviewers  whose reviews are answered
+//! reviewers  whose reviews are answered, and their limits
+//! memory_budget  the memory of reviews under way, by address
 //! webhooks   the six paths and the ValidatingWebhookConfiguration
 //! ```
 //!
 //! A review that cannot be decoded is answered with an HTTP error and not with a refusal, so that the webhook's failure
 //! policy applies.
 
+mod memory_budget;
 mod review;
 mod reviewers;
 #[cfg(test)]
@@ -21,9 +23,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use http::header::CONTENT_LENGTH;
 use http::{Method, Request, Response};
-use http_body_util::BodyExt as _;
+use http_body_util::{BodyExt as _, Limited};
 use serde_json::{Value, json};
+use tokio::time::{Instant, timeout_at};
 use tower::service_fn;
 
 use crate::api_group::Route;
@@ -35,7 +39,8 @@ pub use review::AdmissionRequest;
 pub use reviewers::Reviewers;
 pub use webhooks::{NAME, SERVICE, WEBHOOKS, Webhook, set_ca_bundle, webhook_configuration};
 
-/// How long a review may take to arrive: the longest `timeoutSeconds` of a webhook is 30 s, ours is 10 s.
+/// How long a review may wait for its share of memory and take to arrive: the longest `timeoutSeconds` of a webhook is 30 s, ours is
+/// 10 s.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Decides whether objects may be written.
@@ -112,11 +117,20 @@ async fn answer(
     if request.method() != Method::POST {
         return Err(Status::not_allowed());
     }
-    reviewers.check(request.extensions().get::<Caller>())?;
+    let address = reviewers.check(request.extensions().get::<Caller>())?;
     let (head, body) = request.into_parts();
     review::is_json(&head.headers)?;
-    let body = tokio::time::timeout(BODY_TIMEOUT, body.collect()).await.map_err(|_| Status::timeout())?;
+    let until = Instant::now() + BODY_TIMEOUT;
+    let announced =
+        head.headers.get(CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+    // Held until the answer, because the objects in the review take memory, too.
+    let share = reviewers.body_share(address, announced);
+    let share = timeout_at(until, share).await.map_err(|_| Status::timeout())?;
+    let body = Limited::new(body, share.bytes).boxed_unsync();
+    let body = timeout_at(until, body.collect()).await.map_err(|_| Status::timeout())?;
     let body = body.map_err(|error| body_error(&*error))?.to_bytes();
+    let tree = reviewers.tree_share(address, review::tree_bytes(&body)?);
+    let _tree = timeout_at(until, tree).await.map_err(|_| Status::timeout())?;
     let review = AdmissionRequest::read(&body, webhook)?;
     drop(body);
     let uid = review.uid.clone();

@@ -13,6 +13,10 @@ use crate::status::Status;
 pub(super) const KIND: &str = "AdmissionReview";
 pub(super) const VERSION: &str = "admission.k8s.io/v1";
 
+/// Maximum number of values in a review. Objects that people write have some hundreds; a tree of many small values needs many times the
+/// memory of the body.
+const MAX_REVIEW_VALUES: usize = 100_000;
+
 /// The write that admission decides about.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AdmissionRequest {
@@ -79,6 +83,31 @@ struct WireKind {
     version: String,
     #[serde(default)]
     kind: String,
+}
+
+/// Memory of an item of an array, or of the value of a field, whose container has grown to twice the memory of its values.
+const ITEM_BYTES: usize = 160;
+
+/// Memory of the name of a field with its place in the index, and of the first values of an array or object.
+const CONTAINER_BYTES: usize = 320;
+
+/// The memory that the tree of a body can need in addition to its texts, in bytes; an error if it may have too many values. Marks in
+/// texts count, too.
+pub(super) fn tree_bytes(body: &[u8]) -> Result<usize, Status> {
+    let (mut values, mut bytes) = (0, 0);
+    for byte in body {
+        bytes += match byte {
+            b',' => ITEM_BYTES,
+            b':' | b'[' | b'{' => CONTAINER_BYTES,
+            _ => continue,
+        };
+        values += 1;
+    }
+    if values <= MAX_REVIEW_VALUES {
+        return Ok(bytes);
+    }
+    let text = format!("the AdmissionReview has more than {MAX_REVIEW_VALUES} values");
+    Err(Status::new(413, "RequestEntityTooLarge", text, None))
 }
 
 /// An error unless the content type is JSON.

@@ -7,7 +7,7 @@ use futures::FutureExt as _;
 use super::*;
 use crate::{App, InProcessServer, ServiceBackend, ServiceRef};
 
-/// Refuses objects named `no`, warns about all others, and remembers what it was asked.
+/// Refuses objects named `no`, warns about all others, and records the requests.
 #[derive(Default)]
 struct Guard(Mutex<Vec<AdmissionRequest>>);
 
@@ -49,7 +49,7 @@ fn post(path: &str, body: impl Into<bytes::Bytes>) -> Request<Body> {
     request.body(response::full(body)).unwrap()
 }
 
-async fn ask(site: &InProcessServer, request: Request<Body>) -> (u16, Value) {
+async fn send_review(site: &InProcessServer, request: Request<Body>) -> (u16, Value) {
     let response = site.respond(request).await;
     let code = response.status().as_u16();
     let body = response.into_body().collect().await.unwrap().to_bytes();
@@ -57,25 +57,26 @@ async fn ask(site: &InProcessServer, request: Request<Body>) -> (u16, Value) {
 }
 
 #[tokio::test]
-async fn every_kind_is_asked_about_at_its_path() {
+async fn every_kind_is_reviewed_at_its_path() {
     let guard = Arc::new(Guard::default());
     let site = site(&guard);
     for webhook in &WEBHOOKS {
-        let (code, answer) = ask(&site, post(webhook.path, review(webhook, "yes").to_string())).await;
+        let (code, answer) = send_review(&site, post(webhook.path, review(webhook, "yes").to_string())).await;
         assert_eq!(code, 200);
         assert_eq!(
             answer,
             json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1",
                 "response": {"uid": "u-1", "allowed": true, "warnings": ["odd"]}})
         );
-        let asked = guard.0.lock().unwrap().pop().unwrap();
+        let requested = guard.0.lock().unwrap().pop().unwrap();
         assert_eq!(
-            (asked.kind.as_str(), asked.namespace.as_str(), asked.dry_run),
+            (requested.kind.as_str(), requested.namespace.as_str(), requested.dry_run),
             (webhook.kind, if webhook.is_cluster_scoped() { "" } else { "ns" }, true)
         );
-        assert_eq!((&asked.object["metadata"]["name"], asked.old), (&json!("yes"), None));
+        assert_eq!((&requested.object["metadata"]["name"], requested.old), (&json!("yes"), None));
     }
-    let (_, answer) = ask(&site, post(WEBHOOKS[0].path, review(&WEBHOOKS[0], "no").to_string())).await;
+    let (_, answer) =
+        send_review(&site, post(WEBHOOKS[0].path, review(&WEBHOOKS[0], "no").to_string())).await;
     assert_eq!(answer["response"]["allowed"], false);
     assert_eq!(
         answer["response"]["status"],
@@ -88,7 +89,7 @@ async fn subresources_are_allowed_without_a_handler() {
     let guard = Arc::new(Guard::default());
     let mut review = review(&WEBHOOKS[0], "no");
     review["request"]["subResource"] = json!("status");
-    let (code, answer) = ask(&site(&guard), post(WEBHOOKS[0].path, review.to_string())).await;
+    let (code, answer) = send_review(&site(&guard), post(WEBHOOKS[0].path, review.to_string())).await;
     assert_eq!((code, &answer["response"]["allowed"]), (200, &json!(true)));
     assert!(guard.0.lock().unwrap().is_empty());
 }
@@ -103,7 +104,7 @@ async fn body_that_is_no_review_gets_an_error() {
         *review.pointer_mut(path).unwrap() = value;
         review.to_string()
     };
-    let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+    let deep = format!("{}{}", "[".repeat(50_000), "]".repeat(50_000));
     let deep = changed("/request/object", json!("DEEP")).replace("\"DEEP\"", &deep);
     let cases = [
         (String::new(), "EOF while parsing"),
@@ -136,17 +137,17 @@ async fn body_that_is_no_review_gets_an_error() {
         ),
     ];
     for (body, words) in cases {
-        let (code, answer) = ask(&site, post(webhook.path, body)).await;
+        let (code, answer) = send_review(&site, post(webhook.path, body)).await;
         let message = answer["message"].as_str().unwrap();
         assert_eq!(code, 400, "{message}");
         assert!(message.contains(words), "{words}: {message}");
     }
     let get = Request::get(webhook.path).body(response::full("")).unwrap();
-    assert_eq!(ask(&site, get).await.0, 405);
+    assert_eq!(send_review(&site, get).await.0, 405);
     let text = Request::post(webhook.path).body(response::full(review(webhook, "yes").to_string())).unwrap();
-    let (code, answer) = ask(&site, text).await;
+    let (code, answer) = send_review(&site, text).await;
     assert_eq!((code, answer["reason"].as_str()), (415, Some("UnsupportedMediaType")));
-    assert_eq!(ask(&site, post("/validate-something-else", "{}")).await.0, 404);
+    assert_eq!(send_review(&site, post("/validate-something-else", "{}")).await.0, 404);
     assert!(guard.0.lock().unwrap().is_empty());
 }
 
@@ -157,17 +158,24 @@ async fn too_much_is_not_read_whether_it_is_announced_or_not() {
     let large = vec![b' '; 4 * 1024 * 1024];
     let mut announced = post(WEBHOOKS[0].path, large.clone());
     announced.headers_mut().insert("content-length", large.len().into());
-    assert_eq!(ask(&site, announced).await.0, 413);
-    assert_eq!(ask(&site, post(WEBHOOKS[0].path, large)).await.0, 413);
+    assert_eq!(send_review(&site, announced).await.0, 413);
+    assert_eq!(send_review(&site, post(WEBHOOKS[0].path, large)).await.0, 413);
+    // A body of a permitted size whose tree would need many times its memory.
+    let mut many = review(&WEBHOOKS[0], "yes");
+    many["request"]["object"]["spec"] = Value::from(vec![1; 100_000]);
+    let (code, answer) = send_review(&site, post(WEBHOOKS[0].path, many.to_string())).await;
+    assert_eq!((code, answer["message"].as_str().unwrap().contains("more than 100000 values")), (413, true));
+    assert!(guard.0.lock().unwrap().is_empty());
 }
 
 #[tokio::test]
 async fn failed_admission_handler_is_an_error_without_a_response() {
     let guard = Arc::new(Guard::default());
     let site = site(&guard);
-    let (code, answer) = ask(&site, post(WEBHOOKS[0].path, review(&WEBHOOKS[0], "broken").to_string())).await;
+    let (code, answer) =
+        send_review(&site, post(WEBHOOKS[0].path, review(&WEBHOOKS[0], "broken").to_string())).await;
     assert_eq!((code, answer.get("response")), (500, None));
-    let (code, _) = ask(&site, post(WEBHOOKS[0].path, review(&WEBHOOKS[0], "yes").to_string())).await;
+    let (code, _) = send_review(&site, post(WEBHOOKS[0].path, review(&WEBHOOKS[0], "yes").to_string())).await;
     assert_eq!(code, 200);
 }
 

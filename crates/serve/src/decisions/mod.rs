@@ -24,6 +24,7 @@ use serde_json::json;
 use tower::util::BoxCloneSyncService;
 
 use crate::api_group::{ApiGroupVersion, ApiResource};
+use crate::include_object::IncludeObject;
 use crate::media_type::accepted_media_types;
 use crate::request::AuthorizedRequest;
 use crate::response::{self, Body};
@@ -82,7 +83,7 @@ pub trait DecisionSource: Send + Sync {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ResponseForm {
     Json,
-    Table(table::RowObject),
+    Table(IncludeObject),
 }
 
 /// Selects records of a list.
@@ -96,7 +97,7 @@ pub(crate) fn group(decisions: Arc<dyn DecisionSource>) -> ApiGroupVersion {
     group_of(GROUP, decisions, resources())
 }
 
-/// The API group of the operator, which runs beside the controller and needs its own group.
+/// The API group of the operator, which runs in parallel with the controller and needs its own group.
 pub fn operator_group(decisions: Arc<dyn DecisionSource>) -> ApiGroupVersion {
     let mut resources = resources();
     resources.retain(|resource| matches!(resource.name.as_str(), "decisions" | "passes"));
@@ -251,7 +252,7 @@ fn missing(group: &'static str, name: &str) -> Status {
 
 impl ResponseForm {
     fn of(call: &AuthorizedRequest) -> Result<Self, Status> {
-        let style = table::RowObject::of(&call.query);
+        let style = IncludeObject::of(&call.query);
         let found = accepted_media_types(&call.headers).iter().find_map(|media| {
             let table = |version| media.is("Table", "meta.k8s.io", version);
             if media.is_plain() {

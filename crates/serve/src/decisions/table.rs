@@ -6,41 +6,15 @@ use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::query::Query;
-use crate::status::Status;
-
-/// The `includeObject` policy of a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RowObject {
-    /// Nothing.
-    Bare,
-    /// The object's name.
-    Named,
-    /// The object.
-    Whole,
-}
+use crate::include_object::IncludeObject;
 
 /// Shown for an unknown number.
 const UNKNOWN: &str = "<unknown>";
 
-impl RowObject {
-    pub(super) fn of(query: &Query) -> Result<Self, Status> {
-        match query.get("includeObject").unwrap_or_default() {
-            "None" => Ok(Self::Bare),
-            "" | "Metadata" => Ok(Self::Named),
-            "Object" => Ok(Self::Whole),
-            other => {
-                let other = api::gotext::quote(other);
-                Err(Status::bad_request(format!("unrecognized includeObject value: {other}")))
-            }
-        }
-    }
-}
-
 /// A table of decisions.
 pub(super) fn decisions(
     records: &[DecisionRecord],
-    style: RowObject,
+    style: IncludeObject,
     version: &str,
     now: Timestamp,
 ) -> Value {
@@ -86,7 +60,7 @@ fn mode(mode: DecisionMode) -> &'static str {
 }
 
 /// A table of passes.
-pub(super) fn passes(passes: &[PassItem], style: RowObject, cursor: &str) -> Value {
+pub(super) fn passes(passes: &[PassItem], style: IncludeObject, cursor: &str) -> Value {
     const COLUMNS: &[(&str, &str)] = &[
         ("Name", "Kind, a dot, name of the autoscaler."),
         ("Time", "When, in UTC."),
@@ -108,7 +82,12 @@ pub(super) fn passes(passes: &[PassItem], style: RowObject, cursor: &str) -> Val
 }
 
 /// A table of differences.
-pub(super) fn differences(found: &DifferenceList, style: RowObject, version: &str, now: Timestamp) -> Value {
+pub(super) fn differences(
+    found: &DifferenceList,
+    style: IncludeObject,
+    version: &str,
+    now: Timestamp,
+) -> Value {
     const COLUMNS: &[(&str, &str)] = &[
         ("Name", "Kind, a dot, name of the autoscaler."),
         ("Field", "What differs."),
@@ -140,7 +119,7 @@ pub(super) fn differences(found: &DifferenceList, style: RowObject, version: &st
 
 fn row<T: Serialize>(
     cells: &Value,
-    style: RowObject,
+    style: IncludeObject,
     meta: &DecisionMeta,
     since: Timestamp,
     object: &T,
@@ -151,9 +130,9 @@ fn row<T: Serialize>(
         }})
     };
     match style {
-        RowObject::Bare => json!({"cells": cells}),
-        RowObject::Named => json!({"cells": cells, "object": named()}),
-        RowObject::Whole => {
+        IncludeObject::Nothing => json!({"cells": cells}),
+        IncludeObject::Metadata => json!({"cells": cells, "object": named()}),
+        IncludeObject::Object => {
             let object = serde_json::to_value(object).unwrap_or_else(|_| named());
             json!({"cells": cells, "object": object})
         }

@@ -12,12 +12,12 @@ use http::HeaderMap;
 use http::header::ACCEPT;
 use http_body_util::BodyExt as _;
 use jiff::{SignedDuration, Timestamp};
+use runtime::Clock;
 use serde_json::Value;
 use tokio::sync::{Semaphore, broadcast};
 
 use super::*;
 use crate::access::RequestAttributes;
-use crate::clock::Clock;
 use crate::identity::User;
 use crate::query::Query;
 use crate::stream::WatchStreams;
@@ -77,7 +77,7 @@ impl Desk {
         let _ = self.sender.send(record);
     }
 
-    fn heard(
+    fn received(
         &self,
         takes: impl Fn(&DecisionRecord) -> bool + Send + 'static,
     ) -> BoxStream<'static, DecisionRecord> {
@@ -133,12 +133,12 @@ impl DecisionSource for Desk {
     fn follow(&self, namespace: &str, name: &str) -> Option<BoxStream<'static, DecisionRecord>> {
         self.of(namespace, name)?;
         let meta = DecisionMeta { name: name.into(), namespace: namespace.into() };
-        Some(self.heard(move |record| record.metadata == meta))
+        Some(self.received(move |record| record.metadata == meta))
     }
 
     fn follow_all(&self, namespace: Option<&str>) -> Option<BoxStream<'static, DecisionRecord>> {
         let namespace = namespace.map(str::to_owned);
-        Some(self.heard(move |record| within(&record.metadata, namespace.as_deref())))
+        Some(self.received(move |record| within(&record.metadata, namespace.as_deref())))
     }
 
     fn differences(&self, namespace: Option<&str>) -> DifferenceList {

@@ -18,7 +18,8 @@ use crate::request::AuthorizedRequest;
 use crate::response::{self, Body, JSON};
 use crate::status::Status;
 
-const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+const AGGREGATED_DISCOVERY_TYPE: &str =
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
 /// All discovery documents, encoded.
 pub(crate) struct Discovery {
@@ -102,7 +103,7 @@ impl Discovery {
         // As in Kubernetes, also after a type that it would prefer.
         let media = accepted_media_types(headers);
         if media.iter().any(|media| media.is("APIGroupDiscoveryList", "apidiscovery.k8s.io", "v2")) {
-            return Ok(self.aggregated.tagged(AGGREGATED, headers));
+            return Ok(self.aggregated.tagged(AGGREGATED_DISCOVERY_TYPE, headers));
         }
         respond(&self.groups, headers, query)
     }

@@ -64,7 +64,7 @@ async fn the_aggregated_form_has_a_tag() {
     let mut headers =
         accept("application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,application/json");
     let response = discovery.apis(&headers, &Query::default()).unwrap();
-    assert_eq!(response.headers()["content-type"], AGGREGATED);
+    assert_eq!(response.headers()["content-type"], AGGREGATED_DISCOVERY_TYPE);
     let tag = response.headers()[ETAG].clone();
     let list = json(response).await;
     assert_eq!(list["kind"], "APIGroupDiscoveryList");
@@ -79,7 +79,7 @@ async fn the_aggregated_form_has_a_tag() {
     let later =
         accept("application/json,application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList");
     let response = discovery.apis(&later, &Query::default()).unwrap();
-    assert_eq!(response.headers()["content-type"], AGGREGATED);
+    assert_eq!(response.headers()["content-type"], AGGREGATED_DISCOVERY_TYPE);
 }
 
 /// Every reference leads somewhere.

@@ -65,8 +65,8 @@ fn material() -> CertificateBundle {
         .unwrap()
 }
 
-/// Asks with one material a server whose authorities are in another.
-async fn ask(
+/// Sends a request with one bundle to a server that trusts the authorities of another.
+async fn get_status(
     address: SocketAddr,
     own: Option<&CertificateBundle>,
     trusted: &CertificateBundle,
@@ -106,21 +106,25 @@ async fn client_certificate_is_required_and_may_be_renewed() {
     let route = Route::new(service_fn(async |_: Request<Body>| Ok(response::text(200, "yes"))));
     let server = ExtraListener::mutual_tls(here(), &keyring, route).await.unwrap();
     let address = server.address();
-    assert_eq!(ask(address, Some(&first), &first).await, Ok(200));
-    assert!(ask(address, None, &first).await.is_err(), "without a certificate");
-    assert!(ask(address, Some(&stranger), &first).await.is_err(), "with a stranger's");
+    assert_eq!(get_status(address, Some(&first), &first).await, Ok(200));
+    assert!(get_status(address, None, &first).await.is_err(), "without a certificate");
+    assert!(get_status(address, Some(&stranger), &first).await.is_err(), "with a stranger's");
 
     let both = CertificateBundle {
         authorities: format!("{}{}", second.authorities, first.authorities),
         ..second.clone()
     };
     assert!(keyring.replace(both).unwrap());
-    assert_eq!(ask(address, Some(&first), &second).await, Ok(200), "the old authority is still believed");
+    assert_eq!(
+        get_status(address, Some(&first), &second).await,
+        Ok(200),
+        "the old authority is still believed"
+    );
     assert!(keyring.replace(second.clone()).unwrap() && !keyring.replace(second.clone()).unwrap());
-    assert_eq!(ask(address, Some(&second), &second).await, Ok(200));
-    assert!(ask(address, Some(&first), &second).await.is_err(), "the old authority is gone");
+    assert_eq!(get_status(address, Some(&second), &second).await, Ok(200));
+    assert!(get_status(address, Some(&first), &second).await.is_err(), "the old authority is gone");
     // What cannot be used changes nothing.
     assert!(keyring.replace(CertificateBundle { key: first.key.clone(), ..second.clone() }).is_err());
-    assert_eq!(ask(address, Some(&second), &second).await, Ok(200));
+    assert_eq!(get_status(address, Some(&second), &second).await, Ok(200));
     server.stop().await;
 }

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use locks::MutexExt as _;
+use runtime::Clock;
 use rustls::crypto::CryptoProvider;
 use tokio::time::Instant;
 
 use super::authorities::{Authorities, AuthoritiesError};
 use super::peer::Peer;
-use crate::clock::Clock;
 
 /// How often the file is read again.
 const READ_PERIOD: Duration = Duration::from_mins(1);

@@ -64,11 +64,11 @@ pub(super) fn strip(proxy: Option<&FrontProxy>, headers: &mut HeaderMap) {
                 || proxy.extra.iter().any(|prefix| name.starts_with(&prefix.to_lowercase()))
         })
     };
-    let said = |name: &&HeaderName| {
+    let listed = |name: &&HeaderName| {
         **name == AUTHORIZATION || name.as_str().starts_with("x-remote-") || named(name.as_str())
     };
-    let said: Vec<HeaderName> = headers.keys().filter(said).cloned().collect();
-    for name in said {
+    let listed: Vec<HeaderName> = headers.keys().filter(listed).cloned().collect();
+    for name in listed {
         headers.remove(name);
     }
 }

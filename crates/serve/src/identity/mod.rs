@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use http::HeaderMap;
 use kube::Client;
+use runtime::Clock;
 
 pub(crate) use client_authority::ClientAuthority;
 pub use client_authority::ClientAuthorityError;
@@ -30,7 +31,6 @@ pub use trust::{ClientTrust, FrontProxyOptions};
 pub(crate) use trust::{ClientTrustReader, Trust, TrustSource};
 pub use user::User;
 
-use crate::clock::Clock;
 use crate::peer_address::PeerAddress;
 use crate::status::Status;
 use token::TokenError;

@@ -3,8 +3,10 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
+use api::text::hex;
 use jiff::Timestamp;
 use locks::MutexExt as _;
+use runtime::Clock;
 use rustls::pki_types::CertificateDer;
 use tokio::time::Instant;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
@@ -12,8 +14,7 @@ use x509_parser::prelude::{FromDer as _, X509Certificate};
 use super::authorities::Authorities;
 use super::trust::Trust;
 use super::user::User;
-use crate::clock::Clock;
-use crate::digest;
+use crate::digest::sha256;
 
 /// How long a verification result is reused; meanwhile the certificate may expire or its CA may be removed.
 const VERIFICATION_TTL: Duration = Duration::from_mins(1);
@@ -56,7 +57,7 @@ impl Peer {
     /// The user that the certificate identifies.
     pub(super) fn user(&self) -> Option<User> {
         let own = self.chain.first().filter(|_| !self.name.is_empty())?;
-        let credential = format!("X509SHA256={}", digest::hex(&digest::sha256(own)));
+        let credential = format!("X509SHA256={}", hex(&sha256(own)));
         let extra = [("authentication.kubernetes.io/credential-id".to_owned(), vec![credential])];
         Some(User {
             name: self.name.clone(),

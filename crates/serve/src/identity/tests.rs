@@ -9,7 +9,7 @@ use rustls::pki_types::pem::PemObject as _;
 
 use super::*;
 
-/// Two authorities and what a cluster says about them.
+/// Two authorities and the ConfigMap of a cluster with them.
 struct TestTrust {
     clients: Authority,
     proxies: Authority,
@@ -93,7 +93,7 @@ fn user_headers_are_read_only_from_the_front_proxy() {
 #[test]
 fn all_user_headers_are_read() {
     let TestTrust { clients, proxies, trust } = test_trust();
-    let said = headers(&[
+    let sent_headers = headers(&[
         ("x-remote-user", ""),
         ("x-remote-user", "carol"),
         ("x-remote-uid", "u-1"),
@@ -104,14 +104,16 @@ fn all_user_headers_are_read() {
         ("x-remote-extra-bad%zz", "3"),
     ]);
     let proxy = peer(&proxies.client("front-proxy-client", None).unwrap());
-    let user =
-        by_certificate(&trust, &Clock::default(), Some(&proxy), &said).unwrap().unwrap().authenticated();
+    let user = by_certificate(&trust, &Clock::default(), Some(&proxy), &sent_headers)
+        .unwrap()
+        .unwrap()
+        .authenticated();
     assert_eq!((user.name.as_str(), user.uid.as_str()), ("carol", "u-1"));
     assert_eq!(user.groups, ["a", "b", "system:authenticated"]);
     assert_eq!(user.extra["scopes/x"], ["1", "2"]);
     assert_eq!(user.extra["bad%zz"], ["3"]);
     let alice = peer(&clients.client("alice", Some("team")).unwrap());
-    let user = by_certificate(&trust, &Clock::default(), Some(&alice), &said).unwrap().unwrap();
+    let user = by_certificate(&trust, &Clock::default(), Some(&alice), &sent_headers).unwrap().unwrap();
     assert_eq!((user.name.as_str(), user.groups.as_slice()), ("alice", &["team".to_owned()][..]));
     assert!(user.extra["authentication.kubernetes.io/credential-id"][0].starts_with("X509SHA256="));
     // The front proxy also speaks for those who are nobody.
@@ -125,14 +127,14 @@ fn all_user_headers_are_read() {
 #[test]
 fn identity_headers_are_stripped() {
     let TestTrust { trust, .. } = test_trust();
-    let mut said = headers(&[
+    let mut sent_headers = headers(&[
         ("authorization", "Bearer x"),
         ("x-remote-user", "u"),
         ("x-remote-extra-a", "b"),
         ("x-other", "kept"),
     ]);
-    headers::strip(trust.proxy.as_ref(), &mut said);
-    assert_eq!(said.keys().map(http::HeaderName::as_str).collect::<Vec<_>>(), ["x-other"]);
+    headers::strip(trust.proxy.as_ref(), &mut sent_headers);
+    assert_eq!(sent_headers.keys().map(http::HeaderName::as_str).collect::<Vec<_>>(), ["x-other"]);
 }
 
 #[test]
@@ -225,11 +227,11 @@ async fn files_take_precedence_over_the_config_map() {
     };
     let mut given = ClientTrust { lookup: false, clients: Some(write("users", &clients)), proxies: None };
     let nobody = tower::service_fn(|_: http::Request<kube::client::Body>| async {
-        Err::<http::Response<kube::client::Body>, _>(std::io::Error::other("nobody is asked"))
+        Err::<http::Response<kube::client::Body>, _>(std::io::Error::other("no API server"))
     });
     let client = Client::new(nobody, "default");
     let provider = || Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let look = async |given: &ClientTrust| {
+    let read_trust = async |given: &ClientTrust| {
         let (reader, mut source) = (ClientTrustReader::new(), TrustSource::new(provider(), given.clone()));
         (reader.read(&client, &mut source).await, reader.current())
     };
@@ -237,21 +239,21 @@ async fn files_take_precedence_over_the_config_map() {
     // Each time as if newly come: what was found out about a visitor holds for one generation of trust.
     let proxy = || peer(&proxies.client("front-proxy-client", None).unwrap());
     let carol = headers(&[("x-remote-user", "carol")]);
-    let (read, trust) = look(&given).await;
+    let (read, trust) = read_trust(&given).await;
     assert!(read);
     assert_eq!(name(by_certificate(&trust, &Clock::default(), Some(&alice), &carol)), "alice");
     assert_eq!(name(by_certificate(&trust, &Clock::default(), Some(&proxy()), &carol)), "refused");
-    // Both are given: the cluster is not asked, though it may be.
+    // Both are given: the ConfigMap is not read, although it may be.
     given.proxies = Some(FrontProxyOptions::new(write("proxies", &proxies)));
     given.lookup = true;
-    let (read, trust) = look(&given).await;
+    let (read, trust) = read_trust(&given).await;
     assert!(read);
     assert_eq!(name(by_certificate(&trust, &Clock::default(), Some(&proxy()), &carol)), "carol");
-    // What is missing is asked for, and nobody is trusted while there is no answer.
+    // The missing one is read from the cluster, and no client is trusted while there is no response.
     given.clients = None;
-    assert!(!look(&given).await.0);
+    assert!(!read_trust(&given).await.0);
     given = ClientTrust { clients: Some(folder.join("none")), ..given };
-    let (read, trust) = look(&given).await;
+    let (read, trust) = read_trust(&given).await;
     assert!(!read && trust.proxy.is_none());
     std::fs::remove_dir_all(&folder).unwrap();
 }

@@ -53,7 +53,7 @@ impl Tokens {
         }
     }
 
-    /// The user of a token; none if the token is not valid. A client whose tokens are not valid is not asked about for a while.
+    /// The user of a token; none if the token is not valid. No TokenReview is sent for a while for a client whose tokens are not valid.
     pub(super) async fn owner(
         &self,
         token: &str,
@@ -65,8 +65,8 @@ impl Tokens {
         if peer.is_some_and(|peer| !self.failures.take(&peer)) {
             return Err(TokenError::Throttled);
         }
-        let ask = || ask(self.client.clone(), token.to_owned()).boxed();
-        let owner = self.known.get(digest.clone(), ask).await?;
+        let review = || review_token(self.client.clone(), token.to_owned()).boxed();
+        let owner = self.known.get(digest.clone(), review).await?;
         if owner.is_some() {
             let until = Instant::now() + PROVEN_TTL;
             self.proven.locked().put(digest, (), until, until);
@@ -83,7 +83,7 @@ impl Tokens {
     }
 }
 
-async fn ask(client: Client, token: String) -> Result<Option<User>, ReviewError> {
+async fn review_token(client: Client, token: String) -> Result<Option<User>, ReviewError> {
     let spec = TokenReviewSpec { token, ..TokenReviewSpec::default() };
     let review = TokenReview { spec, ..TokenReview::default() };
     let status = review::post(&client, ReviewQueue::Tokens, &review).await?.status.unwrap_or_default();

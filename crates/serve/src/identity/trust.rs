@@ -16,8 +16,8 @@ use tokio::time::Instant;
 use super::authorities::{Authorities, AuthoritiesError};
 use super::headers::FrontProxy;
 
-const NAMESPACE: &str = "kube-system";
-const NAME: &str = "extension-apiserver-authentication";
+const CONFIG_MAP_NAMESPACE: &str = "kube-system";
+const CONFIG_MAP_NAME: &str = "extension-apiserver-authentication";
 
 /// How often the ConfigMap is read.
 const READ_PERIOD: Duration = Duration::from_mins(1);
@@ -94,7 +94,7 @@ impl FrontProxyOptions {
 
 impl ClientTrust {
     /// Whether the ConfigMap is needed.
-    fn asks(&self) -> bool {
+    fn needs_config_map(&self) -> bool {
         self.lookup && (self.clients.is_none() || self.proxies.is_none())
     }
 
@@ -194,7 +194,7 @@ impl ClientTrustReader {
 
     /// Reads the ConfigMap once. A failure changes nothing.
     pub(crate) async fn read(&self, client: &Client, source: &mut TrustSource) -> bool {
-        let published = if source.given.asks() {
+        let published = if source.given.needs_config_map() {
             let late = || Err(TrustError::Timeout);
             tokio::time::timeout(READ_TIMEOUT, fetch(client)).await.unwrap_or_else(|_| late())
         } else {
@@ -208,9 +208,9 @@ impl ClientTrustReader {
         if let Some(error) = problem.as_ref().filter(|error| source.problem.as_ref() != Some(error)) {
             let trusted = if self.current().generation == 0 { "none" } else { "those known before" };
             tracing::warn!(
-                "failed to read ConfigMap {NAMESPACE}/{NAME}: {error}. Front proxies and client certificates that are \
+                "failed to read ConfigMap {CONFIG_MAP_NAMESPACE}/{CONFIG_MAP_NAME}: {error}. Front proxies and client certificates that are \
                  trusted: {trusted}. To let this be read: kubectl create rolebinding plimsoll-auth-reader \
-                 --namespace={NAMESPACE} --role=extension-apiserver-authentication-reader \
+                 --namespace={CONFIG_MAP_NAMESPACE} --role=extension-apiserver-authentication-reader \
                  --serviceaccount=NAMESPACE:NAME"
             );
         }
@@ -265,7 +265,7 @@ impl TrustSource {
 }
 
 async fn fetch(client: &Client) -> Result<BTreeMap<String, String>, TrustError> {
-    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), NAMESPACE);
-    let found = maps.get(NAME).await?;
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), CONFIG_MAP_NAMESPACE);
+    let found = maps.get(CONFIG_MAP_NAME).await?;
     Ok(found.data.unwrap_or_default())
 }

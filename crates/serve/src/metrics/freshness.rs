@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use locks::MutexExt as _;
 
 /// The number of buckets.
-const BOUNDS: usize = 20;
+const AGE_BUCKETS: usize = 20;
 
 /// Records the age of every sample in a response.
 #[derive(Debug, Default)]
@@ -16,7 +16,7 @@ pub struct Freshness(Mutex<FreshnessHistogram>);
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FreshnessHistogram {
     /// The cumulative counts of the buckets.
-    pub within: [u64; BOUNDS],
+    pub within: [u64; AGE_BUCKETS],
     /// The number of samples.
     pub count: u64,
     /// The sum of all ages, in seconds.
@@ -25,7 +25,7 @@ pub struct FreshnessHistogram {
 
 impl FreshnessHistogram {
     /// The upper bounds of the buckets in seconds: 1, and each 1.364 times the one before.
-    pub fn bounds() -> [f64; BOUNDS] {
+    pub fn bounds() -> [f64; AGE_BUCKETS] {
         std::array::from_fn(|index| 1.364_f64.powi(index as i32))
     }
 }

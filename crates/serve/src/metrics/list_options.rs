@@ -7,7 +7,7 @@ use crate::query::Query;
 use crate::status::{Status, StatusCause, StatusDetails};
 
 /// The fields by which objects can be selected.
-const FIELDS: [&str; 2] = ["metadata.name", "metadata.namespace"];
+const SELECTABLE_FIELDS: [&str; 2] = ["metadata.name", "metadata.namespace"];
 
 /// The options of a list that matter here.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl ListOptions {
 
     /// Whether only fields are named that everything has.
     pub(super) fn with_known_fields(self) -> Result<Self, Status> {
-        let known = self.fields.restricted_to(&FIELDS);
+        let known = self.fields.restricted_to(&SELECTABLE_FIELDS);
         known.map_err(|error| Status::bad_request(error.to_string()))?;
         Ok(self)
     }
@@ -47,8 +47,8 @@ impl ListOptions {
     }
 }
 
-/// The field that most rules are about.
-const MATCH: &str = "resourceVersionMatch";
+/// The option that most rules are about.
+const RESOURCE_VERSION_MATCH: &str = "resourceVersionMatch";
 
 /// Whether options that exclude each other are set.
 pub(super) fn consistent(query: &Query) -> Result<(), Status> {
@@ -62,22 +62,25 @@ pub(super) fn consistent(query: &Query) -> Result<(), Status> {
 fn list_faults(query: &Query) -> Vec<StatusCause> {
     let given = |key: &str| query.get(key).unwrap_or_default();
     let mut causes = Vec::new();
-    let matching = given(MATCH);
+    let matching = given(RESOURCE_VERSION_MATCH);
     if !matching.is_empty() {
         if given("resourceVersion").is_empty() {
             causes.push(forbidden(
-                MATCH,
+                RESOURCE_VERSION_MATCH,
                 "resourceVersionMatch is forbidden unless resourceVersion is provided",
             ));
         }
         if !given("continue").is_empty() {
-            causes.push(forbidden(MATCH, "resourceVersionMatch is forbidden when continue is provided"));
+            causes.push(forbidden(
+                RESOURCE_VERSION_MATCH,
+                "resourceVersionMatch is forbidden when continue is provided",
+            ));
         }
         if !matches!(matching, "Exact" | "NotOlderThan") {
             causes.push(unsupported(matching, "\"Exact\", \"NotOlderThan\", \"\""));
         } else if matching == "Exact" && given("resourceVersion") == "0" {
             let why = "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"";
-            causes.push(forbidden(MATCH, why));
+            causes.push(forbidden(RESOURCE_VERSION_MATCH, why));
         }
     }
     if query.get("sendInitialEvents").is_some() {
@@ -86,27 +89,31 @@ fn list_faults(query: &Query) -> Vec<StatusCause> {
     causes
 }
 
-/// The API has no watches, but their options are checked before that is said.
+/// The API has no watches, but their options are checked before the watch is refused.
 fn watch_faults(query: &Query) -> Vec<StatusCause> {
     let given = |key: &str| query.get(key).unwrap_or_default();
-    let (matching, begins_with_list) = (given(MATCH), query.get("sendInitialEvents").is_some());
+    let (matching, begins_with_list) =
+        (given(RESOURCE_VERSION_MATCH), query.get("sendInitialEvents").is_some());
     let mut causes = Vec::new();
     if begins_with_list && matching != "NotOlderThan" {
         let why = "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan";
-        causes.push(forbidden(MATCH, why));
+        causes.push(forbidden(RESOURCE_VERSION_MATCH, why));
     }
     if matching.is_empty() {
         return causes;
     }
     if !begins_with_list {
         let why = "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided";
-        causes.push(forbidden(MATCH, why));
+        causes.push(forbidden(RESOURCE_VERSION_MATCH, why));
     }
     if matching != "NotOlderThan" {
         causes.push(unsupported(matching, "\"NotOlderThan\""));
     }
     if !given("continue").is_empty() {
-        causes.push(forbidden(MATCH, "resourceVersionMatch is forbidden when continue is provided"));
+        causes.push(forbidden(
+            RESOURCE_VERSION_MATCH,
+            "resourceVersionMatch is forbidden when continue is provided",
+        ));
     }
     causes
 }
@@ -124,7 +131,7 @@ fn unsupported(matching: &str, supported: &str) -> StatusCause {
     StatusCause {
         reason: "FieldValueNotSupported".to_owned(),
         message: format!("Unsupported value: {}: supported values: {supported}", quote(matching)),
-        field: MATCH.to_owned(),
+        field: RESOURCE_VERSION_MATCH.to_owned(),
     }
 }
 

@@ -31,6 +31,7 @@ use std::sync::Arc;
 use api::metrics::SOURCE_HEADER;
 use api::provider::{Compat, MetricsError};
 use http::{HeaderName, HeaderValue, Method, Request, Response};
+use runtime::Clock;
 use tower::util::BoxCloneSyncService;
 
 pub use custom::custom;
@@ -39,7 +40,6 @@ pub use freshness::{Freshness, FreshnessHistogram};
 pub use resource::resource;
 
 use crate::api_group::Route;
-use crate::clock::Clock;
 use crate::encode::{self, Choice, Object};
 use crate::request::AuthorizedRequest;
 use crate::response::{self, Body};

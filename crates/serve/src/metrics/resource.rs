@@ -11,11 +11,12 @@ use serde_json::json;
 use super::list_options::{self, ListOptions};
 use super::list_stream::{self, ListSource};
 use super::partial::{Partial, PartialList};
-use super::table::{IncludeObject, Table};
+use super::table::Table;
 use super::usage::{Measured, ResponseContext, UsageList, UsageObject};
 use super::{MetricsApiSettings, below, only_get, route, sent, sent_many, status};
 use crate::api_group::{ApiGroupVersion, ApiResource};
 use crate::encode::{Choice, Form, Forms, choose, presentable};
+use crate::include_object::IncludeObject;
 use crate::request::AuthorizedRequest;
 use crate::response::Body;
 use crate::status::{Status, StatusDetails};
@@ -23,7 +24,7 @@ use crate::status::{Status, StatusDetails};
 const GROUP: &str = "metrics.k8s.io";
 
 /// All conversions are supported.
-const FORMS: Forms = Forms { table: true, partial: true };
+const RESOURCE_FORMS: Forms = Forms { table: true, partial: true };
 
 /// The group versions of the API: `v1beta1`, and except in strict compatibility the identical
 /// `v1`.
@@ -123,7 +124,7 @@ impl ResourceMetricsApi {
         let wanted = ResourcePath::of(&path).ok_or_else(Status::no_path)?;
         only_get(call)?;
         presentable(&call.headers, wanted.is_list())?;
-        let choice = choose(&call.headers, &call.query, FORMS)?;
+        let choice = choose(&call.headers, &call.query, RESOURCE_FORMS)?;
         match wanted {
             ResourcePath::Nodes => {
                 let which = listing(call, None, "nodes")?;

@@ -7,34 +7,7 @@ use api::provider::{Compat, ResourceUsage};
 use super::partial;
 use super::usage::{JsonWriter, Measured, UsageList};
 use crate::encode::{MetaVersion, Object, json};
-use crate::query::Query;
-use crate::status::Status;
-
-/// The `includeObject` policy of a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum IncludeObject {
-    /// Nothing.
-    Bare,
-    /// The object's metadata.
-    Named,
-    /// The object.
-    Whole,
-}
-
-impl IncludeObject {
-    pub(super) fn of(query: &Query) -> Result<Self, Status> {
-        match query.get("includeObject").unwrap_or_default() {
-            "None" => Ok(Self::Bare),
-            "" | "Metadata" => Ok(Self::Named),
-            "Object" => Ok(Self::Whole),
-            other => Err(Status::bad_request(format!(
-                "Unable to convert to Table as requested: includeObject: Invalid value: {}: must be 'Metadata', \
-                 'Object', 'None', or empty",
-                api::gotext::quote(other)
-            ))),
-        }
-    }
-}
+use crate::include_object::IncludeObject;
 
 /// A table.
 pub(super) struct Table<T> {
@@ -100,9 +73,9 @@ impl<T: Measured> Object for Table<T> {
             let known = if index < first && self.compat.is_strict() { &[][..] } else { &columns };
             cells(out, item, known, &item.total());
             match self.style {
-                IncludeObject::Bare => out.extend_from_slice(b"null"),
-                IncludeObject::Named => partial::write(out, &mut writer, self.version, item),
-                IncludeObject::Whole => writer.whole(out, &self.of.context.api_version, item),
+                IncludeObject::Nothing => out.extend_from_slice(b"null"),
+                IncludeObject::Metadata => partial::write(out, &mut writer, self.version, item),
+                IncludeObject::Object => writer.whole(out, &self.of.context.api_version, item),
             }
             out.push(b'}');
         }

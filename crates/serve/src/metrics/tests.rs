@@ -270,11 +270,11 @@ async fn thirty_thousand_pods_take_no_time() {
     assert_eq!(settings.freshness.seen().count, 120_000);
 }
 
-/// Metrics that are known as long as they are listed; it counts how often it is asked for them.
+/// Metrics that are known as long as they are listed; it counts how often they are requested.
 #[derive(Default)]
 struct Changing {
     names: Mutex<Arc<Vec<CustomMetric>>>,
-    asked: AtomicUsize,
+    requested: AtomicUsize,
 }
 
 impl CustomMetricsProvider for Changing {
@@ -295,7 +295,7 @@ impl CustomMetricsProvider for Changing {
     }
 
     fn known(&self) -> Arc<Vec<CustomMetric>> {
-        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.requested.fetch_add(1, Ordering::Relaxed);
         Arc::clone(&self.names.locked())
     }
 }
@@ -340,11 +340,11 @@ async fn the_list_of_metrics_is_written_when_it_changed() {
     *source.names.lock().unwrap() = Arc::new(vec![metric("b"), metric("a")]);
     assert_eq!(names().await, ["pods/b", "pods/a"]);
     assert!(!Arc::ptr_eq(&before, &listing(&http::HeaderMap::new())));
-    // The same, said again.
+    // The same option, repeated.
     let before = listing(&http::HeaderMap::new());
     *source.names.lock().unwrap() = Arc::new(vec![metric("b"), metric("a")]);
     assert!(Arc::ptr_eq(&before, &listing(&http::HeaderMap::new())));
-    assert!(source.asked.load(Ordering::Relaxed) >= 8);
+    assert!(source.requested.load(Ordering::Relaxed) >= 8);
 }
 
 #[tokio::test]

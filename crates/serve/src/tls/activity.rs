@@ -1,4 +1,4 @@
-//! Tracks what a connection does: running requests, idle time, cancelled requests, and whom it belongs to.
+//! Tracks a connection: running requests, idle time, cancelled requests, and the rank of its client.
 
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -13,7 +13,7 @@ const MAX_CANCELLED_REQUESTS: f64 = 200.0;
 /// How many more requests a client may cancel, per second.
 const CANCELLED_REQUESTS_PER_SECOND: f64 = 10.0;
 
-/// Whom a connection belongs to. Those of a lower rank make room for new connections first.
+/// The rank of the client of a connection. Connections of a lower rank make room for new ones first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ConnectionRank {
     /// A client of which no request was allowed yet.
@@ -85,8 +85,8 @@ impl Activity {
         Busy(self.clone())
     }
 
-    /// The handshake is done: from now on the first request is waited for.
-    pub(super) fn greeted(&self) {
+    /// The handshake is complete; the timeout of the first request begins.
+    pub(super) fn handshake_completed(&self) {
         self.state().changed = Instant::now();
     }
 
@@ -106,7 +106,7 @@ impl Activity {
         ActivitySnapshot { rank: state.rank, is_busy: state.running > 0, since: state.changed }
     }
 
-    /// Asks the task of the connection to close it.
+    /// Requests the task of the connection to close it.
     pub(super) fn close(&self) {
         self.0.close.notify_one();
     }
@@ -188,8 +188,8 @@ mod tests {
 
     use super::*;
 
-    const LIMIT: Duration = Duration::from_secs(90);
-    const FIRST: Duration = Duration::from_secs(5);
+    const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
+    const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
     #[tokio::test(start_paused = true)]
     async fn a_busy_connection_is_not_idle() {
@@ -202,15 +202,15 @@ mod tests {
             tokio::time::sleep(Duration::from_mins(1)).await;
             drop(activity.begin());
         };
-        futures::join!(activity.clone().idle(LIMIT, FIRST), end);
+        futures::join!(activity.clone().idle(IDLE_TIMEOUT, FIRST_REQUEST_TIMEOUT), end);
         assert_eq!(start.elapsed(), Duration::from_secs(500 + 60 + 90));
     }
 
     #[tokio::test(start_paused = true)]
     async fn the_first_request_has_a_shorter_limit() {
         let start = tokio::time::Instant::now();
-        Activity::new().idle(LIMIT, FIRST).await;
-        assert_eq!(start.elapsed(), FIRST);
+        Activity::new().idle(IDLE_TIMEOUT, FIRST_REQUEST_TIMEOUT).await;
+        assert_eq!(start.elapsed(), FIRST_REQUEST_TIMEOUT);
     }
 
     #[tokio::test(start_paused = true)]

@@ -42,7 +42,7 @@ pub enum Certificate {
         authority: Option<PathBuf>,
     },
     /// Issued by this process, in memory, for these host names and addresses.
-    SelfMade(Vec<String>),
+    SelfSigned(Vec<String>),
     /// Issued by this process and stored in a folder as `apiserver.crt` and `apiserver.key`; a valid stored certificate
     /// is reused.
     Folder {
@@ -104,7 +104,7 @@ impl CertificateReloader {
                     authority,
                 )
             }
-            Certificate::SelfMade(names) => {
+            Certificate::SelfSigned(names) => {
                 let maker = Box::new(CertificateIssuer::new(names, now)?);
                 let first = maker.make(now)?.pair(&provider)?;
                 let authority = Some(maker.authority.clone());

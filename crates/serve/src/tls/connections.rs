@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::activity::{Activity, ActivitySnapshot, ConnectionRank};
 use crate::peer_address::PeerAddress;
 
-/// How often the log says that connections were closed to make room.
+/// How often it is logged that connections were closed to make room.
 const LOG_PERIOD: Duration = Duration::from_mins(1);
 
 /// All connections of a listener. Clones share them.

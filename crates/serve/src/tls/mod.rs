@@ -56,7 +56,7 @@ const TLS_WRITE_BUFFER_BYTES: usize = 256 * 1024;
 /// How long a connection that is idle or makes room may take to end.
 const MAX_IDLE_CLOSE_TIME: Duration = Duration::from_secs(1);
 
-/// How many streams a client may reset before they were looked at; more of them end the connection (rapid reset).
+/// How many streams a client may reset before they were processed; more of them end the connection (rapid reset).
 const MAX_RESET_STREAMS: usize = 20;
 
 /// How many streams may be reset for errors of the client; more of them end the connection.
@@ -139,7 +139,7 @@ pub(crate) trait ConnectionHandler: Send + Sync + 'static {
 
 /// The transport of a listener.
 #[derive(Clone)]
-pub(crate) enum Greeting {
+pub(crate) enum ListenerTransport {
     /// TLS.
     Tls(TlsAcceptor),
     /// Plain TCP.
@@ -149,7 +149,7 @@ pub(crate) enum Greeting {
 /// Accepts connections until `stop`, then waits for them within the grace period.
 pub(crate) async fn listen<S: ConnectionHandler>(
     listener: TcpListener,
-    greeting: Greeting,
+    transport: ListenerTransport,
     handler: Arc<S>,
     limits: ServerLimits,
     mut stop: watch::Receiver<bool>,
@@ -165,8 +165,8 @@ pub(crate) async fn listen<S: ConnectionHandler>(
         while connections.try_join_next().is_some() {}
         // Without a place the connection is closed at once: a client that waits would not know why.
         let Some(place) = table.admit(address.ip().into()) else { continue };
-        let (greeting, handler, stop) = (greeting.clone(), Arc::clone(&handler), stop.clone());
-        connections.spawn(serve(stream, address, place, greeting, handler, limits, stop));
+        let (transport, handler, stop) = (transport.clone(), Arc::clone(&handler), stop.clone());
+        connections.spawn(serve(stream, address, place, transport, handler, limits, stop));
     }
     drop(listener);
     let end = async { while connections.join_next().await.is_some() {} };
@@ -192,7 +192,7 @@ async fn serve<S: ConnectionHandler>(
     stream: TcpStream,
     address: SocketAddr,
     place: ConnectionPlace,
-    greeting: Greeting,
+    transport: ListenerTransport,
     handler: Arc<S>,
     limits: ServerLimits,
     mut stop: watch::Receiver<bool>,
@@ -203,16 +203,16 @@ async fn serve<S: ConnectionHandler>(
         let (address, activity) = (Some(address.ip().into()), place.activity.clone());
         Caller { certificate, address, activity }
     };
-    let acceptor = match greeting {
-        Greeting::Tls(acceptor) => acceptor,
-        Greeting::Plain => return converse(stream, caller(None), handler, limits, stop).await,
+    let acceptor = match transport {
+        ListenerTransport::Tls(acceptor) => acceptor,
+        ListenerTransport::Plain => return serve_http(stream, caller(None), handler, limits, stop).await,
     };
-    let greeting = tokio::time::timeout(
+    let handshake = tokio::time::timeout(
         limits.handshake,
         acceptor.accept_with(stream, |it| it.set_buffer_limit(Some(TLS_WRITE_BUFFER_BYTES))),
     );
     let stream = tokio::select! {
-        greeted = greeting => match greeted {
+        result = handshake => match result {
             Ok(Ok(stream)) => stream,
             Ok(Err(error)) => return tracing::debug!(%address, %error, "TLS handshake failed"),
             Err(_) => return tracing::debug!(%address, "TLS handshake timed out"),
@@ -226,11 +226,11 @@ async fn serve<S: ConnectionHandler>(
         Some(Some(peer)) => Some(Arc::new(peer)),
         Some(None) => return tracing::debug!(%address, "failed to parse the client certificate"),
     };
-    converse(stream, caller(certificate), handler, limits, stop).await;
+    serve_http(stream, caller(certificate), handler, limits, stop).await;
 }
 
 /// Serves a connection until the client closes it, it is idle for too long, it makes room for another, or the server stops.
-async fn converse<S: ConnectionHandler>(
+async fn serve_http<S: ConnectionHandler>(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     caller: Caller,
     handler: Arc<S>,
@@ -238,7 +238,7 @@ async fn converse<S: ConnectionHandler>(
     mut stop: watch::Receiver<bool>,
 ) {
     let activity = caller.activity.clone();
-    activity.greeted();
+    activity.handshake_completed();
     let service = service_fn(move |request: Request<Incoming>| {
         let (handler, caller) = (Arc::clone(&handler), caller.clone());
         async move {

@@ -18,23 +18,23 @@ pub enum CertificateError {
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// Certificate or key is invalid, or they do not match.
     #[error("failed to use the certificate with its key: {0}")]
-    Pair(String),
+    InvalidPair(String),
     /// A file cannot be written.
     #[error("failed to write {path}: {source}; choose another folder with --cert-dir", path = path.display())]
-    Keep {
+    Write {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// A certificate could not be issued.
     #[error("failed to issue a certificate: {0}")]
-    Make(#[from] rcgen::Error),
+    Issue(#[from] rcgen::Error),
 }
 
 /// A certificate and its key as PEM text.
@@ -51,7 +51,7 @@ impl PemPair {
 
     /// Certificate and key for rustls; an error if they do not match.
     pub(super) fn pair(&self, provider: &CryptoProvider) -> Result<CertifiedKey, CertificateError> {
-        let wrong = |error: &dyn fmt::Display| CertificateError::Pair(error.to_string());
+        let wrong = |error: &dyn fmt::Display| CertificateError::InvalidPair(error.to_string());
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&self.certificate).collect();
         let chain = chain.map_err(|error| wrong(&error))?;
         if chain.is_empty() {

@@ -70,7 +70,7 @@ impl CertificateFolder {
     fn keep(&self, pem: &PemPair) -> Result<(), CertificateError> {
         let failed = |path: &Path| {
             let path = path.to_owned();
-            move |source| CertificateError::Keep { path, source }
+            move |source| CertificateError::Write { path, source }
         };
         std::fs::create_dir_all(&self.path).map_err(failed(&self.path))?;
         let (key, certificate) = (self.key(), self.certificate());

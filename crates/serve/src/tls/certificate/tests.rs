@@ -45,7 +45,7 @@ impl Drop for Temporary {
 
 #[test]
 fn self_made_certificate_is_renewed_in_time_by_the_same_authority() {
-    let from = Certificate::SelfMade(names(&["controller.plimsoll.svc", "10.0.0.1"]));
+    let from = Certificate::SelfSigned(names(&["controller.plimsoll.svc", "10.0.0.1"]));
     let mut reloader = CertificateReloader::new(&from, provider(), at(0)).unwrap();
     let (first, authority) = (shown(&reloader), reloader.authority().unwrap().to_owned());
     let (_, read) = X509Certificate::from_der(&first).unwrap();
@@ -105,7 +105,7 @@ fn unusable_settings_are_reported_at_the_start() {
     folder.write("tls.key", b"");
     let error = CertificateReloader::new(&from, provider(), at(0)).unwrap_err().to_string();
     assert!(error.contains("no certificate in the file"), "{error}");
-    let bad = Certificate::SelfMade(names(&["not a name ä"]));
+    let bad = Certificate::SelfSigned(names(&["not a name ä"]));
     assert!(CertificateReloader::new(&bad, provider(), at(0)).is_err());
 }
 
