@@ -108,8 +108,8 @@ fn memory(line: &str) -> u64 {
     found.and_then(|rest| rest.split_whitespace().next()?.parse::<u64>().ok()).unwrap_or_default() / 1024
 }
 
-/// Asks again and again; nothing of an answer is kept. The process says in its second half how much it took.
-fn ask(address: &str, authority: &str, times: usize) {
+/// Sends requests in a loop and drops the responses. The process measures its second half.
+fn send_requests(address: &str, authority: &str, times: usize) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     for (version, name) in [(Version::HTTP_11, "HTTP/1.1"), (Version::HTTP_2, "HTTP/2  ")] {
         let mut roots = rustls::RootCertStore::empty();
@@ -161,7 +161,7 @@ fn main() {
     if first == "ask" {
         let times = number();
         let place = std::env::var("PLACE").unwrap_or_default();
-        return ask(&place, &std::env::var("AUTHORITY").unwrap_or_default(), times);
+        return send_requests(&place, &std::env::var("AUTHORITY").unwrap_or_default(), times);
     }
     let (count, times) = (first.parse().unwrap_or(30_000), number());
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
@@ -174,11 +174,11 @@ fn main() {
         Server::start(options, client, App { groups, ..App::default() }).await.unwrap()
     });
     let before = memory("VmRSS:");
-    let asking = std::process::Command::new(std::env::current_exe().unwrap())
+    let client_status = std::process::Command::new(std::env::current_exe().unwrap())
         .args(["ask", &times.to_string()])
         .env("PLACE", server.address().to_string())
         .env("AUTHORITY", server.ca_pem().unwrap())
         .status();
-    assert!(asking.unwrap().success());
+    assert!(client_status.unwrap().success());
     println!("{count} pods: {before} MiB before, {} MiB at most", memory("VmHWM:"));
 }

@@ -1,21 +1,29 @@
-//! Who is let in: over TLS, with localkube as the API server that is asked.
+//! Authentication and authorization over TLS, with localkube as the API server that reviews clients.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod common;
 
+use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use common::cluster::{put, reviewed, token};
-use common::{DECISIONS, Desk, Visitor};
+use common::{DECISIONS, Desk, Visitor, tls};
 use http::{Request, Response};
+use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::client::Body;
 use localkube::Cluster;
 use localkube::access::Authority;
+use rustls::pki_types::ServerName;
 use serde_json::json;
-use serve::{App, Exposition, Server, ServerOptions};
+use serve::{App, Exposition, Server, ServerLimits, ServerOptions};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tower::util::BoxCloneSyncService;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
@@ -30,11 +38,11 @@ fn options() -> ServerOptions {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn everybody_sees_what_he_may_see() {
+async fn users_see_what_rbac_allows() {
     let cluster = Cluster::start(localkube::Options::default()).await.unwrap();
-    let asked = Arc::new(AtomicU32::new(0));
+    let requested = Arc::new(AtomicU32::new(0));
     let denied = &["alice", "dave", "system:serviceaccount:default:poor"];
-    let client = reviewed(&cluster, denied, &asked);
+    let client = reviewed(&cluster, denied, &requested);
     let (clients, proxies) = (Authority::new("clients").unwrap(), Authority::new("proxies").unwrap());
     let map = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
     let data = json!({"client-ca-file": clients.certificate(), "requestheader-client-ca-file": proxies.certificate()});
@@ -55,63 +63,96 @@ async fn everybody_sees_what_he_may_see() {
     for path in ["/healthz", "/livez", "/readyz"] {
         assert_eq!(nobody.get(path, &[]).await, (200, "ok".into()), "{path}");
     }
-    assert_eq!(nobody.ask(list, &[]).await, no("system:anonymous", ""));
+    assert_eq!(nobody.get_message(list, &[]).await, no("system:anonymous", ""));
     let text = "forbidden: User \"system:anonymous\" cannot get path \"/metrics\"".to_owned();
-    assert_eq!(nobody.ask("/metrics", &[]).await, (403, text));
-    assert_eq!(nobody.ask("/readyz/ping", &[]).await.0, 403);
-    // He says so himself.
+    assert_eq!(nobody.get_message("/metrics", &[]).await, (403, text));
+    assert_eq!(nobody.get_message("/readyz/ping", &[]).await.0, 403);
+    // Forged headers of a proxy do not change that.
     let forged = [("x-remote-user", "root"), ("x-remote-group", "system:masters")];
-    assert_eq!(nobody.ask(list, &forged).await, no("system:anonymous", ""));
+    assert_eq!(nobody.get_message(list, &forged).await, no("system:anonymous", ""));
 
     // Tokens: nonsense, without rights, with rights.
     let bad = [("authorization", "Bearer nonsense")];
-    assert_eq!(nobody.ask(list, &bad).await, unknown);
-    assert_eq!(nobody.ask("/readyz", &bad).await, unknown);
+    assert_eq!(nobody.get_message(list, &bad).await, unknown);
+    assert_eq!(nobody.get_message("/readyz", &bad).await, unknown);
     let (poor, rich) = (token(&client, "poor").await, token(&client, "rich").await);
     let poor = [("authorization", poor.as_str())];
-    assert_eq!(nobody.ask(list, &poor).await, no("system:serviceaccount:default:poor", ": no rule"));
+    assert_eq!(nobody.get_message(list, &poor).await, no("system:serviceaccount:default:poor", ": no rule"));
     let rich = [("authorization", rich.as_str())];
-    assert_eq!(nobody.ask(list, &rich).await, fine);
+    assert_eq!(nobody.get_message(list, &rich).await, fine);
     assert_eq!(nobody.get("/metrics", &rich).await, (200, "up 1\n".into()));
     assert_eq!(nobody.get("/readyz/ping", &rich).await, (200, "ok".into()));
     // A header beside a token is nothing either.
     let both = [poor[0], forged[0], forged[1]];
-    assert_eq!(nobody.ask(list, &both).await, no("system:serviceaccount:default:poor", ": no rule"));
+    assert_eq!(nobody.get_message(list, &both).await, no("system:serviceaccount:default:poor", ": no rule"));
     let other = [rich[0], ("impersonate-user", "root")];
-    assert_eq!(nobody.ask(list, &other).await.0, 403);
+    assert_eq!(nobody.get_message(list, &other).await.0, 403);
 
     // Certificates of users: they speak for themselves only.
     let alice = Visitor::new(&server, Some(&clients.client("alice", None).unwrap()));
-    assert_eq!(alice.ask(list, &[]).await, no("alice", ": no rule"));
-    assert_eq!(alice.ask(list, &forged).await, no("alice", ": no rule"));
+    assert_eq!(alice.get_message(list, &[]).await, no("alice", ": no rule"));
+    assert_eq!(alice.get_message(list, &forged).await, no("alice", ": no rule"));
     let bob = Visitor::new(&server, Some(&clients.client("bob", Some("team")).unwrap()));
-    assert_eq!(bob.ask(list, &[]).await, fine);
+    assert_eq!(bob.get_message(list, &[]).await, fine);
     let chief = Visitor::new(&server, Some(&clients.client("chief", Some("system:masters")).unwrap()));
-    assert_eq!(chief.ask(list, &[]).await, fine);
+    assert_eq!(chief.get_message(list, &[]).await, fine);
 
     // A stranger's certificate, even with the right name; with a token the token counts.
     let stranger = Authority::new("proxies").unwrap().client("front-proxy-client", None).unwrap();
     let stranger = Visitor::new(&server, Some(&stranger));
-    assert_eq!(stranger.ask(list, &forged).await, unknown);
-    assert_eq!(stranger.ask("/readyz", &[]).await, unknown);
-    assert_eq!(stranger.ask(list, &rich).await, fine);
+    assert_eq!(stranger.get_message(list, &forged).await, unknown);
+    assert_eq!(stranger.get_message("/readyz", &[]).await, unknown);
+    assert_eq!(stranger.get_message(list, &rich).await, fine);
 
     // The front proxy speaks for others; another certificate of its authority does not.
     let proxy = Visitor::new(&server, Some(&proxies.client("front-proxy-client", None).unwrap()));
-    assert_eq!(proxy.ask(list, &[("x-remote-user", "carol")]).await, fine);
-    assert_eq!(proxy.ask(list, &[("x-remote-user", "dave")]).await, no("dave", ": no rule"));
-    assert_eq!(proxy.ask(list, &forged).await, fine);
-    assert_eq!(proxy.ask(list, &[]).await, unknown);
+    assert_eq!(proxy.get_message(list, &[("x-remote-user", "carol")]).await, fine);
+    assert_eq!(proxy.get_message(list, &[("x-remote-user", "dave")]).await, no("dave", ": no rule"));
+    assert_eq!(proxy.get_message(list, &forged).await, fine);
+    assert_eq!(proxy.get_message(list, &[]).await, unknown);
     let other = Visitor::new(&server, Some(&proxies.client("other", None).unwrap()));
-    assert_eq!(other.ask(list, &[("x-remote-user", "carol")]).await, unknown);
+    assert_eq!(other.get_message(list, &[("x-remote-user", "carol")]).await, unknown);
 
-    // What was asked a moment ago is not asked again, whatever the answer was.
-    let before = asked.load(Ordering::Relaxed);
-    assert_eq!(bob.ask(list, &[]).await, fine);
-    assert_eq!(alice.ask(list, &[]).await.0, 403);
-    assert_eq!(asked.load(Ordering::Relaxed), before);
-    assert_eq!(bob.ask(&format!("{DECISIONS}/decisions"), &[]).await, fine);
-    assert_eq!(asked.load(Ordering::Relaxed), before + 1);
+    // A recent review is not repeated, whatever its result.
+    let before = requested.load(Ordering::Relaxed);
+    assert_eq!(bob.get_message(list, &[]).await, fine);
+    assert_eq!(alice.get_message(list, &[]).await.0, 403);
+    assert_eq!(requested.load(Ordering::Relaxed), before);
+    assert_eq!(bob.get_message(&format!("{DECISIONS}/decisions"), &[]).await, fine);
+    assert_eq!(requested.load(Ordering::Relaxed), before + 1);
+    server.stop().await;
+}
+
+/// Anonymous clients may send the bodies of AdmissionReviews, and may send them slowly.
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_bodies_of_anonymous_clients_leave_room_for_users() {
+    let cluster = Cluster::start(localkube::Options::default()).await.unwrap();
+    let client = reviewed(&cluster, &[], &Arc::default());
+    let echo = tower::service_fn(|request: Request<serve::Body>| async {
+        let length = request.into_body().collect().await.map_or(0, |body| body.to_bytes().len());
+        Ok::<_, Infallible>(serve::response::text(200, length.to_string()))
+    });
+    let routes = vec![("/echo".to_owned(), BoxCloneSyncService::new(echo))];
+    let limits = ServerLimits { requests: 2, ..ServerLimits::default() };
+    let mut options = ServerOptions { limits, ..options() };
+    options.open_paths.push("/echo".to_owned());
+    let server = Server::start(options, client.clone(), App { routes, ..app() }).await.unwrap();
+    let rich = token(&client, "rich").await;
+
+    let mut config = tls(server.ca_pem().unwrap(), None);
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    let stream = TcpStream::connect(("127.0.0.1", server.port())).await.unwrap();
+    let name = ServerName::try_from("localhost").unwrap();
+    let mut slow = TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap();
+    slow.write_all(b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nabc").await.unwrap();
+    let nobody = Visitor::new(&server, None);
+    let is_full = async { while nobody.get("/echo", &[]).await.0 != 429 {} };
+    tokio::time::timeout(Duration::from_mins(1), is_full).await.unwrap();
+
+    let list = &format!("{DECISIONS}/namespaces/a/decisions");
+    assert_eq!(nobody.get_message(list, &[("authorization", rich.as_str())]).await.0, 200);
+    assert_eq!(nobody.get("/readyz", &[]).await.0, 200);
+    slow.write_all(b"d").await.unwrap();
     server.stop().await;
 }
 
@@ -124,9 +165,9 @@ async fn without_the_api_server_it_starts_and_refuses_requests() {
     let nobody = Visitor::new(&server, None);
     assert_eq!(nobody.get("/readyz", &[]).await, (200, "ok".into()));
     let list = &format!("{DECISIONS}/decisions");
-    assert_eq!(nobody.ask(list, &[]).await.0, 500);
-    assert_eq!(nobody.ask(list, &[("authorization", "Bearer x")]).await.0, 401);
+    assert_eq!(nobody.get_message(list, &[]).await.0, 500);
+    assert_eq!(nobody.get_message(list, &[("authorization", "Bearer x")]).await.0, 401);
     let chief = Authority::new("x").unwrap().client("chief", Some("system:masters")).unwrap();
-    assert_eq!(Visitor::new(&server, Some(&chief)).ask(list, &[]).await.0, 401);
+    assert_eq!(Visitor::new(&server, Some(&chief)).get_message(list, &[]).await.0, 401);
     server.stop().await;
 }

@@ -1,4 +1,4 @@
-//! The server as a part of a cluster's API.
+//! The server behind the aggregation layer of a cluster.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 mod common;
@@ -15,7 +15,7 @@ use localkube::Cluster;
 use serde_json::{Value, json};
 use serve::{App, Certificate, Server, ServerOptions, ServiceBackend, ServiceRef};
 
-const PATIENCE: Duration = Duration::from_mins(1);
+const TEST_TIMEOUT: Duration = Duration::from_mins(1);
 
 async fn get(client: &Client, path: &str, accept: &str) -> Result<Value, kube::Error> {
     client.request(Request::get(path).header("accept", accept).body(Vec::new()).unwrap()).await
@@ -32,7 +32,7 @@ async fn the_cluster_serves_decisions() {
     };
     let options = ServerOptions {
         address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-        certificate: Certificate::SelfMade(vec![place.server_name()]),
+        certificate: Certificate::SelfSigned(vec![place.server_name()]),
         ..ServerOptions::default()
     };
     let app = App { decisions: Some(Arc::new(Desk)), ..App::default() };
@@ -56,7 +56,7 @@ async fn the_cluster_serves_decisions() {
             }
         }
     };
-    let found = tokio::time::timeout(PATIENCE, wait).await.unwrap();
+    let found = tokio::time::timeout(TEST_TIMEOUT, wait).await.unwrap();
     assert_eq!(
         (&found["kind"], &found["items"][0]["metadata"]["name"]),
         (&json!("DecisionList"), &json!("hpa.web"))
@@ -75,12 +75,12 @@ async fn the_cluster_serves_decisions() {
     let request = Request::get(format!("{list}/hpa.web?watch=true")).body(Vec::new()).unwrap();
     let mut lines = client.request_stream(request).await.unwrap().lines();
     for _ in 0..3 {
-        let line = tokio::time::timeout(PATIENCE, lines.try_next()).await.unwrap();
+        let line = tokio::time::timeout(TEST_TIMEOUT, lines.try_next()).await.unwrap();
         let event: Value = serde_json::from_str(&line.unwrap().unwrap()).unwrap();
         assert_eq!((&event["type"], &event["object"]["kind"]), (&json!("ADDED"), &json!("Decision")));
     }
-    // The end of the server is the end of the watch.
-    tokio::time::timeout(PATIENCE, server.stop()).await.unwrap();
+    // The watch ends when the server ends.
+    tokio::time::timeout(TEST_TIMEOUT, server.stop()).await.unwrap();
     let rest = async { while let Ok(Some(_)) = lines.try_next().await {} };
-    tokio::time::timeout(PATIENCE, rest).await.unwrap();
+    tokio::time::timeout(TEST_TIMEOUT, rest).await.unwrap();
 }

@@ -1,4 +1,4 @@
-//! Clients that are slow, cut off, too large or mad: they get an answer or an end, and everybody else is served.
+//! Clients that are slow, disconnected or invalid, or that send too much: they get a response or are disconnected, and all other clients are served.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic)]
 
 mod common;
@@ -21,7 +21,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tower::util::BoxCloneSyncService;
 
-const PATIENCE: Duration = Duration::from_mins(1);
+const TEST_TIMEOUT: Duration = Duration::from_mins(1);
 
 fn app() -> App {
     let mut checks = HealthChecks::new();
@@ -40,7 +40,7 @@ fn app() -> App {
 
 async fn start(limits: ServerLimits) -> Server {
     let nobody = tower::service_fn(|_: Request<kube::client::Body>| async {
-        Err::<Response<kube::client::Body>, _>(std::io::Error::other("nobody is asked"))
+        Err::<Response<kube::client::Body>, _>(std::io::Error::other("no API server"))
     });
     let options = ServerOptions {
         address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
@@ -59,18 +59,18 @@ async fn connect(server: &Server, protocol: &[u8]) -> TlsStream<TcpStream> {
     TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap()
 }
 
-/// All that comes until the end, which must come.
+/// Reads until the connection ends, which it must do.
 async fn rest(stream: &mut (impl tokio::io::AsyncRead + Unpin)) -> String {
     let mut bytes = Vec::new();
-    let _ = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut bytes))
+    let _ = tokio::time::timeout(TEST_TIMEOUT, stream.read_to_end(&mut bytes))
         .await
         .expect("the connection has no end");
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-const SHORT: Duration = Duration::from_millis(300);
+const SHORT_TIMEOUT: Duration = Duration::from_millis(300);
 
-/// Limits that nobody meets, so that a test knows which one it meets.
+/// Limits that no client reaches, so that each test sets the one that it reaches.
 fn patient() -> ServerLimits {
     let long = Duration::from_hours(1);
     ServerLimits {
@@ -79,12 +79,12 @@ fn patient() -> ServerLimits {
         head: long,
         idle: long,
         answer: long,
-        grace: SHORT,
+        grace: SHORT_TIMEOUT,
         ..ServerLimits::default()
     }
 }
 
-/// A server that still serves those who speak, who may have to try again where time is short; it ends.
+/// Asserts that the server still serves valid clients, which may have to retry where limits are short, and that it ends.
 async fn still_serves(server: Server) {
     let visitor = Visitor::new(&server, None);
     let served = async {
@@ -95,13 +95,13 @@ async fn still_serves(server: Server) {
             }
         }
     };
-    tokio::time::timeout(PATIENCE, served).await.expect("it serves nobody any more");
+    tokio::time::timeout(TEST_TIMEOUT, served).await.expect("it serves nobody any more");
     server.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn connection_without_tls_handshake_is_closed() {
-    let server = start(ServerLimits { handshake: SHORT, ..patient() }).await;
+    let server = start(ServerLimits { handshake: SHORT_TIMEOUT, ..patient() }).await;
     let mut silent = TcpStream::connect(("127.0.0.1", server.port())).await.unwrap();
     rest(&mut silent).await;
     still_serves(server).await;
@@ -109,12 +109,12 @@ async fn connection_without_tls_handshake_is_closed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn connection_without_complete_request_is_closed() {
-    let server = start(ServerLimits { head: SHORT, idle: SHORT, ..patient() }).await;
+    let server = start(ServerLimits { head: SHORT_TIMEOUT, idle: SHORT_TIMEOUT, ..patient() }).await;
     for protocol in [&b"http/1.1"[..], b"h2"] {
         rest(&mut connect(&server, protocol).await).await;
     }
     let mut slow = connect(&server, b"http/1.1").await;
-    // It may have been sent away before.
+    // The client may have been disconnected before.
     let _ = slow.write_all(b"GET /readyz HTTP/1.1\r\nHost: x\r\nX: ").await;
     rest(&mut slow).await;
     still_serves(server).await;
@@ -122,18 +122,18 @@ async fn connection_without_complete_request_is_closed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn incomplete_body_times_out_with_a_status() {
-    let server = start(ServerLimits { answer: SHORT, ..patient() }).await;
+    let server = start(ServerLimits { answer: SHORT_TIMEOUT, ..patient() }).await;
     let mut slow = connect(&server, b"http/1.1").await;
     let half = b"POST /echo HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 100\r\n\r\nabc";
     slow.write_all(half).await.unwrap();
-    let said = rest(&mut slow).await;
-    assert!(said.starts_with("HTTP/1.1 504"), "{said}");
+    let received = rest(&mut slow).await;
+    assert!(received.starts_with("HTTP/1.1 504"), "{received}");
     still_serves(server).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn follower_that_does_not_read_is_disconnected() {
-    let server = start(ServerLimits { idle: SHORT, ..patient() }).await;
+    let server = start(ServerLimits { idle: SHORT_TIMEOUT, ..patient() }).await;
     let mut deaf = connect(&server, b"http/1.1").await;
     let head = format!(
         "GET {DECISIONS}/namespaces/a/decisions/hpa.web?watch=true&timeoutSeconds=1 HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -150,7 +150,7 @@ async fn too_large_bodies_are_refused() {
     let answer = visitor.send("POST", "/echo", &[], vec![b'x'; 900]).await.unwrap();
     assert_eq!(answer.into_body().collect().await.unwrap().to_bytes(), "900");
     assert_eq!(visitor.send("POST", "/echo", &[], vec![b'x'; 100_000]).await.unwrap().status(), 413);
-    // Without a length said before.
+    // Without `Content-Length`.
     let mut stream = connect(&server, b"http/1.1").await;
     stream
         .write_all(
@@ -159,15 +159,15 @@ async fn too_large_bodies_are_refused() {
         .await
         .unwrap();
     stream.write_all(format!("7d0\r\n{}\r\n0\r\n\r\n", "x".repeat(2000)).as_bytes()).await.unwrap();
-    let said = rest(&mut stream).await;
-    assert!(said.starts_with("HTTP/1.1 413"), "{said}");
+    let received = rest(&mut stream).await;
+    assert!(received.starts_with("HTTP/1.1 413"), "{received}");
     // Heads.
     let large = "x".repeat(300_000);
     let mut stream = connect(&server, b"http/1.1").await;
     let _ =
         stream.write_all(format!("GET /readyz HTTP/1.1\r\nHost: x\r\nX: {large}\r\n\r\n").as_bytes()).await;
-    let said = rest(&mut stream).await;
-    assert!(said.is_empty() || said.starts_with("HTTP/1.1 431"), "{said}");
+    let received = rest(&mut stream).await;
+    assert!(received.is_empty() || received.starts_with("HTTP/1.1 431"), "{received}");
     if let Ok(answer) = visitor.send("GET", "/readyz", &[("x", large.as_str())], Vec::new()).await {
         assert_eq!(answer.status(), 431);
     }
@@ -222,7 +222,7 @@ async fn invalid_http_has_no_effect() {
     for method in ["POST", "OPTIONS", "TRACE", "BREW"] {
         assert_eq!(visitor.send(method, "/readyz", &[], Vec::new()).await.unwrap().status(), 405, "{method}");
     }
-    // What the owner hands over may be broken.
+    // The connection of an in-process client may fail.
     let (code, text) = visitor.get("/livez", &[]).await;
     assert!(code == 500 && text.contains("InternalError"), "{code} {text}");
     assert_eq!(visitor.get("/readyz", &[]).await.0, 200);
@@ -248,7 +248,7 @@ async fn cancelled_watches_release_their_places() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, free).await.unwrap();
+    tokio::time::timeout(TEST_TIMEOUT, free).await.unwrap();
     server.stop().await;
 }
 
@@ -260,18 +260,19 @@ async fn requests_beyond_the_limit_get_retry_after() {
     let visitor = Visitor::new(&server, None);
     let reported = async {
         loop {
-            let answer = visitor.send("GET", "/readyz", &[], Vec::new()).await.unwrap();
+            let answer = visitor.send("GET", "/version", &[], Vec::new()).await.unwrap();
             if answer.status() == 429 {
                 return answer.headers()["retry-after"].clone();
             }
         }
     };
-    assert_eq!(tokio::time::timeout(PATIENCE, reported).await.unwrap(), "1");
+    assert_eq!(tokio::time::timeout(TEST_TIMEOUT, reported).await.unwrap(), "1");
+    assert_eq!(visitor.get("/readyz", &[]).await.0, 200, "probes are not limited");
     slow.write_all(b"d").await.unwrap();
     let mut head = [0; 12];
     slow.read_exact(&mut head).await.unwrap();
     assert_eq!(&head, b"HTTP/1.1 200");
-    assert_eq!(visitor.get("/readyz", &[]).await.0, 200);
+    assert_eq!(visitor.get("/version", &[]).await.0, 200);
     server.stop().await;
 }
 
@@ -295,7 +296,7 @@ async fn shutdown_closes_all_connections() {
     let mut slow = connect(&server, b"http/1.1").await;
     slow.write_all(b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nabc").await.unwrap();
     let _idle = connect(&server, b"h2").await;
-    tokio::time::timeout(PATIENCE, server.stop()).await.unwrap();
+    tokio::time::timeout(TEST_TIMEOUT, server.stop()).await.unwrap();
     assert!(!followed.collect().await.unwrap().to_bytes().is_empty());
     rest(&mut slow).await;
     assert!(TcpStream::connect(("127.0.0.1", port)).await.is_err());
@@ -314,8 +315,8 @@ async fn heads_of_megabytes_end_one_connection_only() {
     ] {
         let mut stream = connect(&server, b"http/1.1").await;
         let _ = stream.write_all(head.as_bytes()).await;
-        let said = rest(&mut stream).await;
-        assert!(said.is_empty() || said.starts_with("HTTP/1.1 4"), "{said}");
+        let received = rest(&mut stream).await;
+        assert!(received.is_empty() || received.starts_with("HTTP/1.1 4"), "{received}");
     }
     // In HTTP/2 as well; the connection may end, others do not notice.
     for headers in [vec![("x", large.as_str())], vec![("a", "b"); 100_000]] {

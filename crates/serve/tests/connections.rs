@@ -22,17 +22,17 @@ use serde_json::{Value, json};
 use serve::{App, ExtraListener, HealthChecks, Server, ServerLimits, ServerOptions};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
-use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
+use tokio::time::timeout;
+use tokio_rustls::{TlsConnector, client::TlsStream};
 
-/// How long anything may take that must happen at all.
-const PATIENCE: Duration = Duration::from_mins(2);
+/// The timeout of a wait.
+const TEST_TIMEOUT: Duration = Duration::from_mins(2);
 /// A limit that a test waits for.
-const SHORT: Duration = Duration::from_millis(300);
+const SHORT_TIMEOUT: Duration = Duration::from_millis(300);
 /// The only token that is valid.
 const GOOD_TOKEN: &str = "Bearer good";
 
-/// A server with its own listener for probes, and the API server that it asks.
+/// A server with its own listener for probes, and the API server that reviews its clients.
 struct TestServer {
     server: Server,
     probes: ExtraListener,
@@ -41,7 +41,7 @@ struct TestServer {
     access_reviews: Arc<AtomicU32>,
 }
 
-/// Limits that nobody meets, but for few connections.
+/// Limits that no test reaches, except for a low limit of connections.
 fn limits() -> ServerLimits {
     let long = Duration::from_hours(1);
     ServerLimits {
@@ -51,7 +51,7 @@ fn limits() -> ServerLimits {
         first: long,
         head: long,
         idle: long,
-        grace: SHORT,
+        grace: SHORT_TIMEOUT,
         ..ServerLimits::default()
     }
 }
@@ -92,7 +92,7 @@ impl TestServer {
         socket.connect(SocketAddr::from((Ipv4Addr::LOCALHOST, self.server.port()))).await.unwrap()
     }
 
-    async fn greet(
+    async fn tls_handshake(
         &self,
         stream: TcpStream,
         protocol: &[u8],
@@ -107,15 +107,15 @@ impl TestServer {
     /// A connection without credentials.
     async fn raw(&self, last: u8, protocol: &[u8]) -> TlsStream<TcpStream> {
         let stream = self.tcp(last).await;
-        self.greet(stream, protocol, None).await.unwrap()
+        self.tls_handshake(stream, protocol, None).await.unwrap()
     }
 
-    /// A connection that is used once; it is made again where a short limit has ended it before.
+    /// A connection that is used once. It is opened again if a short limit has closed it before.
     async fn peer(&self, last: u8, identity: Option<&Identity>, headers: &[(&'static str, &str)]) -> Peer {
         let made = async {
             loop {
                 let stream = self.tcp(last).await;
-                let Ok(stream) = self.greet(stream, b"h2", identity).await else { continue };
+                let Ok(stream) = self.tls_handshake(stream, b"h2", identity).await else { continue };
                 let http = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream));
                 let Ok((sender, connection)) = http.await else { continue };
                 tokio::spawn(connection);
@@ -126,7 +126,7 @@ impl TestServer {
                 }
             }
         };
-        tokio::time::timeout(PATIENCE, made).await.expect("no connection can be made")
+        timeout(TEST_TIMEOUT, made).await.expect("no connection can be made")
     }
 
     /// A connection of the API server.
@@ -140,24 +140,24 @@ impl TestServer {
         self.peer(1, None, &[("authorization", GOOD_TOKEN)]).await
     }
 
-    /// Both kinds of probes are answered, on new connections.
+    /// Asserts that both kinds of probes succeed on new connections.
     async fn is_probed(&self) {
         let plain = async {
             let mut stream = TcpStream::connect(self.probes.address()).await.unwrap();
             probe(&mut stream).await
         };
-        assert!(tokio::time::timeout(PATIENCE, plain).await.unwrap().starts_with("HTTP/1.1 200"));
-        // As a kubelet, which tries again.
+        assert!(timeout(TEST_TIMEOUT, plain).await.unwrap().starts_with("HTTP/1.1 200"));
+        // The probe is repeated, as a kubelet does.
         let secure = async {
             loop {
                 let stream = self.tcp(200).await;
-                let Ok(mut stream) = self.greet(stream, b"http/1.1", None).await else { continue };
+                let Ok(mut stream) = self.tls_handshake(stream, b"http/1.1", None).await else { continue };
                 if probe(&mut stream).await.starts_with("HTTP/1.1 200") {
                     return;
                 }
             }
         };
-        tokio::time::timeout(PATIENCE, secure).await.expect("no probe is answered on the secure port");
+        timeout(TEST_TIMEOUT, secure).await.expect("no probe is answered on the secure port");
     }
 
     async fn stop(self) {
@@ -168,7 +168,7 @@ impl TestServer {
 
 const DECISIONS_OF_A: &str = "/apis/decisions.plimsoll.dev/v1alpha1/namespaces/a/decisions";
 
-/// The API server: one token is valid, and its user may do everything.
+/// The API server: one token is valid, and its user has all permissions.
 fn answer(
     path: &str,
     review: &Value,
@@ -189,21 +189,21 @@ fn answer(
     json!({"metadata": {"name": "extension-apiserver-authentication"}, "data": published})
 }
 
-/// One connection, which is never made again.
+/// One connection, which is never opened again.
 struct Peer {
     sender: SendRequest<Full<Bytes>>,
     headers: Vec<(&'static str, String)>,
 }
 
 impl Peer {
-    /// The code of an answer; none if the connection has ended.
+    /// The code of a response; none if the connection has ended.
     async fn get(&self, path: &str) -> Option<u16> {
         let mut request = Request::get(format!("https://localhost{path}"));
         for (name, value) in &self.headers {
             request = request.header(*name, value);
         }
         let request = request.body(Full::default()).unwrap();
-        let answer = tokio::time::timeout(PATIENCE, self.sender.clone().send_request(request)).await.unwrap();
+        let answer = timeout(TEST_TIMEOUT, self.sender.clone().send_request(request)).await.unwrap();
         answer.ok().map(|answer| answer.status().as_u16())
     }
 
@@ -212,17 +212,16 @@ impl Peer {
     }
 }
 
-/// Asks for health as HTTP/1.1 and returns all that is answered.
+/// Requests health with HTTP/1.1, and returns the whole response.
 async fn probe(stream: &mut (impl tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin)) -> String {
     let _ = stream.write_all(b"GET /readyz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await;
     ended(stream).await
 }
 
-/// All that comes until the end, which must come.
+/// Reads until the connection ends, which it must do.
 async fn ended(stream: &mut (impl tokio::io::AsyncRead + Unpin)) -> String {
     let mut bytes = Vec::new();
-    let read = stream.read_to_end(&mut bytes);
-    let _ = tokio::time::timeout(PATIENCE, read).await.expect("the connection has no end");
+    let _ = timeout(TEST_TIMEOUT, stream.read_to_end(&mut bytes)).await.expect("the connection has no end");
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
@@ -230,13 +229,14 @@ async fn ended(stream: &mut (impl tokio::io::AsyncRead + Unpin)) -> String {
 async fn idle_connections_do_not_exhaust_a_server() {
     let host = TestServer::start(limits()).await;
     let (proxy, user) = (host.proxy().await, host.user().await);
-    // Four times as many connections as there may be, from ten addresses; some say nothing, some greet.
+    // Four times as many connections as there may be, from ten addresses; some send nothing, some complete the handshake.
     let mut flood = Vec::new();
     for round in 0..20 {
         for last in 2..12 {
             let stream = host.tcp(last).await;
             if round % 10 == 0 {
-                let _ = host.greet(stream, b"h2", None).await.map(|stream| flood.push(stream.into_inner().0));
+                let stream = host.tls_handshake(stream, b"h2", None).await;
+                flood.extend(stream.map(|stream| stream.into_inner().0));
             } else {
                 flood.push(stream);
             }
@@ -246,7 +246,7 @@ async fn idle_connections_do_not_exhaust_a_server() {
     proxy.is_alive().await;
     user.is_alive().await;
     host.is_probed().await;
-    // The first ones made room.
+    // The first connections were closed.
     ended(&mut flood[0]).await;
     ended(&mut flood[1]).await;
     host.stop().await;
@@ -269,7 +269,7 @@ async fn one_address_displaces_only_its_own_connections() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_handshakes_end() {
-    let host = TestServer::start(ServerLimits { handshake: SHORT, ..limits() }).await;
+    let host = TestServer::start(ServerLimits { handshake: SHORT_TIMEOUT, ..limits() }).await;
     let proxy = host.proxy().await;
     let mut slow = Vec::new();
     for last in 2..10 {
@@ -288,13 +288,13 @@ async fn slow_handshakes_end() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_first_requests_end() {
-    let host = TestServer::start(ServerLimits { first: SHORT, ..limits() }).await;
+    let host = TestServer::start(ServerLimits { first: SHORT_TIMEOUT, ..limits() }).await;
     let proxy = host.proxy().await;
     for protocol in [&b"http/1.1"[..], b"h2"] {
-        // Nothing at all.
+        // The client sends nothing.
         ended(&mut host.raw(2, protocol).await).await;
     }
-    // Half a head, and one that never ends however often something comes.
+    // The client sends half a head, or a head that never ends.
     let mut half = host.raw(2, b"http/1.1").await;
     let _ = half.write_all(b"GET /readyz HTTP/1.1\r\nHost: x\r\nX: ").await;
     ended(&mut half).await;
@@ -308,7 +308,7 @@ async fn slow_first_requests_end() {
     tokio::select! {
         _ = ended(&mut reading) => {}
         () = trickle => {}
-        () = tokio::time::sleep(PATIENCE) => panic!("a head may take forever"),
+        () = tokio::time::sleep(TEST_TIMEOUT) => panic!("a head may take forever"),
     }
     proxy.is_alive().await;
     host.is_probed().await;
@@ -354,7 +354,7 @@ async fn flood(stream: TlsStream<TcpStream>, mut batch: impl FnMut(u32) -> Vec<u
     tokio::select! {
         _ = ended(&mut reading) => {}
         () = sent => {}
-        () = tokio::time::sleep(PATIENCE) => panic!("the flood has no end"),
+        () = tokio::time::sleep(TEST_TIMEOUT) => panic!("the flood has no end"),
     }
 }
 
@@ -398,7 +398,7 @@ async fn made_up_tokens_are_not_all_reviewed() {
     let host = TestServer::start(limits()).await;
     let (proxy, user) = (host.proxy().await, host.user().await);
     let (reviewed, begin) = (host.token_reviews.load(Ordering::Relaxed), tokio::time::Instant::now());
-    // Without credentials he is refused, but his connection exists.
+    // The request without credentials is refused, but the connection stays open.
     let stream = host.raw(2, b"h2").await;
     let http = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream));
     let (sender, connection) = http.await.unwrap();
@@ -409,10 +409,10 @@ async fn made_up_tokens_are_not_all_reviewed() {
         async move { peer.get(DECISIONS_OF_A).await.unwrap() }
     }))
     .await;
-    let (asked, time) = (host.token_reviews.load(Ordering::Relaxed) - reviewed, begin.elapsed());
+    let (requested, time) = (host.token_reviews.load(Ordering::Relaxed) - reviewed, begin.elapsed());
     assert!(codes.iter().all(|code| matches!(code, 401 | 429)), "{codes:?}");
     let most = 100.0 + 20.0 * (time.as_secs_f64() + 1.0);
-    assert!(f64::from(asked) <= most, "{asked} reviews within {time:?}");
+    assert!(f64::from(requested) <= most, "{requested} reviews within {time:?}");
     if time < Duration::from_secs(30) {
         assert!(codes.contains(&429));
     }
@@ -439,10 +439,10 @@ async fn refused_paths_are_not_all_reviewed() {
         async move { peer.get(&format!("{DECISIONS}/namespaces/n{number}/decisions")).await.unwrap() }
     }))
     .await;
-    let (asked, time) = (host.access_reviews.load(Ordering::Relaxed) - reviewed, begin.elapsed());
+    let (requested, time) = (host.access_reviews.load(Ordering::Relaxed) - reviewed, begin.elapsed());
     assert!(codes.iter().all(|code| matches!(code, 403 | 429)), "{codes:?}");
     let most = 100.0 + 20.0 * (time.as_secs_f64() + 1.0);
-    assert!(f64::from(asked) <= most, "{asked} reviews within {time:?}");
+    assert!(f64::from(requested) <= most, "{requested} reviews within {time:?}");
     proxy.is_alive().await;
     user.is_alive().await;
     host.is_probed().await;

@@ -1,4 +1,4 @@
-//! Who is told what by the metrics APIs, over TLS: one case each, with its code and its body.
+//! The responses of the metrics APIs over TLS for each kind of client, with code and body.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 mod common;
@@ -17,7 +17,7 @@ use localkube::{Cluster, Running};
 use serde_json::{Value, json};
 use serve::{App, Exposition, Server, ServerOptions};
 
-/// Those of whom the API server says that they may do nothing.
+/// Users without permissions.
 const DENIED: &[&str] = &["mallory", "system:serviceaccount:default:poor"];
 
 struct MatrixEnv {
@@ -26,13 +26,13 @@ struct MatrixEnv {
     server: Server,
     clients: Authority,
     proxies: Authority,
-    asked: Arc<AtomicU32>,
+    requested: Arc<AtomicU32>,
 }
 
 async fn env() -> MatrixEnv {
     let cluster = Cluster::start(localkube::Options::default()).await.unwrap();
-    let asked = Arc::new(AtomicU32::new(0));
-    let client = reviewed(&cluster, DENIED, &asked);
+    let requested = Arc::new(AtomicU32::new(0));
+    let client = reviewed(&cluster, DENIED, &requested);
     let (clients, proxies) = (Authority::new("clients").unwrap(), Authority::new("proxies").unwrap());
     let map = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
     let data = json!({"client-ca-file": clients.certificate(), "requestheader-client-ca-file": proxies.certificate(),
@@ -44,11 +44,11 @@ async fn env() -> MatrixEnv {
     let server = Server::start(ServerOptions { address, ..ServerOptions::default() }, client.clone(), app)
         .await
         .unwrap();
-    MatrixEnv { _cluster: cluster, client, server, clients, proxies, asked }
+    MatrixEnv { _cluster: cluster, client, server, clients, proxies, requested }
 }
 
 impl MatrixEnv {
-    /// The code and the body of an answer; what is no JSON is a text.
+    /// The code and the body of a response; a body that is no JSON is a string.
     async fn get(&self, who: Option<&Identity>, path: &str, headers: &[(&str, &str)]) -> (u16, Value) {
         let (code, text) = Visitor::new(&self.server, who).get(path, headers).await;
         (code, serde_json::from_str(&text).unwrap_or(Value::String(text)))
@@ -65,7 +65,7 @@ fn unauthorized() -> (u16, Value) {
     (401, body)
 }
 
-/// Somebody may not list nodes.
+/// The error of a user who may not list nodes.
 fn forbidden(user: &str, why: &str) -> (u16, Value) {
     let message = format!(
         "nodes.metrics.k8s.io is forbidden: User \"{user}\" cannot list resource \"nodes\" in API group \
@@ -123,10 +123,10 @@ async fn front_proxy_headers_name_the_user() {
     assert!(is_list(&env.get(Some(&env.proxy()), NODES, &[("x-remote-user", "carol")]).await));
     let mallory = [("x-remote-user", "mallory")];
     assert_eq!(env.get(Some(&env.proxy()), NODES, &mallory).await, forbidden("mallory", ": no rule"));
-    // Whoever belongs to the masters is not asked about.
-    let before = env.asked.load(Ordering::Relaxed);
+    // For members of `system:masters` no SubjectAccessReview is sent.
+    let before = env.requested.load(Ordering::Relaxed);
     assert!(is_list(&env.get(Some(&env.proxy()), NODES, &FORGED).await));
-    assert_eq!(env.asked.load(Ordering::Relaxed), before);
+    assert_eq!(env.requested.load(Ordering::Relaxed), before);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -136,7 +136,7 @@ async fn client_certificate_names_only_its_user() {
     assert_eq!(env.get(Some(&mallory), NODES, &FORGED).await, forbidden("mallory", ": no rule"));
     let alice = env.clients.client("alice", Some("team")).unwrap();
     assert!(is_list(&env.get(Some(&alice), NODES, &[("x-remote-user", "mallory")]).await));
-    // The proxy's name, signed by the users' authority, is a user's name.
+    // A certificate with the name of the front proxy that the users' authority signed is that of a user.
     let like = env.clients.client("front-proxy-client", None).unwrap();
     assert!(is_list(&env.get(Some(&like), NODES, &[("x-remote-user", "mallory")]).await));
 }
@@ -205,7 +205,7 @@ async fn metrics_of_the_server_itself_need_rights() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn errors_come_in_the_form_asked_for() {
+async fn errors_have_the_requested_form() {
     let env = env().await;
     let visitor = Visitor::new(&env.server, None);
     let headers = [("accept", "application/vnd.kubernetes.protobuf"), ("audit-id", "abc")];
@@ -225,11 +225,11 @@ async fn autoscalers_with_selectors_of_their_own_share_one_answer() {
         let path = format!("{pods}?labelSelector=app%3Dweb-{index}");
         assert_eq!(env.get(Some(&alice), &path, &[]).await.0, 200);
     }
-    assert_eq!(env.asked.load(Ordering::Relaxed), 1);
-    // Who may not see all is asked about once more, with what he wants to see.
+    assert_eq!(env.requested.load(Ordering::Relaxed), 1);
+    // For a user who may not see all, a second SubjectAccessReview has the selectors of the request.
     let mallory = env.clients.client("mallory", None).unwrap();
     let path = format!("{pods}?labelSelector=app%3Dweb&fieldSelector=metadata.name%3Dx");
     let (code, body) = env.get(Some(&mallory), &path, &[]).await;
     assert_eq!((code, &body["details"]["name"]), (403, &json!("x")));
-    assert_eq!(env.asked.load(Ordering::Relaxed), 3);
+    assert_eq!(env.requested.load(Ordering::Relaxed), 3);
 }

@@ -1,4 +1,4 @@
-//! A cluster whose rights are known.
+//! A cluster with known permissions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,15 +14,15 @@ use tower::ServiceExt as _;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// A client of a cluster where the users of `denied` may do nothing; it counts the questions about users.
-pub fn reviewed(cluster: &Running, denied: &'static [&'static str], asked: &Arc<AtomicU32>) -> Client {
-    let (api, asked) = (cluster.api(), Arc::clone(asked));
+/// A client of a cluster in which the users of `denied` have no permissions; it counts the reviews.
+pub fn reviewed(cluster: &Running, denied: &'static [&'static str], requested: &Arc<AtomicU32>) -> Client {
+    let (api, requested) = (cluster.api(), Arc::clone(requested));
     let service = tower::service_fn(move |mut request: Request<Body>| {
-        let (api, asked) = (api.clone(), Arc::clone(&asked));
+        let (api, requested) = (api.clone(), Arc::clone(&requested));
         async move {
             request.extensions_mut().insert(User::admin());
             if request.uri().path().ends_with("/subjectaccessreviews") {
-                asked.fetch_add(1, Ordering::Relaxed);
+                requested.fetch_add(1, Ordering::Relaxed);
                 let (parts, body) = request.into_parts();
                 let body = body.collect().await?.to_bytes();
                 let review: Value = serde_json::from_slice(&body)?;

@@ -1,4 +1,4 @@
-//! Visitors of a server, and something for them to see.
+//! A test server with decisions, and its clients.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::indexing_slicing)]
 
 pub mod cluster;
@@ -64,7 +64,7 @@ pub fn record(namespace: &str, name: &str, second: i64) -> DecisionRecord {
     }
 }
 
-/// One autoscaler in namespace `a` and one in `b`; those that follow come one each time they are waited for.
+/// One autoscaler in namespace `a` and one in `b`; each wait for further decisions returns one.
 pub struct Desk;
 
 impl DecisionSource for Desk {
@@ -101,7 +101,7 @@ impl DecisionSource for Desk {
     }
 }
 
-/// Somebody with or without a certificate.
+/// A client with or without a certificate.
 pub struct Visitor {
     http: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     base: String,
@@ -148,7 +148,7 @@ impl Visitor {
         self.http.request(request.body(Full::new(Bytes::from(body))).unwrap()).await
     }
 
-    /// The code and the text of an answer.
+    /// The code and the text of a response.
     pub async fn get(&self, path: &str, headers: &[(&str, &str)]) -> (u16, String) {
         let response = self.send("GET", path, headers, Vec::new()).await.unwrap();
         let code = response.status().as_u16();
@@ -157,7 +157,7 @@ impl Visitor {
     }
 
     /// The code and, of an error, its message.
-    pub async fn ask(&self, path: &str, headers: &[(&str, &str)]) -> (u16, String) {
+    pub async fn get_message(&self, path: &str, headers: &[(&str, &str)]) -> (u16, String) {
         let (code, text) = self.get(path, headers).await;
         let message = serde_json::from_str::<Value>(&text).ok();
         (

@@ -1,4 +1,4 @@
-//! A node, a pod, a custom and an external metric, for visitors of the metrics APIs.
+//! A provider with a node, a pod, a custom and an external metric, for clients of the metrics APIs.
 
 use std::sync::Arc;
 
