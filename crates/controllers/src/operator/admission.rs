@@ -1,6 +1,7 @@
 //! Reviews writes of KEDA's objects: reads what the rules need, and records their events.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use api::keda::{KedaProfile, Trigger};
 use api::provider::Compat;
@@ -13,6 +14,7 @@ use keda::admission::{
 };
 use kube::Client;
 use serde_json::{Map, Value};
+use tokio::sync::Semaphore;
 
 use super::admission_events::AdmissionEvents;
 use super::handle::OperatorHandle;
@@ -33,10 +35,15 @@ enum SnapshotError {
     Decode(#[from] serde_json::Error),
 }
 
+/// How many reviews read related objects at a time. Every client that reaches the webhook can cause such reads, and they share the
+/// limit of requests to the API server with writes of scales.
+const MAX_CONCURRENT_READS: usize = 8;
+
 /// Reviews writes.
 #[derive(Clone)]
 pub struct Admission {
     client: LeaderClient,
+    reads: Arc<Semaphore>,
     events: Option<AdmissionEvents>,
     compat: Compat,
     profile: KedaProfile,
@@ -46,7 +53,8 @@ impl Admission {
     /// Reads related objects with this client.
     pub fn new(client: Client, discovery: Discovery, compat: Compat) -> Self {
         let client = LeaderClient::new(client, discovery, Leadership::without_election());
-        Self { client, events: None, compat, profile: KedaProfile::default() }
+        let reads = Arc::new(Semaphore::new(MAX_CONCURRENT_READS));
+        Self { client, reads, events: None, compat, profile: KedaProfile::default() }
     }
 
     /// With the rules and texts of this release of KEDA.
@@ -94,6 +102,8 @@ impl Admission {
         request: &AdmissionInput<'_>,
         needs: &AdmissionNeeds,
     ) -> Result<ClusterSnapshot, SnapshotError> {
+        // The semaphore is never closed.
+        let _permit = self.reads.acquire().await;
         let mut around = ClusterSnapshot::default();
         let namespace = needs.namespace.as_str();
         let mut targets: BTreeSet<(String, String)> = BTreeSet::new();

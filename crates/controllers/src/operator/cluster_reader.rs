@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use api::keda::ScaledObject;
+use api::names;
 use api::provider::Compat;
 use api::selector::{Selector, SelectorParseError};
 use base64::Engine as _;
@@ -329,6 +330,10 @@ impl Cluster for ClusterReader {
                 namespace,
                 name: "",
             };
+            // The name comes from a URL of a tenant: other characters could select more than the slices of one Service.
+            if !names::dns_label_faults(service).is_empty() {
+                return Err(ScalerError::new(format!("{service:?} is not the name of a Service")));
+            }
             let selector = format!("kubernetes.io/service-name={service}");
             let list: List<EndpointSlice> = self.client.list(path, &selector).await.map_err(scaler_error)?;
             let mut found = Vec::new();
@@ -362,5 +367,40 @@ impl Cluster for ClusterReader {
                 self.client.get(ResourcePath::core(plural, namespace, name)).await.map_err(scaler_error)?;
             held.entry(holder, key).map_err(scaler_error)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use http::{Request, Response};
+    use kube::client::Body;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn endpoints_are_read_for_the_name_of_one_service_only() {
+        let requested = Arc::<Mutex<Vec<String>>>::default();
+        let seen = Arc::clone(&requested);
+        let server = tower::service_fn(move |request: Request<Body>| {
+            let seen = Arc::clone(&seen);
+            async move {
+                seen.locked().push(request.uri().to_string());
+                let body = Body::from(br#"{"items": []}"#.to_vec());
+                Ok::<_, Infallible>(Response::builder().status(200).body(body).unwrap())
+            }
+        });
+        let client = Client::new(server, "default");
+        let cluster = cluster_reader(client.clone(), Discovery::new(client), Compat::Better);
+        for wrong in ["a,b", "a=b", "web,kubernetes.io/service-name!=x", "a b", "a%2Cb", "!a", "A", ""] {
+            let error = cluster.endpoints("shop", wrong).await.unwrap_err().to_string();
+            assert!(error.ends_with("is not the name of a Service"), "{wrong}: {error}");
+        }
+        assert!(requested.locked().is_empty());
+        assert!(cluster.endpoints("shop", "web-1").await.unwrap().is_empty());
+        let requested = requested.locked();
+        assert_eq!(requested.len(), 1);
+        assert!(requested[0].contains("service-name%3Dweb-1"), "{requested:?}");
     }
 }

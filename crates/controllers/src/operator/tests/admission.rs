@@ -1,12 +1,19 @@
 //! Reviews of writes, which anybody who reaches the webhook can send.
 
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use api::provider::Compat;
 use cluster::Clock;
 use cluster::discovery::Discovery;
 use cluster::events::EventRecorder;
+use futures::future::join_all;
+use http::{Request, Response};
 use keda::admission::{AdmissionInput, AdmissionKind, Operation, SCALER_INFO_REASON, Verdict};
+use kube::Client;
+use kube::client::Body;
 use serde_json::{Value, json};
 
 use super::env::{TestEnv, objects, trigger};
@@ -64,4 +71,34 @@ async fn events_of_reviews_are_about_objects_that_the_watch_shows() {
     assert!(events[0]["message"].as_str().unwrap().contains("fifth"), "{events:#?}");
     assert_eq!(events[0]["involvedObject"]["uid"], json!(uid));
     env.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn few_reviews_read_related_objects_at_a_time() {
+    let (under_way, most) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
+    let counts = (under_way, Arc::clone(&most));
+    let server = tower::service_fn(move |_: Request<Body>| {
+        let (under_way, most) = counts.clone();
+        async move {
+            most.fetch_max(under_way.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            under_way.fetch_sub(1, Ordering::SeqCst);
+            let body = Body::from(br#"{"items": []}"#.to_vec());
+            Ok::<_, Infallible>(Response::builder().status(200).body(body).unwrap())
+        }
+    });
+    let client = Client::new(server, "default");
+    let admission = Admission::new(client.clone(), Discovery::new(client), Compat::Better);
+    let object = json!({"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject",
+        "metadata": {"name": "so", "namespace": "shop"},
+        "spec": {"scaleTargetRef": {"name": "web"}, "triggers": [trigger("orders")]}});
+    let request = AdmissionInput {
+        operation: Operation::Create,
+        kind: AdmissionKind::ScaledObject,
+        dry_run: false,
+        object: &object,
+        old: None,
+    };
+    let verdicts = join_all((0..100).map(|_| admission.review(&request))).await;
+    assert_eq!((verdicts.len(), most.load(Ordering::SeqCst)), (100, 8));
 }
