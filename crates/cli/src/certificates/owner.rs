@@ -1,6 +1,6 @@
-//! Whether another operator is alive that owns the APIServices and the webhook: then our CA must not replace its own.
+//! Whether another running operator owns the APIServices and the webhook: then our CA must not replace its own.
 //!
-//! An operator shows that it lives by renewing a Lease in the namespace of its Service. A process without leader election looks at
+//! An operator shows that it runs by renewing a Lease in the namespace of its Service. A process without leader election reads
 //! the Lease of its own namespace, too.
 
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// The lease duration that is assumed where a Lease states none.
 const DEFAULT_LEASE_DURATION: Duration = Duration::from_secs(15);
 
-/// The Lease with which operators show that they live.
+/// The Lease with which operators show that they run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OwnerLease {
     /// Our own namespace.
@@ -24,7 +24,7 @@ pub(crate) struct OwnerLease {
     pub(crate) name: String,
 }
 
-/// Who owns objects whose Service is in a namespace.
+/// The owner of objects whose Service is in a namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
     /// Nobody else.

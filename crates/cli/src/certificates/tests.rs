@@ -84,6 +84,27 @@ async fn concurrent_replicas_create_one_certificate_bundle() {
     }
 }
 
+/// As `helm template | kubectl apply` creates it: the hooks of the chart are objects without contents.
+#[tokio::test]
+async fn concurrent_replicas_fill_a_secret_without_data() {
+    let (running, days) = (cluster().await, Days::default());
+    let (client, clock) = (running.client(), days.clock());
+    let secret = json!({"apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": "kedaorg-certs", "labels": {"team": "a"}}});
+    let body = Some(("application/json", secret.to_string().into_bytes()));
+    let uri = "/api/v1/namespaces/default/secrets";
+    let request = Request { method: Method::POST, body, ..Request::get(uri, "", REQUEST_TIMEOUT) };
+    send(&client, request).await.unwrap();
+    let all = futures::future::join_all((0..4).map(|_| opened(&client, &clock))).await;
+    let object = stored(&client).await;
+    assert_eq!(object["metadata"]["labels"]["team"], "a");
+    let kept = material(&object);
+    assert!(kept.is_good(clock.now()));
+    for one in &all {
+        assert!(!one.is_own && one.current == kept);
+    }
+}
+
 #[tokio::test]
 async fn leader_renews_the_bundle_and_followers_load_it() {
     let (running, days) = (cluster().await, Days::default());

@@ -24,7 +24,7 @@ const API_SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
 const WEBHOOKS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
 
 /// Why the CA of a server that answers is kept.
-const ANSWERS: &str = "a server answers with the CA that is there";
+const CA_IN_USE_MESSAGE: &str = "a server answers with the CA that is there";
 
 /// The objects that name our CA.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -134,7 +134,7 @@ impl CaInjector {
             let result = self.api_service(&name, authority).await;
             results.push((name, result));
         }
-        // After the APIServices, which tell whose CAs are in use.
+        // After the APIServices, which show which CAs are in use.
         if let Some(name) = self.objects.webhook.clone() {
             let result = self.webhook(&name, authority).await;
             results.push((name, result));
@@ -168,7 +168,11 @@ impl CaInjector {
             return Ok(CaWrite::Done);
         }
         let both = client_configs(&found).zip(client_configs(&changed));
-        let configs: Vec<&Value> = both.filter(|(old, new)| old != new).map(|(old, _)| old).collect();
+        let (ours, others): (Vec<&Value>, Vec<&Value>) =
+            both.filter(|(old, new)| old != new).map(|(old, _)| old).partition(|config| self.is_ours(config));
+        // A webhook of another server does not prevent our CA from being written into our own webhooks.
+        let has_ours = client_configs(&found).any(|config| self.is_ours(config));
+        let configs = if has_ours { &ours } else { &others };
         let bundles: Vec<&str> = configs.iter().filter_map(|config| text(config, "/caBundle")).collect();
         let namespaces: BTreeSet<&str> =
             configs.iter().filter_map(|config| text(config, "/service/namespace")).collect();
@@ -179,23 +183,41 @@ impl CaInjector {
             }
         }
         if bundles.iter().any(|bundle| self.answering.iter().any(|other| other == bundle)) {
-            return Ok(CaWrite::Refused(ANSWERS.to_owned()));
+            return Ok(CaWrite::Refused(CA_IN_USE_MESSAGE.to_owned()));
         }
         // During a switch from KEDA its webhooks still answer, with certificates of KEDA's CA.
-        if let Some(config) = configs.iter().find(|config| !self.is_ours(config)) {
-            if !std::mem::replace(&mut self.has_logged_service, true) {
-                let service = text(config, "/service/name").unwrap_or_default();
-                tracing::info!(
-                    name,
-                    service,
-                    "our CA is not written: the webhook leads to a Service that our certificate does not name (--webhooks-service-name)"
-                );
-            }
+        if let Some(config) = others.first()
+            && !std::mem::replace(&mut self.has_logged_service, true)
+        {
+            let service = text(config, "/service/name").unwrap_or_default();
+            tracing::info!(
+                name,
+                service,
+                "our CA is not written: the webhook leads to a Service that our certificate does not name (--webhooks-service-name)"
+            );
+        }
+        if ours.is_empty() {
             return Ok(CaWrite::Done);
         }
+        self.restore_others(&found, &mut changed);
         write(&self.client, &self.leadership, Method::PUT, path, "application/json", &changed).await?;
         tracing::info!(name, "wrote our CA into the webhook configuration");
         Ok(CaWrite::Done)
+    }
+
+    /// Undoes the change of webhooks that lead to a Service without a name of our certificate.
+    fn restore_others(&self, found: &Value, changed: &mut Value) {
+        let (Some(old), Some(new)) = (
+            found.get("webhooks").and_then(Value::as_array),
+            changed.get_mut("webhooks").and_then(Value::as_array_mut),
+        ) else {
+            return;
+        };
+        for (old, new) in old.iter().zip(new) {
+            if old.get("clientConfig").is_none_or(|config| !self.is_ours(config)) {
+                new.clone_from(old);
+            }
+        }
     }
 
     /// Writes the CA into an APIService that names our Service; others are not changed.
@@ -219,7 +241,7 @@ impl CaInjector {
             && answers(&self.client, &found).await
         {
             self.answering.push(foreign.to_owned());
-            return Ok(CaWrite::Refused(ANSWERS.to_owned()));
+            return Ok(CaWrite::Refused(CA_IN_USE_MESSAGE.to_owned()));
         }
         let patch = json!({"spec": {"caBundle": bundle}});
         let content = "application/merge-patch+json";

@@ -108,7 +108,7 @@ fn alone(client: &Client, namespace: &str) -> CaInjector {
     injector(client, namespace, Leadership::without_election())
 }
 
-/// The leader of a namespace in which nobody holds the lease.
+/// The leader of a namespace whose lease has no holder.
 async fn elected(client: &Client, namespace: &str) -> (Election, Leadership) {
     let settings = LeaseSettings::new(namespace, LEASE, "elected");
     let (election, leadership) = Election::start(client.clone(), settings, Clock::system());
@@ -224,6 +224,37 @@ async fn webhooks_of_another_server_keep_their_ca() {
     objects(&client, &first, 443).await;
     assert!(alone(&client, ELSEWHERE).inject(&ca("second")).await);
     assert_eq!(bundles(&client).await, [&*first; 3]);
+}
+
+#[tokio::test]
+async fn webhook_of_another_server_keeps_its_ca_beside_ours() {
+    let running = cluster().await;
+    let client = running.client();
+    let (first, second, third) = (ca("first"), ca("second"), ca("third"));
+    let webhook = |number: usize, service: &str| {
+        let own = serve::admission::WEBHOOKS[number];
+        json!({"name": own.name, "admissionReviewVersions": ["v1"], "sideEffects": "None",
+            "clientConfig": {"caBundle": STANDARD.encode(&first),
+                "service": {"name": service, "namespace": NAMESPACE, "path": own.path}}})
+    };
+    let object = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": {"name": WEBHOOK},
+        "webhooks": [webhook(0, "other"), webhook(1, SERVICE)],
+    });
+    create(&client, WEBHOOKS, &object).await;
+    for ours in [&second, &third] {
+        // The second time there is nothing to do.
+        for _ in 0..2 {
+            assert!(alone(&client, NAMESPACE).inject(ours).await);
+            let found = read(&client, &below(WEBHOOKS, [WEBHOOK])).await.unwrap().unwrap();
+            let bundle = |number: usize| {
+                let pointer = format!("/webhooks/{number}/clientConfig/caBundle");
+                text(&found, &pointer).map(str::to_owned)
+            };
+            assert_eq!(bundle(0), Some(STANDARD.encode(&first)));
+            assert_eq!(bundle(1), Some(STANDARD.encode(ours)));
+        }
+    }
 }
 
 #[tokio::test]

@@ -28,19 +28,21 @@ pub(super) fn dialer(flags: &OperatorFlags) -> Result<Dialer, Failure> {
 /// Keeps the addresses of the API server out of reach: those of the URL, of the Service, and of its endpoints.
 pub(super) async fn protect(dialer: Dialer, server: String, cluster: Arc<dyn Cluster>) {
     let mut interval = tokio::time::interval(LOOKUP_INTERVAL);
+    let mut endpoints: Vec<SocketAddr> = Vec::new();
     loop {
         interval.tick().await;
         let mut found = known(&server).await;
         match cluster.endpoints("default", "kubernetes").await {
-            Ok(endpoints) => {
-                let endpoints = endpoints.into_iter().filter_map(|(address, port)| {
+            Ok(current) => {
+                let current = current.into_iter().filter_map(|(address, port)| {
                     Some(SocketAddr::new(address.parse::<IpAddr>().ok()?, port?))
                 });
-                found.extend(endpoints);
+                endpoints = current.collect();
             }
-            // Roles for single namespaces need not allow it.
+            // Roles for single namespaces need not allow it. After an outage the endpoints that were read before still count.
             Err(error) => tracing::debug!(%error, "the endpoints of the API server cannot be read"),
         }
+        found.extend(&endpoints);
         dialer.protect(found);
     }
 }
@@ -71,7 +73,43 @@ fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Vec<SocketAddr
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use api::selector::Selector;
+    use scalers::ScalerError;
+    use scalers::backends::{ClusterFuture, PodView};
+
     use super::*;
+
+    /// A cluster whose endpoints can be read once.
+    #[derive(Default)]
+    struct FailingCluster(AtomicBool);
+
+    impl Cluster for FailingCluster {
+        fn pods<'a>(&'a self, _: &'a str, _: &'a Selector) -> ClusterFuture<'a, Vec<PodView>> {
+            Box::pin(async { Ok(Vec::new()) })
+        }
+
+        fn endpoints<'a>(&'a self, _: &'a str, _: &'a str) -> ClusterFuture<'a, Vec<(String, Option<u16>)>> {
+            let was_read = self.0.swap(true, Ordering::Relaxed);
+            Box::pin(async move {
+                if was_read {
+                    return Err(ScalerError::new("an outage"));
+                }
+                Ok(vec![("192.0.2.1".to_owned(), Some(6443))])
+            })
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn endpoints_of_the_api_server_stay_refused_when_they_cannot_be_read() {
+        let (dialer, cluster) = (Dialer::default(), Arc::new(FailingCluster::default()));
+        let protecting = protect(dialer.clone(), String::new(), cluster.clone());
+        let _ = tokio::time::timeout(3 * LOOKUP_INTERVAL, protecting).await;
+        assert!(cluster.0.load(Ordering::Relaxed));
+        assert!(dialer.resolve("192.0.2.1", 6443).await.is_err());
+        assert!(dialer.resolve("192.0.2.1", 443).await.is_ok());
+    }
 
     #[tokio::test]
     async fn api_server_is_found_by_url_and_environment() {
