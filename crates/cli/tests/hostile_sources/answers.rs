@@ -1,4 +1,4 @@
-//! What hostile servers send.
+//! The responses of hostile servers.
 
 use std::time::SystemTime;
 
@@ -28,7 +28,7 @@ fn laughs() -> String {
     text
 }
 
-/// Bodies over HTTP: name, format of metrics-api, answer.
+/// HTTP responses: name, format of metrics-api, response.
 pub(crate) fn bodies() -> Vec<(&'static str, &'static str, Answer)> {
     let body = |text: String| http("application/octet-stream", text.into_bytes());
     let flows = |start: &str, piece: &str, flow| {
@@ -86,7 +86,7 @@ pub(crate) fn grpc(length: u32, message: &[u8]) -> Answer {
     // `:status 200` and the content type, as HPACK encodes them.
     let headers = [&[0x88_u8, 0x5f, 16][..], b"application/grpc"].concat();
     let body = [&[0_u8][..], &length.to_be_bytes(), message].concat();
-    // The settings of the server and its answer to those of the client come first.
+    // The settings of the server and its acknowledgement of those of the client come first.
     let settings = [frame(4, 0, 0, &[]), frame(4, 1, 0, &[])].concat();
     let mut bytes = frame(1, 4, 1, &headers);
     for piece in body.chunks(16_384) {

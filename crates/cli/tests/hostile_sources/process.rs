@@ -83,7 +83,7 @@ impl Process {
         &self.name
     }
 
-    /// The end of its log.
+    /// The last lines of the log.
     pub(crate) fn log_end(&self) -> String {
         let log = self.log.lock().unwrap();
         log[log.len().saturating_sub(SHOWN_LINES)..].join("\n")
@@ -107,18 +107,23 @@ impl Process {
         }
     }
 
-    pub(crate) fn secure_port(&self) -> u16 {
-        self.serving(false).port()
+    pub(crate) fn secure_address(&self) -> SocketAddr {
+        self.serving(false)
     }
 
-    /// Probes both listeners from now on, each on a thread of its own and each time with a new connection, as kubelets do.
-    pub(crate) fn probe(&self) -> Prober {
-        let (plain, secure) = (self.serving(true), self.serving(false));
+    /// TLS of a client that verifies the certificate of this process.
+    pub(crate) fn client_config(&self) -> Arc<ClientConfig> {
         let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let config =
             ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
         let roots = roots(self.authority.certificate().as_bytes()).unwrap();
-        let config = Arc::new(config.with_root_certificates(roots).with_no_client_auth());
+        Arc::new(config.with_root_certificates(roots).with_no_client_auth())
+    }
+
+    /// Probes both listeners from now on, each on its own thread and each time with a new connection, as kubelets do.
+    pub(crate) fn probe(&self) -> Prober {
+        let (plain, secure) = (self.serving(true), self.serving(false));
+        let config = self.client_config();
         let stop = Arc::new(AtomicBool::new(false));
         let threads = vec![
             repeat(Arc::clone(&stop), "the probe listener", move || get(connect(plain)?)),
@@ -132,7 +137,7 @@ impl Process {
         Prober { stop, threads }
     }
 
-    /// The peak of its resident memory.
+    /// The peak of the resident memory.
     pub(crate) fn peak_memory_kib(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -145,7 +150,7 @@ impl Process {
         assert!(bad.is_empty(), "{bad:#?}");
     }
 
-    /// Asks it to stop, and waits for its end.
+    /// Sends SIGTERM, and waits until the process has ended.
     pub(crate) fn stop(mut self) {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
@@ -165,7 +170,7 @@ impl Drop for Process {
 }
 
 impl Prober {
-    /// Stops the threads; all results.
+    /// Stops the threads, and returns all results.
     pub(crate) fn stop(self) -> Probes {
         self.stop.store(true, Ordering::SeqCst);
         let mut all = Probes::default();
@@ -217,7 +222,7 @@ fn connect(address: SocketAddr) -> std::io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Asks for `/healthz`; the whole response.
+/// Requests `/healthz`, and returns the whole response.
 fn get(mut stream: impl std::io::Read + std::io::Write) -> std::io::Result<String> {
     stream.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")?;
     stream.flush()?;

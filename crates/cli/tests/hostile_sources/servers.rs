@@ -15,9 +15,9 @@ const DRIP_PAUSE: Duration = Duration::from_millis(20);
 /// What a server sends on each connection.
 #[derive(Clone)]
 pub(crate) struct Answer {
-    /// Sent first.
+    /// The bytes that are sent first.
     pub(crate) head: Vec<u8>,
-    /// Sent then, as the flow says.
+    /// The part that is sent then, as the flow defines.
     pub(crate) rest: Arc<[u8]>,
     pub(crate) flow: Flow,
     pub(crate) start: Start,
@@ -26,24 +26,24 @@ pub(crate) struct Answer {
 /// When a server begins to send.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Start {
-    /// At once, as MySQL does.
+    /// Immediately, as MySQL does.
     AtOnce,
     /// When bytes have arrived.
     Asked,
-    /// The head at once, the rest when a request over HTTP/2 has arrived.
+    /// The head immediately, the rest when a request over HTTP/2 has arrived.
     AskedOverHttp2,
 }
 
 /// How the rest is sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flow {
-    /// Once; then the connection is closed.
+    /// The rest is sent once; then the connection is closed.
     Once,
-    /// Once; then the connection stays open.
+    /// The rest is sent once; then the connection stays open.
     Hold,
-    /// Again and again.
+    /// The rest is sent repeatedly.
     Endless,
-    /// Byte by byte.
+    /// The rest is sent byte by byte.
     Drip,
 }
 
@@ -86,7 +86,7 @@ impl Server {
         Self::start(name, move || answer.clone()).await
     }
 
-    /// Starts a server that makes an answer for each connection.
+    /// Starts a server that creates a response for each connection.
     pub(crate) async fn start(name: &str, answer: impl Fn() -> Answer + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -118,7 +118,7 @@ impl Server {
     }
 
     /// Waits for that many requests.
-    pub(crate) async fn asked(&self, times: usize) {
+    pub(crate) async fn until_queried(&self, times: usize) {
         loop {
             let changed = self.requests.changed.notified();
             if self.count() >= times {
@@ -142,7 +142,7 @@ impl Requests {
     }
 }
 
-/// Sends the answer; ends when the client closes the connection.
+/// Sends the response; ends when the client closes the connection.
 async fn serve(mut stream: TcpStream, answer: Answer, requests: Arc<Requests>) -> Option<()> {
     let mut request = vec![0; 16 << 10];
     requests.add();

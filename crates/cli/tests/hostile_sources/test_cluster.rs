@@ -43,7 +43,7 @@ impl TestCluster {
         Self { running, _server: server, folder }
     }
 
-    /// Writes a file; its path.
+    /// Writes a file, and returns its path.
     pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
         let file = self.folder.join(name);
         std::fs::write(&file, text).unwrap();
@@ -61,7 +61,7 @@ impl TestCluster {
                 let request = request.body(object.to_string().into_bytes()).unwrap();
                 match self.running.client().request::<Value>(request).await {
                     Ok(_) => return,
-                    // A kind that was defined a moment ago.
+                    // The kind was defined just before, so the request is repeated until it is served.
                     Err(kube::Error::Api(status)) if status.code == 404 => {
                         tokio::time::sleep(READ_PAUSE).await;
                     }
@@ -72,7 +72,7 @@ impl TestCluster {
         tokio::time::timeout(PATIENCE, creating).await.unwrap();
     }
 
-    /// Reads an object until it fits.
+    /// Reads an object until a condition is true.
     pub(crate) async fn until(&self, what: &str, path: &str, fits: impl Fn(&Value) -> bool) -> Value {
         let mut last = None;
         let reading = async {
@@ -101,7 +101,7 @@ impl TestCluster {
         }
     }
 
-    /// A Deployment without pods, and a ScaledObject with this trigger. `connection` is a variable of its container.
+    /// Creates a Deployment without pods, and a ScaledObject with this trigger. `connection` is an environment variable of the container.
     pub(crate) async fn scaled_object(&self, name: &str, trigger: &Value, connection: &str) {
         let labels = json!({"app": name});
         let container =
@@ -116,7 +116,7 @@ impl TestCluster {
         self.create("/apis/keda.sh/v1alpha1/namespaces/default/scaledobjects", &object).await;
     }
 
-    /// A node whose kubelet is at this port of this machine.
+    /// Creates a node whose kubelet listens on this local port.
     pub(crate) async fn node(&self, name: &str, port: u16) {
         let status = json!({
             "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
@@ -130,14 +130,14 @@ impl TestCluster {
         let _: Value = self.running.client().request(request.body(body).unwrap()).await.unwrap();
     }
 
-    /// Leads `metrics.k8s.io` to a port of this machine.
-    pub(crate) async fn register_metrics(&self, port: u16) {
+    /// Registers the server on a local port as the server of version `v1beta1` of an API group.
+    pub(crate) async fn register_api(&self, group: &str, port: u16) {
         let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "metrics"},
             "spec": {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]}});
         self.create("/api/v1/namespaces/default/services", &service).await;
         let api = json!({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
-            "metadata": {"name": "v1beta1.metrics.k8s.io"},
-            "spec": {"group": "metrics.k8s.io", "version": "v1beta1", "groupPriorityMinimum": 100,
+            "metadata": {"name": format!("v1beta1.{group}")},
+            "spec": {"group": group, "version": "v1beta1", "groupPriorityMinimum": 100,
                 "versionPriority": 100, "insecureSkipTLSVerify": true,
                 "service": {"name": "metrics", "namespace": "default", "port": port}}});
         self.create("/apis/apiregistration.k8s.io/v1/apiservices", &api).await;

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::answers;
 use super::servers::{Answer, Flow, Start};
 
-/// A trigger and what its server sends.
+/// A trigger and the response of its server.
 pub(crate) struct Case {
     pub(crate) name: String,
     /// The trigger, by the address of the server.
