@@ -194,7 +194,8 @@ fn files(root: &Path, helm: &Path) -> anyhow::Result<BTreeMap<String, String>> {
         let output = Command::new(helm)
             .current_dir(root)
             .args(["template", "plimsoll", CHART, "--namespace", rendering.namespace])
-            .args(["--set=crds.install=false", "--set=image.tag=VERSION"])
+            // kubectl runs no hooks; it would create their objects.
+            .args(["--no-hooks", "--set=crds.install=false", "--set=image.tag=VERSION"])
             .args(rendering.values)
             .output()
             .context("running helm")?;

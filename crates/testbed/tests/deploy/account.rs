@@ -1,4 +1,4 @@
-//! Clients with the rights of a service account.
+//! Clients with the permissions of a service account.
 
 use kube::Client;
 use testbed::harness;
@@ -6,7 +6,7 @@ use testbed::proxy::{Proxy, ProxyCaller, ProxyOptions, Rules};
 
 use crate::env::ControllerEnv;
 
-/// Somebody, and a log of all that he asks for.
+/// A service account, and a proxy that logs its requests.
 pub(crate) struct Account {
     pub(crate) client: Client,
     pub(crate) rules: Rules,
@@ -15,7 +15,7 @@ pub(crate) struct Account {
 
 impl ControllerEnv {
     pub(crate) async fn account(&self, namespace: &str, name: &str) -> Account {
-        let options = ProxyOptions { caller: ProxyCaller::Itself, remember_lists: false };
+        let options = ProxyOptions { caller: ProxyCaller::Client, store_lists: false };
         let proxy = Proxy::start_with(&self.kubeconfig, options).await.unwrap();
         let token = self.token(namespace, name).await;
         let client = harness::connect(&proxy.kubeconfig_with(&token)).await.unwrap();

@@ -1,4 +1,4 @@
-//! The controller under its own role: it does all that it does, is never refused, and needs every permission it has.
+//! The controller with its own role: no request is refused, and each permission is needed.
 
 use std::time::Duration;
 
@@ -17,14 +17,14 @@ use crate::serving;
 use crate::shared::manifests::{folder, is_quiet, path};
 use crate::shared::{roles, send};
 
-const SYSTEM: &str = "plimsoll-system";
-const CONTROLLER: &str = "plimsoll-controller";
+const SYSTEM_NAMESPACE: &str = "plimsoll-system";
+const CONTROLLER_NAME: &str = "plimsoll-controller";
 
-/// What localkube does not know.
-const MISSING: &str = "ReplicationController";
+/// A kind of target that localkube does not serve.
+const KIND_UNKNOWN_TO_LOCALKUBE: &str = "ReplicationController";
 
-/// What the controller must not be able to do, wherever.
-const NEVER: [(&str, &str); 20] = [
+/// Permissions that the controller must not have in any namespace.
+const FORBIDDEN_PERMISSIONS: [(&str, &str); 20] = [
     ("get", "/secrets"),
     ("list", "/secrets"),
     ("list", "/configmaps"),
@@ -48,7 +48,7 @@ const NEVER: [(&str, &str); 20] = [
 ];
 
 impl ControllerEnv {
-    /// A metric that nobody serves, and one of each kind that somebody does: `queue` is what scales.
+    /// Creates HPAs with a metric that is not served, and with one of each kind that is. The HPA `queue` scales.
     async fn autoscalers(&self) {
         self.workload("web", 2).await;
         self.usage("web", 2, 100, 1 << 20);
@@ -80,7 +80,7 @@ impl ControllerEnv {
         self.other_targets().await;
     }
 
-    /// A target of each other kind that is watched and that the cluster knows.
+    /// Creates a target of each other kind that is watched and that the cluster serves.
     async fn other_targets(&self) {
         let template = json!({
             "metadata": {"labels": {"app": "other"}}, "spec": {"containers": [{"name": "app", "image": "app"}]}
@@ -89,7 +89,7 @@ impl ControllerEnv {
         for (version, kind) in
             [("apps/v1", "StatefulSet"), ("apps/v1", "ReplicaSet"), ("v1", "ReplicationController")]
         {
-            if self.cluster != REAL && kind == MISSING {
+            if self.cluster != REAL && kind == KIND_UNKNOWN_TO_LOCALKUBE {
                 continue;
             }
             let name = kind.to_lowercase();
@@ -113,7 +113,7 @@ impl ControllerEnv {
         self.script.set_external(&self.namespace, "queue", Series::milli(length * 1000));
     }
 
-    /// A service account in the test's namespace, with a role of the cluster's in it, if any.
+    /// Creates a service account in the test's namespace, with a ClusterRole in this namespace, if one is given.
     async fn user(&self, name: &str, role: Option<&str>) -> Account {
         self.create("/api/v1/namespaces/{ns}/serviceaccounts", json!({"metadata": {"name": name}})).await;
         if let Some(role) = role.filter(|_| self.cluster == REAL) {
@@ -135,19 +135,19 @@ fn controller_works_with_its_role_and_uses_every_permission() -> Result<(), Fail
         let manifests = folder("deploy");
         env.apply(&manifests, is_quiet).await;
         env.autoscalers().await;
-        let account = env.account(SYSTEM, CONTROLLER).await;
+        let account = env.account(SYSTEM_NAMESPACE, CONTROLLER_NAME).await;
 
         let lease = LeaseSettings {
             lease_duration: Duration::from_secs(5),
             renew_deadline: Duration::from_secs(3),
             retry_period: Duration::from_millis(500),
-            ..LeaseSettings::new(SYSTEM, CONTROLLER, "deploy")
+            ..LeaseSettings::new(SYSTEM_NAMESPACE, CONTROLLER_NAME, "deploy")
         };
         let (election, leadership) = Election::start(account.client.clone(), lease, Clock::system());
         let settings = HpaSettings { namespaces: Vec::new(), ..env.settings() };
         let ours =
             RunningController::start_with(account.client.clone(), settings, leadership, Clock::system());
-        let served = serving::start(&account.client, &ours.handle, SYSTEM, CONTROLLER).await;
+        let served = serving::start(&account.client, &ours.handle, SYSTEM_NAMESPACE, CONTROLLER_NAME).await;
         let registered = served.api_services();
         env.apply(&registered, |_| true).await;
 
@@ -162,8 +162,11 @@ fn controller_works_with_its_role_and_uses_every_permission() -> Result<(), Fail
         remembers(&env).await;
         repeats(&env, "blind").await;
         is_shown(&env, &served).await;
-        let holder =
-            env.read(&format!("/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases/{CONTROLLER}")).await;
+        let holder = env
+            .read(&format!(
+                "/apis/coordination.k8s.io/v1/namespaces/{SYSTEM_NAMESPACE}/leases/{CONTROLLER_NAME}"
+            ))
+            .await;
         assert_eq!(holder["spec"]["holderIdentity"], "deploy");
 
         ours.stop().await;
@@ -172,8 +175,10 @@ fn controller_works_with_its_role_and_uses_every_permission() -> Result<(), Fail
             send(&env.client, Method::DELETE, &path(object), None).await;
         }
         assert!(env.events("web").await.iter().any(|event| event.contains("New size: 7")));
-        let mut role = roles::granted(&manifests, CONTROLLER);
-        role.retain(|held| env.cluster == REAL || held.resource != format!("{MISSING}s").to_lowercase());
+        let mut role = roles::granted(&manifests, CONTROLLER_NAME);
+        role.retain(|held| {
+            env.cluster == REAL || held.resource != format!("{KIND_UNKNOWN_TO_LOCALKUBE}s").to_lowercase()
+        });
         // Replicas that are not the leader copy its passes; here is one replica.
         role.retain(|held| held.resource != "passes");
         let log = account.rules.log();
@@ -185,7 +190,7 @@ fn controller_works_with_its_role_and_uses_every_permission() -> Result<(), Fail
     })
 }
 
-/// Waits until what survives a restart is kept on the Autoscaler, for which it is patched.
+/// Waits until the state snapshot is stored in the annotation of the Autoscaler, which the controller patches.
 async fn remembers(env: &ControllerEnv) {
     env.until("memory", async || {
         let own = env.read("/apis/plimsoll.dev/v1alpha1/namespaces/{ns}/autoscalers/own").await;
@@ -195,7 +200,7 @@ async fn remembers(env: &ControllerEnv) {
     .await;
 }
 
-/// Waits until an event was counted a second time, for which it is patched.
+/// Waits until an event has the count two, for which the controller patches it.
 async fn repeats(env: &ControllerEnv, name: &str) {
     env.until("an event twice", async || {
         let events = env.read("/api/v1/namespaces/{ns}/events").await;
@@ -207,41 +212,41 @@ async fn repeats(env: &ControllerEnv, name: &str) {
     .await;
 }
 
-/// Whoever may view the namespace sees decisions through the API server; others do not. Who comes straight to the
-/// controller is asked who he is.
-async fn is_shown(env: &ControllerEnv, served: &serving::Served) {
+/// Users who may view the namespace can read decisions through the API server; others cannot. Requests that go to the controller directly
+/// are authenticated.
+async fn is_shown(env: &ControllerEnv, served: &serving::ServedDecisions) {
     let decisions = format!("/apis/decisions.plimsoll.dev/v1alpha1/namespaces/{}/decisions", env.namespace);
     let (viewer, stranger) = (env.user("viewer", Some("view")).await, env.user("stranger", None).await);
     env.until("decisions", async || {
-        let (code, said) = send(&viewer.client, Method::GET, &decisions, None).await;
-        let seen = said["items"].as_array().map_or(0, Vec::len);
-        if code == 200 && seen > 3 { Ok(()) } else { Err((code, said)) }
+        let (code, response) = send(&viewer.client, Method::GET, &decisions, None).await;
+        let seen = response["items"].as_array().map_or(0, Vec::len);
+        if code == 200 && seen > 3 { Ok(()) } else { Err((code, response)) }
     })
     .await;
     if env.cluster == REAL {
-        let (code, said) = send(&stranger.client, Method::GET, &decisions, None).await;
-        assert_eq!(code, 403, "{said}");
+        let (code, response) = send(&stranger.client, Method::GET, &decisions, None).await;
+        assert_eq!(code, 403, "{response}");
         assert_eq!(
             send(&viewer.client, Method::GET, &decisions.replace(&env.namespace, "default"), None).await.0,
             403
         );
     }
     let token = env.token(&env.namespace, "stranger").await;
-    let (code, said) = send(&served.client(Some(&token)).await, Method::GET, "/metrics", None).await;
-    assert_eq!(code, if env.cluster == REAL { 403 } else { 200 }, "{said}");
-    let nobody = served.client(None).await;
-    assert_eq!(send(&nobody, Method::GET, "/readyz", None).await.0, 200);
-    let code = send(&nobody, Method::GET, "/metrics", None).await.0;
+    let (code, response) = send(&served.client(Some(&token)).await, Method::GET, "/metrics", None).await;
+    assert_eq!(code, if env.cluster == REAL { 403 } else { 200 }, "{response}");
+    let anonymous = served.client(None).await;
+    assert_eq!(send(&anonymous, Method::GET, "/readyz", None).await.0, 200);
+    let code = send(&anonymous, Method::GET, "/metrics", None).await.0;
     assert!(matches!(code, 401 | 403), "{code}");
 }
 
 async fn is_confined(env: &ControllerEnv, account: &Account) {
-    for (verb, resource) in NEVER {
+    for (verb, resource) in FORBIDDEN_PERMISSIONS {
         assert!(!may(&account.client, verb, resource, &env.namespace).await, "may {verb} {resource}");
     }
     assert!(!may(&account.client, "create", "coordination.k8s.io/leases", &env.namespace).await);
     assert!(
-        !may(&account.client, "update", "coordination.k8s.io/leases", SYSTEM).await,
+        !may(&account.client, "update", "coordination.k8s.io/leases", SYSTEM_NAMESPACE).await,
         "any lease, not only its own"
     );
     assert!(may(&account.client, "update", "apps/deployments/scale", &env.namespace).await);

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 use testbed::harness::Failure;
-use testbed::program::Room;
+use testbed::program::TempFolder;
 use testbed::{Helm, Prometheus};
 
 use crate::env::on_both;
@@ -14,7 +14,7 @@ use crate::shared::program::program;
 /// Kinds whose definitions the clusters of tests do not have.
 const FOREIGN_GROUPS: [&str; 2] = ["cert-manager.io/", "monitoring.coreos.com/"];
 
-/// Runs Helm in the repository; the error is what it wrote.
+/// Runs Helm in the repository; an error is its error output.
 pub(crate) fn helm(arguments: &[&str]) -> Result<String, String> {
     let helm = Helm::ensure().unwrap().helm;
     let output = Command::new(helm).current_dir(repository()).args(arguments).output().unwrap();
@@ -31,7 +31,7 @@ pub(crate) fn rendered(values: &[String]) -> Vec<Value> {
 }
 
 /// Values of the charts of the replaced programs, and what the chart renders with their conversion.
-const THEIRS: [(&str, &str, &str); 3] = [
+const PEER_VALUES: [(&str, &str, &str); 3] = [
     (
         "metrics-server",
         "args: [--kubelet-insecure-tls, --node-selector=a=b]\nreplicas: 3\nextraVolumes: [{name: ca, emptyDir: {}}]\n",
@@ -205,16 +205,16 @@ fn both_api_servers_accept_every_combination() -> Result<(), Failure> {
 
 #[test]
 fn chart_accepts_converted_values_of_the_replaced_programs() {
-    for (peer, theirs, rendered_text) in THEIRS {
-        let room = Room::new().unwrap();
-        let file = room.write("theirs.yaml", theirs).unwrap();
+    for (peer, theirs, rendered_text) in PEER_VALUES {
+        let temp_folder = TempFolder::new().unwrap();
+        let file = temp_folder.write("theirs.yaml", theirs).unwrap();
         let converted = Command::new(program())
             .args(["migrate", "values", "--strict", "--from", peer])
             .arg(file)
             .output()
             .unwrap();
         assert!(converted.status.success(), "{peer}: {converted:?}");
-        let ours = room.write("ours.yaml", &String::from_utf8_lossy(&converted.stdout)).unwrap();
+        let ours = temp_folder.write("ours.yaml", &String::from_utf8_lossy(&converted.stdout)).unwrap();
         let objects = rendered(&[format!("--values={}", ours.display())]);
         let deployments: Vec<&Value> =
             objects.iter().filter(|object| object["kind"] == "Deployment").collect();
@@ -222,18 +222,6 @@ fn chart_accepts_converted_values_of_the_replaced_programs() {
             deployments.iter().any(|object| object.to_string().contains(rendered_text)),
             "{peer}: {deployments:#?}"
         );
-    }
-}
-
-#[test]
-fn helm_uninstall_keeps_definitions() {
-    let with_operator = rendered(&["--set=operator.enabled=true".to_owned()]);
-    let definitions: Vec<&Value> =
-        with_operator.iter().filter(|object| object["kind"] == "CustomResourceDefinition").collect();
-    assert_eq!(definitions.len(), 7, "Autoscaler and KEDA's six kinds");
-    for definition in definitions {
-        let kept = &definition["metadata"]["annotations"]["helm.sh/resource-policy"];
-        assert_eq!(*kept, json!("keep"), "{}", definition["metadata"]["name"]);
     }
 }
 
@@ -357,7 +345,7 @@ fn each_role_has_a_dashboard_and_causes_in_queries_exist() {
         why.split("cause=~\"").skip(1).filter_map(|rest| rest.split('"').next()).collect();
     assert!(selectors.len() >= 6, "{selectors:?}");
     for cause in selectors.iter().flat_map(|selector| selector.split('|')) {
-        // Of a pattern, only what comes before it can be looked up.
+        // Only the literal prefix of a pattern can be looked up.
         let known = match cause.split_once(".*") {
             Some((start, _)) => catalogue.contains(&format!("<a id=\"{start}")),
             None => catalogue.contains(&format!("<a id=\"{cause}\"></a>")),

@@ -1,4 +1,4 @@
-//! The definition of Autoscaler: complete, with the defaults that are documented, and stricter than nothing.
+//! The CustomResourceDefinition of Autoscaler: it has all fields, the documented defaults, and rejects invalid objects.
 
 use api::autoscaling::Defaults;
 use api::plimsoll::Autoscaler;
@@ -11,16 +11,16 @@ use crate::full;
 use crate::shared::manifests::{folder, objects, repository};
 use crate::shared::send;
 
-const ALL: &str = "/apis/plimsoll.dev/v1alpha1/namespaces/{ns}/autoscalers";
+const AUTOSCALERS: &str = "/apis/plimsoll.dev/v1alpha1/namespaces/{ns}/autoscalers";
 
 impl ControllerEnv {
-    /// Creates an Autoscaler, if the server takes it without a word.
+    /// Creates an Autoscaler, if the server accepts it without a warning.
     async fn autoscaler(&self, object: &Value) -> (u16, Value) {
         let mut object = object.clone();
         if let Some(metadata) = object["metadata"].as_object_mut() {
             metadata.shift_remove("namespace");
         }
-        let uri = format!("{}?fieldValidation=Strict", ALL.replace("{ns}", &self.namespace));
+        let uri = format!("{}?fieldValidation=Strict", AUTOSCALERS.replace("{ns}", &self.namespace));
         send(&self.client, Method::POST, &uri, Some(&object)).await
     }
 }
@@ -34,12 +34,13 @@ fn every_field_is_accepted_and_returned() -> Result<(), Failure> {
         assert_eq!(code, 201, "{made}");
         assert_eq!(made["spec"], json!(full.spec));
         for status in [full.status.clone(), full::blind()] {
-            let uri = format!("{}/full/status?fieldValidation=Strict", ALL.replace("{ns}", &env.namespace));
+            let uri =
+                format!("{}/full/status?fieldValidation=Strict", AUTOSCALERS.replace("{ns}", &env.namespace));
             let mut reported = send(&env.client, Method::GET, &uri, None).await.1;
             reported["status"] = json!(status);
-            let (code, said) = send(&env.client, Method::PUT, &uri, Some(&reported)).await;
-            assert_eq!(code, 200, "{said}");
-            assert_eq!(said["status"], json!(status));
+            let (code, response) = send(&env.client, Method::PUT, &uri, Some(&reported)).await;
+            assert_eq!(code, 200, "{response}");
+            assert_eq!(response["status"], json!(status));
         }
     })
 }
@@ -68,7 +69,7 @@ fn definition_has_only_fields_of_the_rust_type() {
     let schema = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
     let mut found = Vec::new();
     unset(schema, &[&json!(full::autoscaler())], "", &mut found);
-    // The server refuses it, with a word why: there is no other place for that word.
+    // The server rejects the object, and the reason is only in the message.
     found.retain(|path| path != ".spec.metrics[].metric.target.averageUtilization");
     assert!(found.is_empty(), "{found:?}");
 }
@@ -91,7 +92,7 @@ fn server_defaults_equal_controller_defaults() -> Result<(), Failure> {
         for object in [least, other] {
             let (code, made) = env.autoscaler(&object).await;
             assert_eq!(code, 201, "{made}");
-            // The controller fills in the rest; nothing that the server said turns out differently.
+            // The controller sets further defaults, but changes no default that the server has set.
             let mut ours: Autoscaler = serde_json::from_value(object).unwrap();
             ours.set_defaults();
             let mut theirs: Autoscaler = serde_json::from_value(made.clone()).unwrap();
@@ -123,13 +124,13 @@ fn all_examples_are_accepted() -> Result<(), Failure> {
         for (number, object) in all.iter().enumerate() {
             let mut object = object.clone();
             object["metadata"]["name"] = format!("example-{number}").into();
-            let (code, said) = env.autoscaler(&object).await;
-            assert_eq!(code, 201, "{object}: {said}");
+            let (code, response) = env.autoscaler(&object).await;
+            assert_eq!(code, 201, "{object}: {response}");
         }
     })
 }
 
-/// What is refused, with a part of the reason; those with `true` by rules in CEL, which localkube does not know.
+/// Invalid objects, with a part of the reason. Those with `true` are rejected by CEL rules, which localkube does not evaluate.
 fn nonsense() -> Vec<(bool, &'static str, Value)> {
     let cpu = json!({"type": "Utilization", "averageUtilization": 50});
     let resource = |target: &Value| json!({"metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": target}}]});
@@ -200,9 +201,9 @@ fn invalid_objects_are_refused() -> Result<(), Failure> {
             let object = json!({
                 "apiVersion": "plimsoll.dev/v1alpha1", "kind": "Autoscaler", "metadata": {"name": "bad"}, "spec": spec
             });
-            let (code, said) = env.autoscaler(&object).await;
-            assert!(matches!(code, 400 | 422), "{change} on {}: {code} {said}", env.cluster);
-            assert!(said["message"].as_str().unwrap().contains(reason), "{change}: {said}");
+            let (code, response) = env.autoscaler(&object).await;
+            assert!(matches!(code, 400 | 422), "{change} on {}: {code} {response}", env.cluster);
+            assert!(response["message"].as_str().unwrap().contains(reason), "{change}: {response}");
         }
     })
 }
@@ -211,7 +212,7 @@ fn invalid_objects_are_refused() -> Result<(), Failure> {
 fn kubectl_get_prints_the_printer_columns() -> Result<(), Failure> {
     on_both(async |env| {
         env.define().await;
-        let uri = ALL.replace("{ns}", &env.namespace);
+        let uri = AUTOSCALERS.replace("{ns}", &env.namespace);
         let request =
             http::Request::get(uri).header("accept", "application/json;as=Table;v=v1;g=meta.k8s.io");
         let table: Value = env.client.request(request.body(Vec::new()).unwrap()).await.unwrap();

@@ -1,5 +1,5 @@
-//! An Autoscaler in which every field is set. Every structure is written out in full, so that a new field does not compile
-//! until it is here, and is not accepted until it is in the definition.
+//! An Autoscaler in which every field is set. Every struct lists all its fields, so that the test does not compile without a new field, and
+//! fails until the field is in the definition.
 
 use api::autoscaling::v2::{
     ContainerResourceMetricStatus, CrossVersionObjectReference, ExternalMetricSource, ExternalMetricStatus,
@@ -55,7 +55,7 @@ pub(crate) fn autoscaler() -> Autoscaler {
     }
 }
 
-/// What is written when nothing could be read.
+/// The status that is written when no metric could be read.
 pub(crate) fn blind() -> HorizontalPodAutoscalerStatus {
     let mut status = autoscaler().status;
     status.current_metrics = None;

@@ -1,23 +1,23 @@
-//! Commands of Helm and kubectl in the documentation: a shell can read them, both programs have their flags, and the chart accepts their
+//! Commands of Helm and kubectl in the documentation: a shell can parse them, both programs have their flags, and the chart accepts their
 //! values. `make test-install` runs some of them on real nodes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use testbed::program::Room;
+use testbed::program::TempFolder;
 use testbed::{Helm, Parts};
 
 use crate::chart::rendered;
 use crate::shared::manifests::repository;
 
 /// Pages outside of docs/ with such commands.
-const PAGES: [&str; 2] = ["deploy/README.md", "charts/plimsoll/README.md"];
-/// Folders of docs/ that are generated, or describe other programs.
+const OTHER_PAGES: [&str; 2] = ["deploy/README.md", "charts/plimsoll/README.md"];
+/// Folders of docs/ that are generated or describe other programs.
 const OTHER_FOLDERS: [&str; 2] = ["reference", "spec"];
-/// Functions in the place of the programs: each writes its name and arguments to a file, one in a line, and an empty line. Scripts in `PATH`
-/// could not be started (`Text file busy`) while another test, which forked as they were written, holds them open.
-const RECORDERS: &str = "record() { printf '%s\\n' \"$@\" '' >>\"$CALLS\"; }
+/// Shell functions that replace the programs. Each writes its name and arguments to a file, one per line, and an empty line. Scripts in `PATH`
+/// could not be started (`Text file busy`) while a process that another test forked at that time holds them open.
+const RECORDING_FUNCTIONS: &str = "record() { printf '%s\\n' \"$@\" '' >>\"$CALLS\"; }
 helm() { record helm \"$@\"; }
 kubectl() { record kubectl \"$@\"; }
 plimsoll() { record plimsoll \"$@\"; }
@@ -70,7 +70,7 @@ fn commands(page: &str) -> Vec<(usize, String)> {
 }
 
 fn documented() -> Vec<DocumentedCommand> {
-    let mut pages: Vec<PathBuf> = PAGES.iter().map(|page| repository().join(page)).collect();
+    let mut pages: Vec<PathBuf> = OTHER_PAGES.iter().map(|page| repository().join(page)).collect();
     add_pages(&repository().join("docs"), &mut pages);
     let of_page = |page: &PathBuf| {
         let place = |number: usize| format!("{}:{number}", page.display());
@@ -84,12 +84,12 @@ fn documented() -> Vec<DocumentedCommand> {
 
 /// The programs that a line calls, each with its arguments.
 fn calls(line: &DocumentedCommand) -> Vec<Vec<String>> {
-    let room = Room::new().unwrap();
-    let file = room.path("calls");
+    let temp_folder = TempFolder::new().unwrap();
+    let file = temp_folder.path("calls");
     let shell = Command::new("sh")
-        .args(["-c", &format!("{RECORDERS}{}", line.line)])
+        .args(["-c", &format!("{RECORDING_FUNCTIONS}{}", line.line)])
         .env("CALLS", &file)
-        .current_dir(room.folder())
+        .current_dir(temp_folder.root())
         .output()
         .unwrap();
     assert!(shell.status.success(), "{}: {}\n{shell:?}", line.place, line.line);
@@ -106,7 +106,7 @@ fn check_flags(program: &Path, place: &str, arguments: &[String]) {
     assert!(help.status.success(), "{place}: {arguments:?}\n{}", String::from_utf8_lossy(&help.stderr));
 }
 
-/// The values of a command, as Helm takes them.
+/// The values of a command, as Helm merges them.
 fn values(arguments: &[String]) -> Vec<String> {
     let settings = arguments.windows(2).filter(|pair| pair[0] == "--set");
     settings.map(|pair| format!("--set={}", pair[1])).collect()

@@ -1,8 +1,8 @@
-//! The image cannot be built everywhere; what its Dockerfile names can be looked at.
+//! Tests of the Dockerfile and of `cargo xtask image`, because the image cannot be built on every machine.
 
 use std::process::Command;
 
-use testbed::program::Room;
+use testbed::program::TempFolder;
 
 use crate::shared::manifests::repository;
 use crate::shared::program::program;
@@ -11,7 +11,7 @@ fn read(name: &str) -> String {
     std::fs::read_to_string(repository().join(name)).unwrap()
 }
 
-/// The words of the line that begins so.
+/// The words of the line with this prefix.
 fn after<'a>(text: &'a str, start: &str) -> Vec<&'a str> {
     let line = text.lines().find_map(|line| line.strip_prefix(start));
     line.unwrap_or_else(|| panic!("no line begins with {start:?}")).split_whitespace().collect()
@@ -41,7 +41,7 @@ fn image_build_matches_the_workspace() {
     }
 }
 
-/// What make would do, as one line per command.
+/// The commands that make would run, one per line.
 fn would_do(options: &[&str]) -> String {
     // The tests may run under make, whose flags must not be inherited.
     let mut make = Command::new("make");
@@ -54,15 +54,15 @@ fn would_do(options: &[&str]) -> String {
 
 #[test]
 fn image_uses_the_pgo_profile() {
-    let said = would_do(&["--always-make"]);
-    let (unpack, build) = said.trim().split_once('\n').unwrap();
+    let output_text = would_do(&["--always-make"]);
+    let (unpack, build) = output_text.trim().split_once('\n').unwrap();
     let learned = unpack.split_whitespace().find(|word| word.contains(".profdata.")).unwrap();
     assert!(repository().join(learned).metadata().unwrap().len() > 0, "{learned}");
     let unpacked = unpack.split_whitespace().last().unwrap();
-    assert!(build.contains("-Cprofile-use=") && build.contains(&format!("/{unpacked}\"")), "{said}");
+    assert!(build.contains("-Cprofile-use=") && build.contains(&format!("/{unpacked}\"")), "{output_text}");
     let words: Vec<&str> = build.split_whitespace().collect();
     for wanted in [["--profile", "dist"], ["--package", "plimsoll"]] {
-        assert!(words.windows(2).any(|pair| pair == wanted), "{said}");
+        assert!(words.windows(2).any(|pair| pair == wanted), "{output_text}");
     }
     assert!(words.contains(&"--locked") && words.contains(&"--target"), "its folder has a name of its own");
     let old = would_do(&["--assume-old", unpacked]);
@@ -107,20 +107,23 @@ fn image_has_links_named_like_replaced_servers() {
     let linked: Vec<&str> = file.split("ln -s usr/local/bin/plimsoll /rootfs/").skip(1).collect();
     let linked: Vec<&str> = linked.iter().map(|rest| rest.split_whitespace().next().unwrap()).collect();
     assert_eq!(linked, ["metrics-server", "adapter", "keda"]);
-    let room = Room::new().unwrap();
+    let temp_folder = TempFolder::new().unwrap();
     for (name, command) in linked.into_iter().zip(["metrics", "metrics", "operator"]) {
-        let link = room.path(name);
+        let link = temp_folder.path(name);
         std::os::unix::fs::symlink(program(), &link).unwrap();
         let output = Command::new(&link).arg("--help").output().unwrap();
-        let said = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(output.status.success() && said.contains(&format!(" {command} [OPTIONS]")), "{name}: {said}");
+        let output_text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(
+            output.status.success() && output_text.contains(&format!(" {command} [OPTIONS]")),
+            "{name}: {output_text}"
+        );
     }
 }
 
-/// Runs `cargo xtask image`, which `make` builds beside the test programs, with a small program in the place of ours.
-fn write_image(room: &Room, name: &str) -> std::path::PathBuf {
+/// Runs `cargo xtask image`, which `make` builds beside the test programs, with a small program instead of ours.
+fn write_image(temp_folder: &TempFolder, name: &str) -> std::path::PathBuf {
     let xtask = program().with_file_name("xtask");
-    let folder = room.path(name);
+    let folder = temp_folder.path(name);
     let mut command = Command::new(xtask);
     command.args(["image", "--without-sbom", "--binary", "/bin/true", "--output"]).arg(&folder);
     let output = command.current_dir(repository()).output().unwrap();
@@ -135,8 +138,8 @@ fn image_is_reproducible_and_holds_nothing_but_the_program_its_libraries_and_cer
         eprintln!("skipped: the image is made of Debian's packages, and there is no apt-get");
         return;
     }
-    let room = Room::new().unwrap();
-    let (first, second) = (write_image(&room, "first"), write_image(&room, "second"));
+    let temp_folder = TempFolder::new().unwrap();
+    let (first, second) = (write_image(&temp_folder, "first"), write_image(&temp_folder, "second"));
     let index = |folder: &std::path::Path| std::fs::read_to_string(folder.join("oci/index.json")).unwrap();
     assert_eq!(index(&first), index(&second), "two builds have the same digest");
     let listed =
@@ -170,7 +173,7 @@ fn image_is_reproducible_and_holds_nothing_but_the_program_its_libraries_and_cer
     assert_eq!(files, wanted);
     let id = Command::new("id").arg("-u").output().unwrap();
     if id.stdout == b"0\n" {
-        // The program finds its libraries in the image alone.
+        // The program finds all its libraries in the image.
         let started = Command::new("chroot").arg(first.join("rootfs")).arg("/keda").output().unwrap();
         assert!(started.status.success(), "{}", String::from_utf8_lossy(&started.stderr));
     }

@@ -1,16 +1,18 @@
-//! What is in `deploy/`, on localkube and on a real Kubernetes. localkube knows no roles: there, only that nothing more is
-//! asked for than they grant.
+//! The manifests in `deploy/`, on localkube and on a real Kubernetes. localkube does not enforce roles: there, the tests only check that no
+//! request exceeds them.
 //!
-//! | file | what it shows |
+//! | file | what it tests |
 //! |---|---|
-//! | `definition` | the definition of Autoscaler takes every field, defaults as documented, and refuses nonsense |
-//! | `active` | the controller does all it does under its role, and needs all of it |
-//! | `shadow` | so does shadow mode, which cannot write status or scale |
-//! | `chart` | Helm and both API servers accept the chart, whatever is switched on |
+//! | `definition` | the definition of Autoscaler accepts every field, has the documented defaults, and rejects invalid objects |
+//! | `active` | the controller works with its role, and needs every permission |
+//! | `shadow` | shadow mode works with its role, which cannot write status or scale |
+//! | `chart` | Helm and both API servers accept the chart in all combinations of roles and modes |
 //! | `values` | every value of the chart has an effect |
 //! | `guides` | commands of Helm and kubectl in the documentation have flags and values that exist |
-//! | `image` | what the Dockerfile names is there |
-//! | `manifests`, `account`, `serving`, `full` | what these stand on |
+//! | `removal` | `helm uninstall` keeps definitions, and deletes the Secrets and Leases that the roles create |
+//! | `image` | the files that the Dockerfile names exist |
+//! | `release` | the files of a release: archives, chart, manifests, checksums, krew's plugin manifest |
+//! | `manifests`, `account`, `serving`, `full` | helpers of these tests |
 
 #![allow(clippy::disallowed_methods, reason = "tests and benches measure with the clock of the machine")]
 #![allow(
@@ -33,6 +35,8 @@ mod full;
 mod guides;
 mod image;
 mod manifests;
+mod release;
+mod removal;
 mod serving;
 mod shadow;
 #[path = "../shared/mod.rs"]

@@ -1,4 +1,4 @@
-//! Manifests on a env.
+//! Applies manifests to a cluster.
 
 use http::Method;
 use kube::Client;
@@ -10,7 +10,7 @@ use crate::shared::manifests::{apply, folder, is_quiet};
 use crate::shared::{self, send};
 
 impl ControllerEnv {
-    /// Applies objects; those whose kind `really` does not name, only to see what the server would say.
+    /// Applies objects. Those whose kind is not in `really` are applied as dry runs.
     pub(crate) async fn apply(&self, objects: &[Value], really: impl Fn(&str) -> bool) {
         apply(&self.client, self.cluster, objects, really).await;
     }
@@ -19,9 +19,9 @@ impl ControllerEnv {
     pub(crate) async fn define(&self) {
         self.apply(&folder("deploy/crds"), |_| true).await;
         self.until("Autoscalers", async || {
-            let (code, said) =
+            let (code, response) =
                 send(&self.client, Method::GET, "/apis/plimsoll.dev/v1alpha1/autoscalers", None).await;
-            if code == 200 { Ok(()) } else { Err(said) }
+            if code == 200 { Ok(()) } else { Err(response) }
         })
         .await;
     }
@@ -32,7 +32,7 @@ impl ControllerEnv {
     }
 }
 
-/// Whether the client's user may do something; `resource` is `group/resource/subresource`.
+/// Whether the client's user has a permission; `resource` is `group/resource/subresource`.
 pub(crate) async fn may(client: &Client, verb: &str, resource: &str, namespace: &str) -> bool {
     let mut parts = resource.splitn(3, '/').map(str::to_owned);
     let (group, name, sub) = (parts.next(), parts.next(), parts.next());
@@ -43,9 +43,9 @@ pub(crate) async fn may(client: &Client, verb: &str, resource: &str, namespace: 
         }}
     });
     let uri = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
-    let (code, said) = send(client, Method::POST, uri, Some(&body)).await;
-    assert_eq!(code, 201, "{said}");
-    said["status"]["allowed"].as_bool().unwrap()
+    let (code, response) = send(client, Method::POST, uri, Some(&body)).await;
+    assert_eq!(code, 201, "{response}");
+    response["status"]["allowed"].as_bool().unwrap()
 }
 
 #[test]
@@ -59,8 +59,8 @@ fn pods_meet_the_restricted_policy() -> Result<(), Failure> {
             let namespace = deployment["metadata"]["namespace"].as_str().unwrap();
             let uri = format!("/api/v1/namespaces/{namespace}/pods?dryRun=All&fieldValidation=Strict");
             // The namespace enforces the standard "restricted".
-            let (code, said) = send(&env.client, Method::POST, &uri, Some(&pod)).await;
-            assert_eq!(code, 201, "{said}");
+            let (code, response) = send(&env.client, Method::POST, &uri, Some(&pod)).await;
+            assert_eq!(code, 201, "{response}");
         }
     })
 }

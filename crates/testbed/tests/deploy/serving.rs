@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use serve::{App, Certificate, Exposition, Server, ServiceBackend, ServiceRef};
 use testbed::harness;
 
-pub(crate) struct Served {
+pub(crate) struct ServedDecisions {
     server: Server,
-    place: ServiceRef,
+    service_ref: ServiceRef,
 }
 
 struct Records(HpaControllerHandle);
@@ -44,11 +44,11 @@ pub(crate) async fn start(
     handle: &HpaControllerHandle,
     namespace: &str,
     service: &str,
-) -> Served {
+) -> ServedDecisions {
     let names = vec!["127.0.0.1".to_owned(), format!("{service}.{namespace}.svc")];
     let options = serve::ServerOptions {
         address: (Ipv4Addr::LOCALHOST, 0).into(),
-        certificate: Certificate::SelfMade(names),
+        certificate: Certificate::SelfSigned(names),
         ..serve::ServerOptions::default()
     };
     let metrics_handle = handle.clone();
@@ -63,19 +63,19 @@ pub(crate) async fn start(
     };
     let server = Server::start(options, client.clone(), app).await.unwrap();
     let behind = ServiceBackend::ThisMachine(server.port());
-    Served {
+    ServedDecisions {
         server,
-        place: ServiceRef { namespace: namespace.to_owned(), service: service.to_owned(), behind },
+        service_ref: ServiceRef { namespace: namespace.to_owned(), service: service.to_owned(), behind },
     }
 }
 
-impl Served {
-    /// What makes it known to the cluster.
+impl ServedDecisions {
+    /// The objects that register the server with the cluster.
     pub(crate) fn api_services(&self) -> Vec<Value> {
-        self.server.api_services(&self.place)
+        self.server.api_services(&self.service_ref)
     }
 
-    /// A client that comes straight to it, with a token or without.
+    /// A client that connects to the server directly, with or without a token.
     pub(crate) async fn client(&self, token: Option<&str>) -> Client {
         let authority = STANDARD.encode(self.server.ca_pem().unwrap());
         let server = format!("https://127.0.0.1:{}", self.server.port());

@@ -15,8 +15,8 @@ use crate::shared::{roles, send};
 const NAME: &str = "plimsoll-shadow";
 const HPA: &str = "/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers/web/status";
 
-/// What shadow mode must not be able to do, on top of what nobody of ours may.
-const NEVER: [(&str, &str); 8] = [
+/// Permissions that shadow mode must not have, in addition to those that no role may have.
+const FORBIDDEN_PERMISSIONS: [(&str, &str); 8] = [
     ("update", "autoscaling/horizontalpodautoscalers/status"),
     ("patch", "autoscaling/horizontalpodautoscalers/status"),
     ("update", "plimsoll.dev/autoscalers/status"),
@@ -39,7 +39,7 @@ fn shadow_mode_works_with_its_role_and_cannot_write() -> Result<(), Failure> {
             "metric": {"name": "queue"}, "target": {"type": "AverageValue", "averageValue": "10"}
         }}]);
         env.hpa("web", 1, 10, metric).await;
-        // The controller that acts sees no reason to.
+        // The active controller has no reason to scale.
         let condition = |kind: &str, reason: &str| json!({"type": kind, "status": "True", "reason": reason, "message": ""});
         let status = json!({"status": {"currentReplicas": 2, "desiredReplicas": 2, "conditions": [
             condition("AbleToScale", "ReadyForNewScale"), condition("ScalingActive", "ValidMetricFound"),
@@ -75,7 +75,7 @@ fn shadow_mode_works_with_its_role_and_cannot_write() -> Result<(), Failure> {
         let questions = ["create tokenreviews", "create subjectaccessreviews"];
         assert_eq!(writes, [&["create events", "patch events"][..], &questions].concat());
         if env.cluster == REAL {
-            for (verb, resource) in NEVER {
+            for (verb, resource) in FORBIDDEN_PERMISSIONS {
                 assert!(!may(&account.client, verb, resource, &env.namespace).await, "may {verb} {resource}");
             }
             let uri = HPA.replace("{ns}", &env.namespace);

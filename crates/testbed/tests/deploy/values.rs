@@ -1,12 +1,12 @@
 //! Every value in the schema of the chart is rendered.
 
 use serde_json::{Value, json};
-use testbed::program::Room;
+use testbed::program::TempFolder;
 
 use crate::chart::{combinations, helm};
 use crate::shared::manifests::{objects, repository};
 
-/// Everything that other values depend on. External metrics have one server, which is the operator.
+/// Values on which other values depend. External metrics have one server, which is the operator.
 const BASE: [(&str, &str); 11] = [
     ("controller.enabled", "true"),
     ("controller.mode", "\"active\""),
@@ -28,7 +28,7 @@ struct SchemaValue<'a> {
 }
 
 impl SchemaValue<'_> {
-    /// The values between which it chooses; none if there are more than can be listed.
+    /// The allowed values; none if they cannot be listed.
     fn choices(&self) -> Vec<Value> {
         match &self.schema["enum"] {
             Value::Array(choices) => choices.clone(),
@@ -49,7 +49,7 @@ fn add_values<'a>(schema: &'a Value, path: &str, found: &mut Vec<SchemaValue<'a>
     }
 }
 
-/// A valid value in which this number can be found.
+/// A valid value that contains this number, so that it can be found in the rendered text.
 fn sample(schema: &Value, number: usize) -> Value {
     let pattern = schema["pattern"].as_str().unwrap_or_default();
     match schema["type"].as_str().unwrap_or_default() {
@@ -86,10 +86,10 @@ fn base() -> Value {
     values
 }
 
-/// What Helm renders with these values, or its error.
+/// Renders the chart with these values; an error is the output of Helm.
 fn render(values: &Value) -> Result<String, String> {
-    let room = Room::new().unwrap();
-    let file = room.write("values.json", &values.to_string()).unwrap().display().to_string();
+    let temp_folder = TempFolder::new().unwrap();
+    let file = temp_folder.write("values.json", &values.to_string()).unwrap().display().to_string();
     helm(&["template", "plimsoll", "charts/plimsoll", "--namespace", "plimsoll-system", "--values", &file])
 }
 
@@ -100,7 +100,7 @@ fn every_value_of_the_schema_has_an_effect() {
     let mut values = Vec::new();
     add_values(&schema, "", &mut values);
     assert!(values.len() >= 90, "{}", values.len());
-    // Helm itself gives every chart the values of `global`.
+    // Helm adds the values of `global` to every chart.
     values.retain(|value| value.path != "global");
 
     let (mut all, mut numbers) = (base(), Vec::new());
@@ -131,5 +131,14 @@ fn every_value_of_the_schema_has_an_effect() {
             set(&mut changed, &value.path, choice.clone());
             assert_ne!(render(&changed).unwrap(), usual, "{}={choice} has no effect", value.path);
         }
+    }
+}
+
+#[test]
+fn helm_lint_accepts_every_combination() {
+    for values in combinations() {
+        let mut arguments = vec!["lint", "--strict", "charts/plimsoll", "--namespace", "plimsoll-system"];
+        arguments.extend(values.iter().map(String::as_str));
+        helm(&arguments).unwrap_or_else(|error| panic!("{values:?}: {error}"));
     }
 }

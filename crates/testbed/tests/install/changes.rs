@@ -1,21 +1,21 @@
-//! What happens to an installation over time.
+//! Changes of an installation: leader election, certificates, updates, drained nodes and restarts.
 
 use serde_json::Value;
 
-use crate::cluster::{Cluster, ROLES, SYSTEM};
+use crate::cluster::{Cluster, ROLES, SYSTEM_NAMESPACE};
 
 const NODE_METRICS: &str = "/apis/metrics.k8s.io/v1beta1/nodes";
-const CONTROLLER: &str = "plimsoll-controller";
-/// What the HPAs of [`large_hpas`] need is more than this.
+const CONTROLLER_NAME: &str = "plimsoll-controller";
+/// A memory limit that is below what the HPAs of [`large_hpas`] need.
 const TOO_LITTLE_MEMORY: &str = "16Mi";
 const LARGE_HPAS: usize = 300;
 const METRICS_OF_A_LARGE_HPA: usize = 100;
 const BYTES_OF_A_METRIC_NAME: usize = 700;
 
 fn leader_of(cluster: &Cluster, lease: &str) -> Option<String> {
-    let lease = cluster.get(&format!("lease {lease} --namespace {SYSTEM}"));
+    let lease = cluster.get(&format!("lease {lease} --namespace {SYSTEM_NAMESPACE}"));
     let holder = lease["spec"]["holderIdentity"].as_str()?;
-    // A name of a pod, and behind it what makes the holder unique.
+    // The holder is the name of a pod and a unique suffix.
     (!holder.is_empty()).then(|| holder.to_owned())
 }
 
@@ -24,21 +24,21 @@ pub(crate) fn leader(cluster: &Cluster) {
         [("plimsoll-controller", "plimsoll-controller"), ("plimsoll-operator", "operator.keda.sh")]
     {
         let name = |pod: &Value| pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        // After a switch, the lease names a pod that is gone until it has expired.
+        // After a switch, the lease names a deleted pod until it has expired.
         let (old, leading) = cluster.until("a pod is the leader", || {
             let holder = leader_of(cluster, lease)?;
             let leading = cluster.pods(role).iter().map(name).find(|pod| holder.starts_with(pod.as_str()))?;
             Some((holder, leading))
         });
-        cluster.kubectl(&format!("delete pod {leading} --namespace {SYSTEM} --wait=false"));
+        cluster.kubectl(&format!("delete pod {leading} --namespace {SYSTEM_NAMESPACE} --wait=false"));
         cluster.until("another leader", || leader_of(cluster, lease).filter(|new| *new != old));
         cluster.rolled_out(role);
     }
 }
 
-/// Without its certificate, and then without its CA, the Secret of a role is what it is when they have expired.
+/// Removes the certificate, and then the CA, from the Secret of a role, which has the same effect as their expiry.
 pub(crate) fn certificates(cluster: &Cluster) {
-    let secret = format!("secret plimsoll-metrics-certs --namespace {SYSTEM}");
+    let secret = format!("secret plimsoll-metrics-certs --namespace {SYSTEM_NAMESPACE}");
     let part = |name: &str| cluster.get(&secret)["data"][name].as_str().unwrap_or_default().to_owned();
     let empty = |parts: &str| cluster.kubectl(&format!("patch {secret} --patch {{\"data\":{{{parts}}}}}"));
     let renewed = |name: &str, old: &str| {
@@ -67,7 +67,7 @@ pub(crate) fn certificates(cluster: &Cluster) {
 pub(crate) fn rolling_update(cluster: &Cluster) {
     let errors = cluster.while_asking(NODE_METRICS, || {
         for role in ROLES {
-            cluster.kubectl(&format!("rollout restart deployment/{role} --namespace {SYSTEM}"));
+            cluster.kubectl(&format!("rollout restart deployment/{role} --namespace {SYSTEM_NAMESPACE}"));
         }
         for role in ROLES {
             cluster.rolled_out(role);
@@ -90,13 +90,13 @@ pub(crate) fn drain(cluster: &Cluster) {
     cluster.kubectl("uncordon node-2");
 }
 
-/// A limit below what the objects of the cluster need: the kernel kills the process, the kubelet restarts it, and the rest of the
-/// cluster goes on.
+/// Sets a memory limit below what the objects of the cluster need: the kernel kills the process, the kubelet restarts it, and the rest of the
+/// cluster continues.
 pub(crate) fn out_of_memory(cluster: &Cluster) {
     cluster.apply(&large_hpas());
     limit_memory(cluster, TOO_LITTLE_MEMORY);
     cluster.until("a container runs out of memory and is restarted", || {
-        let pods = cluster.pods(CONTROLLER);
+        let pods = cluster.pods(CONTROLLER_NAME);
         let mut statuses = pods.iter().map(|pod| &pod["status"]["containerStatuses"][0]);
         statuses
             .any(|status| {
@@ -105,16 +105,18 @@ pub(crate) fn out_of_memory(cluster: &Cluster) {
             .then_some(())
     });
     limit_memory(cluster, "512Mi");
-    cluster.rolled_out(CONTROLLER);
+    cluster.rolled_out(CONTROLLER_NAME);
     cluster.kubectl("delete hpa --selector size=large");
 }
 
 fn limit_memory(cluster: &Cluster, limit: &str) {
-    let set = format!("set resources deployment/{CONTROLLER} --namespace {SYSTEM} --containers controller");
+    let set = format!(
+        "set resources deployment/{CONTROLLER_NAME} --namespace {SYSTEM_NAMESPACE} --containers controller"
+    );
     cluster.kubectl(&format!("{set} --requests cpu=50m,memory={limit} --limits memory={limit}"));
 }
 
-/// HPAs that are kept in memory, and about which nothing is decided. No two metrics have the same name, which would be kept once.
+/// Creates HPAs that the controller stores but does not scale. All metric names differ, because equal names would be stored once.
 fn large_hpas() -> String {
     let metric = |hpa: usize, metric: usize| {
         let name = format!("{hpa}-{metric}-{}", "x".repeat(BYTES_OF_A_METRIC_NAME));

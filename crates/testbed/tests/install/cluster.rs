@@ -11,21 +11,21 @@ use testbed::peer::{Peer, PeerOptions};
 use testbed::{ControlPlane, Helm, NodeOptions, Options};
 
 /// The namespace of the installation.
-pub(crate) const SYSTEM: &str = "plimsoll-system";
+pub(crate) const SYSTEM_NAMESPACE: &str = "plimsoll-system";
 /// The Deployments of the chart.
 pub(crate) const ROLES: [&str; 3] = ["plimsoll-controller", "plimsoll-metrics", "plimsoll-operator"];
 /// The image that the chart installs.
 const IMAGE_NAME: &str = concat!("ghcr.io/plimsoll/plimsoll:", env!("CARGO_PKG_VERSION"));
-/// The Deployment of all of them in one process.
+/// The Deployment with all roles in one process.
 pub(crate) const ONE_PROCESS: &str = "plimsoll";
 
-/// How long any single step may take on a machine that does much else.
-const DEADLINE: Duration = Duration::from_mins(5);
+/// The timeout of a step, which is long because the machine may be busy.
+const STEP_TIMEOUT: Duration = Duration::from_mins(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// How often Kubernetes' own controller looks at an HPA.
+/// The sync period of Kubernetes' own HPA controller.
 const KUBERNETES_SYNC_PERIOD: Duration = Duration::from_secs(5);
 
-/// All roles, each as the chart ships it, with an image that nodes have already.
+/// Values that enable all roles, with an image that the nodes already have.
 pub(crate) const VALUES: [&str; 4] = [
     "--set=controller.mode=active",
     "--set=metrics.enabled=true",
@@ -48,19 +48,19 @@ impl Cluster {
         let image = std::env::var_os("PLIMSOLL_IMAGE").map(PathBuf::from);
         let image =
             image.expect("PLIMSOLL_IMAGE names the OCI layout of our image; make test-install sets it");
-        // Nodes pull nothing, so pods of another version would wait for ever.
+        // Nodes pull no images, so pods of another version would never start.
         let index = std::fs::read_to_string(image.join("index.json")).unwrap();
         assert!(
             index.contains(&format!("\"{IMAGE_NAME}\"")),
             "not {IMAGE_NAME}; make image builds it: {index}"
         );
         let nodes = NodeOptions { count: 2, images: vec![image] };
-        let options = Options { nodes: Some(nodes), deadline: DEADLINE, ..Options::default() };
+        let options = Options { nodes: Some(nodes), deadline: STEP_TIMEOUT, ..Options::default() };
         let plane = ControlPlane::start(&options).unwrap();
         let cluster = Self { plane, helm: Helm::ensure().unwrap().helm };
-        cluster.kubectl(&format!("create namespace {SYSTEM}"));
+        cluster.kubectl(&format!("create namespace {SYSTEM_NAMESPACE}"));
         let restricted = "pod-security.kubernetes.io/enforce=restricted";
-        cluster.kubectl(&format!("label namespace {SYSTEM} {restricted}"));
+        cluster.kubectl(&format!("label namespace {SYSTEM_NAMESPACE} {restricted}"));
         let mut arguments = vec!["install", "plimsoll", "charts/plimsoll"];
         arguments.extend(VALUES);
         cluster.helm(&arguments);
@@ -70,7 +70,7 @@ impl Cluster {
     /// Runs Helm in the repository and the namespace of the installation.
     pub(crate) fn helm(&self, arguments: &[&str]) -> String {
         let mut command = Command::new(&self.helm);
-        command.current_dir(repository()).args(["--namespace", SYSTEM]).args(arguments);
+        command.current_dir(repository()).args(["--namespace", SYSTEM_NAMESPACE]).args(arguments);
         self.run(&mut command)
     }
 
@@ -86,10 +86,10 @@ impl Cluster {
         self.run(command.args(["-e", "-c", script]).env("PATH", path).current_dir(folder))
     }
 
-    /// What a command prints that finds the cluster by its environment.
+    /// Runs a command with the cluster in its environment, and returns its output.
     fn run(&self, command: &mut Command) -> String {
         command.env("KUBECONFIG", self.kubeconfig()).env("KUBERC", "off");
-        // These folders are in the home folder of the user otherwise.
+        // These folders would be in the home folder of the user otherwise.
         for variable in ["HELM_CACHE_HOME", "HELM_CONFIG_HOME", "HELM_DATA_HOME", "KUBECACHEDIR"] {
             command.env(variable, self.plane.access().folder.join("helm"));
         }
@@ -111,24 +111,25 @@ impl Cluster {
         runtime.block_on(Peer::start(self.plane.access(), &options)).unwrap()
     }
 
-    /// What kubectl prints, or its error; the words are separated by blanks.
+    /// Runs kubectl, and returns its output or its error; arguments are separated by blanks.
     pub(crate) fn try_kubectl(&self, line: &str) -> Result<String, testbed::Error> {
         self.plane.access().run_kubectl(&line.split(' ').collect::<Vec<_>>())
     }
 
-    /// What kubectl prints.
+    /// Runs kubectl, which must succeed, and returns its output.
     pub(crate) fn kubectl(&self, line: &str) -> String {
         self.try_kubectl(line).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// An object or a list of them.
+    /// Reads an object or a list.
     pub(crate) fn get(&self, what: &str) -> Value {
         serde_json::from_str(&self.kubectl(&format!("get {what} --output json"))).unwrap()
     }
 
     /// The pods of a role that are not being deleted.
     pub(crate) fn pods(&self, role: &str) -> Vec<Value> {
-        let list = self.get(&format!("pods --namespace {SYSTEM} --selector app.kubernetes.io/name={role}"));
+        let list = self
+            .get(&format!("pods --namespace {SYSTEM_NAMESPACE} --selector app.kubernetes.io/name={role}"));
         let pods = list["items"].as_array().cloned().unwrap_or_default();
         pods.into_iter().filter(|pod| pod["metadata"]["deletionTimestamp"].is_null()).collect()
     }
@@ -138,7 +139,7 @@ impl Cluster {
         self.try_apply(manifests).unwrap_or_else(|error| panic!("{error}"));
     }
 
-    /// The same, where it may be refused.
+    /// Applies manifests, which may be rejected.
     pub(crate) fn try_apply(&self, manifests: &str) -> Result<String, testbed::Error> {
         self.try_kubectl(&format!("apply --filename {}", self.written(manifests).display()))
     }
@@ -148,7 +149,7 @@ impl Cluster {
         self.kubectl(&format!("delete --ignore-not-found --filename {}", self.written(manifests).display()));
     }
 
-    /// The file in which manifests are handed to kubectl.
+    /// Writes manifests to a file for kubectl.
     fn written(&self, manifests: &str) -> PathBuf {
         let path = self.plane.access().folder.join("manifests.yaml");
         std::fs::write(&path, manifests).unwrap();
@@ -157,7 +158,7 @@ impl Cluster {
 
     /// Waits until all pods of a role are those of its latest revision, and ready.
     pub(crate) fn rolled_out(&self, role: &str) {
-        let status = format!("rollout status deployment/{role} --namespace {SYSTEM} --timeout 5m");
+        let status = format!("rollout status deployment/{role} --namespace {SYSTEM_NAMESPACE} --timeout 5m");
         if let Err(error) = self.try_kubectl(&status) {
             panic!("{error}\n{}", self.report(role));
         }
@@ -165,14 +166,15 @@ impl Cluster {
 
     /// Waits until a role has no pods, not even one that is ending.
     pub(crate) fn until_gone(&self, role: &str) {
-        let pods =
-            format!("get pods --namespace {SYSTEM} --selector app.kubernetes.io/name={role} --output name");
+        let pods = format!(
+            "get pods --namespace {SYSTEM_NAMESPACE} --selector app.kubernetes.io/name={role} --output name"
+        );
         self.until(&format!("the pods of {role} end"), || self.kubectl(&pods).is_empty().then_some(()));
     }
 
-    /// What is known about the pods of a role, for a failure.
+    /// The state of the pods of a role, for the message of a failure.
     fn report(&self, role: &str) -> String {
-        let chosen = format!("--namespace {SYSTEM} --selector app.kubernetes.io/name={role}");
+        let chosen = format!("--namespace {SYSTEM_NAMESPACE} --selector app.kubernetes.io/name={role}");
         let part = |line: String| self.try_kubectl(&line).unwrap_or_else(|error| error.to_string());
         format!(
             "{}\n{}",
@@ -181,7 +183,7 @@ impl Cluster {
         )
     }
 
-    /// Waits until a condition holds; `None` is not yet.
+    /// Waits until `probe` returns a value.
     pub(crate) fn until<T>(&self, what: &str, condition: impl Fn() -> Option<T>) -> T {
         let since = Instant::now();
         loop {
@@ -191,12 +193,12 @@ impl Cluster {
             let [controller, metrics, operator] = ROLES;
             let reports =
                 || [controller, metrics, operator, ONE_PROCESS].map(|role| self.report(role)).join("\n");
-            assert!(since.elapsed() < DEADLINE, "not after {DEADLINE:?}: {what}\n{}", reports());
+            assert!(since.elapsed() < STEP_TIMEOUT, "not after {STEP_TIMEOUT:?}: {what}\n{}", reports());
             std::thread::sleep(POLL_INTERVAL);
         }
     }
 
-    /// Runs something while requests go through the API server to an API of ours; returns the errors of these requests.
+    /// Runs `action` while requests go through the API server to one of our APIs, and returns the errors of these requests.
     pub(crate) fn while_asking(&self, path: &str, act: impl FnOnce()) -> Vec<String> {
         let over = AtomicBool::new(false);
         std::thread::scope(|scope| {
@@ -217,7 +219,7 @@ impl Cluster {
     }
 }
 
-/// Sets the flag also when a test fails, so that nobody waits for it.
+/// Sets the flag when it is dropped, also when a test fails, so that the task that polls the flag ends.
 struct SetOnDrop<'a>(&'a AtomicBool);
 
 impl Drop for SetOnDrop<'_> {

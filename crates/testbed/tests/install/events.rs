@@ -1,4 +1,4 @@
-//! A ScaledObject that wakes a worker from zero, and sends it back.
+//! A ScaledObject that scales a worker from zero and back.
 
 use testbed::node::TOOL_IMAGE;
 

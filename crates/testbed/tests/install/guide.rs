@@ -1,5 +1,5 @@
-//! The guides of docs/switching.md: the commands of `plimsoll migrate plan` there and back, as they are printed. Our own pods serve the
-//! API in between; those of the replaced programs never run.
+//! The guides of docs/switching.md: the commands of `plimsoll migrate plan` and of the way back, as they are printed. Our own pods serve the
+//! API in between; pods of the replaced programs never run.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,21 +12,21 @@ use crate::{events, removal};
 const READER_ROLE: &str = "clusterrole system:aggregated-metrics-reader";
 const WEBHOOK: &str = "validatingwebhookconfiguration keda-admission";
 /// Steps that are not run: the first scrapes have no rates yet, and without its Deployment there is no way back.
-const LEFT_OUT: [&str; 2] = ["See that ", "When you do not want to go back"];
+const SKIPPED_STEPS: [&str; 2] = ["See that ", "When you do not want to go back"];
 /// The step whose way back may wait for pods of the replaced program.
-const STOP: &str = "Stop what is not asked any more";
+const STOP_STEP: &str = "Stop what is not asked any more";
 
 /// The switch from one program.
 struct Guide {
-    /// Its name in `plimsoll migrate plan --from`.
+    /// The name of the program in `plimsoll migrate plan --from`.
     from: &'static str,
-    /// Its objects.
+    /// The objects of the program.
     manifests: &'static str,
     /// The APIService that is switched.
     api: &'static str,
     /// The Service to which the APIService leads before the switch, and after the way back.
     theirs: &'static str,
-    /// The Service and Deployment of ours.
+    /// The Service and Deployment of Plimsoll.
     ours: &'static str,
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn from_prometheus_adapter(cluster: &Cluster) {
     guide.run(cluster, is_switched, || {});
 }
 
-/// While our operator has KEDA's part, Kubernetes' HPA controller reads its metrics.
+/// While our operator replaces KEDA, Kubernetes' HPA controller reads its metrics.
 pub(crate) fn from_keda(cluster: &Cluster) {
     let guide = Guide {
         from: "keda",
@@ -81,7 +81,7 @@ pub(crate) fn from_keda(cluster: &Cluster) {
     };
     let is_switched = || {
         assert_eq!(webhook(), "plimsoll-operator");
-        // The operator looks every 30 s; until then the API server cannot ask it.
+        // The operator checks the APIService every 30 s; until then the API server cannot reach it.
         cluster.until("the webhook has our CA", has_ca);
         let _theirs = cluster.kubernetes_controller();
         events::wake_a_worker(cluster);
@@ -101,7 +101,7 @@ impl Guide {
         }
         self.check_api(cluster, self.ours);
         is_switched();
-        for step in steps.iter().rev().filter(|step| step["title"] != STOP) {
+        for step in steps.iter().rev().filter(|step| step["title"] != STOP_STEP) {
             cluster.shell(&script(step, "back"));
         }
         cluster.until_gone(self.ours);
@@ -122,7 +122,7 @@ impl Guide {
 /// The steps of the plan that are run here.
 fn plan(cluster: &Cluster, from: &str) -> Vec<Value> {
     let own = std::env::current_exe().unwrap();
-    // This program is …/debug/deps/name-0123; ours is in …/debug.
+    // The path of this program is …/debug/deps/name-0123; that of plimsoll is …/debug/plimsoll.
     let program: PathBuf = own.parent().and_then(Path::parent).unwrap().join("plimsoll");
     let mut command = Command::new(program);
     command.args(["migrate", "plan", "--from", from, "--output", "json"]);
@@ -133,12 +133,12 @@ fn plan(cluster: &Cluster, from: &str) -> Vec<Value> {
     let steps = plans[0]["steps"].as_array().unwrap().iter();
     let is_run = |step: &&Value| {
         let title = step["title"].as_str().unwrap();
-        !LEFT_OUT.iter().any(|left_out| title.starts_with(*left_out))
+        !SKIPPED_STEPS.iter().any(|left_out| title.starts_with(*left_out))
     };
     steps.filter(is_run).cloned().collect()
 }
 
-/// The commands of a step, or those of its way back, as one script: a command may use a variable of the one before.
+/// The commands of a step, or those of its way back, as one script, because a command may use a variable of a previous one.
 fn script(step: &Value, part: &str) -> String {
     let commands = step[part].as_array().unwrap().iter();
     commands.map(|command| command.as_str().unwrap()).collect::<Vec<&str>>().join("\n")

@@ -1,10 +1,10 @@
-//! The php-apache walk-through with real CPU time: a Service in front of a server that computes, and a client that asks.
+//! The php-apache walk-through with real CPU time: a Service in front of a server that uses CPU, and a client that sends requests.
 
 use testbed::node::TOOL_IMAGE;
 
 use crate::cluster::Cluster;
 
-/// The server asks for 100m and gets 50 percent of that as its target; each request takes some milliseconds of CPU time.
+/// The server requests 100m of CPU, and the target of the HPA is 50 percent of that. Each request takes some milliseconds of CPU time.
 fn manifests() -> String {
     format!(
         "apiVersion: apps/v1
@@ -44,7 +44,8 @@ spec:
     )
 }
 
-/// There is no DNS on these nodes: the kubelet gives the address of the Service to pods that start after it was made.
+/// These nodes have no DNS, so the client gets the address of the Service from the environment variables of its pod, which starts after the
+/// Service was created.
 fn client() -> String {
     format!(
         "apiVersion: v1
@@ -62,7 +63,7 @@ spec:
     )
 }
 
-/// An application that does nothing beside a container that computes.
+/// A workload with an idle container and a sidecar that uses CPU.
 fn sidecar() -> String {
     format!(
         "apiVersion: apps/v1
@@ -99,7 +100,7 @@ spec:
     )
 }
 
-/// The busy container is not what the HPA is about.
+/// The HPA targets only the idle container.
 pub(crate) fn of_a_sidecar_is_ignored(cluster: &Cluster) {
     cluster.apply(&sidecar());
     cluster.until("the busy container is measured", || {

@@ -2,17 +2,17 @@
 //!
 //! Needs root and an image: `make test-install`. The tests share one cluster with two nodes and run one after another.
 //!
-//! | file | what it shows |
+//! | file | what it tests |
 //! |---|---|
 //! | `roles` | every role is ready under its limits and service account, with a read-only root, where only restricted pods may run; kubectl reads what they serve |
 //! | `changes` | another leader, new certificates, a rolling update, a drained node, a restart after OOM: the APIs answer throughout |
 //! | `load` | an HPA follows the real CPU time of its pods up and down, and ignores a busy sidecar if it is told to |
-//! | `events` | a ScaledObject wakes a worker from zero; the webhook refuses a second one |
+//! | `events` | a ScaledObject scales a worker from zero; the webhook denies a second one |
 //! | `switching` | Kubernetes' own HPA controller acts on the metrics of the installation, while ours is in shadow mode |
 //! | `one_process` | the same chart with all roles in one process |
-//! | `removal` | what `helm uninstall` leaves |
+//! | `removal` | the objects that `helm uninstall` keeps |
 //! | `guide` | the commands of `plimsoll migrate plan` from metrics-server, prometheus-adapter and KEDA, there and back |
-//! | `cluster` | what these stand on |
+//! | `cluster` | the cluster of the tests |
 
 #![allow(clippy::disallowed_methods, reason = "tests and benches measure with the clock of the machine")]
 #![allow(
@@ -36,11 +36,11 @@ mod switching;
 
 use cluster::Cluster;
 
-/// A name, and what is done.
+/// The name of a step, and its function.
 type InstallStep = (&'static str, fn(&Cluster));
 
 /// One test, because its steps share a cluster that takes minutes to start. `PLIMSOLL_STEP` selects steps by a part of their names; the
-/// first waits for the installation, so it is always done. Every other step needs only the first.
+/// first waits for the installation, so it always runs. Every other step depends only on the first.
 #[test]
 #[ignore = "needs root and an image: make test-install"]
 fn every_role_runs_in_pods_on_real_nodes() {

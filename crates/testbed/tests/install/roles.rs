@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::cluster::{Cluster, ROLES, SYSTEM};
+use crate::cluster::{Cluster, ROLES, SYSTEM_NAMESPACE};
 
 /// The APIs of all roles.
 const API_SERVICES: [&str; 6] = [
@@ -58,7 +58,8 @@ pub(crate) fn serve(cluster: &Cluster) {
     let nodes = cluster.until("kubectl top nodes", || cluster.try_kubectl("top nodes").ok());
     assert!(nodes.contains("node-1") && nodes.contains("node-2"), "{nodes}");
     let pods = cluster.until("kubectl top pods lists every pod", || {
-        let pods = cluster.try_kubectl(&format!("top pods --namespace {SYSTEM} --no-headers")).ok()?;
+        let pods =
+            cluster.try_kubectl(&format!("top pods --namespace {SYSTEM_NAMESPACE} --no-headers")).ok()?;
         (pods.lines().count() == 6).then_some(pods)
     });
     assert!(ROLES.iter().all(|role| pods.contains(role)), "{pods}");

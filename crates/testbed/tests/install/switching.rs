@@ -4,17 +4,17 @@
 use crate::cluster::Cluster;
 use crate::{events, load, roles};
 
-const ACTIVE: &str = "plimsoll-controller";
-const SHADOW: &str = "plimsoll-shadow";
+const ACTIVE_DEPLOYMENT: &str = "plimsoll-controller";
+const SHADOW_DEPLOYMENT: &str = "plimsoll-shadow";
 const DIFFERENCES: &str = "/apis/decisions.plimsoll.dev/v1alpha1/differences";
 
 pub(crate) fn back_to_kubernetes_and_to_ours(cluster: &Cluster) {
-    switch(cluster, "--set=controller.mode=shadow", SHADOW, ACTIVE);
+    switch(cluster, "--set=controller.mode=shadow", SHADOW_DEPLOYMENT, ACTIVE_DEPLOYMENT);
     let theirs = cluster.kubernetes_controller();
     load::is_followed(cluster);
     events::wake_a_worker(cluster);
     drop(theirs);
-    switch(cluster, "--set=controller.mode=active", ACTIVE, SHADOW);
+    switch(cluster, "--set=controller.mode=active", ACTIVE_DEPLOYMENT, SHADOW_DEPLOYMENT);
     roles::check_apis(cluster);
 }
 

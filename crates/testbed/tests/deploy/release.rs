@@ -1,0 +1,82 @@
+//! The files of a release, as `cargo xtask release` writes them.
+
+use std::fs::read_to_string;
+use std::process::Command;
+
+use testbed::program::TempFolder;
+
+use crate::shared::manifests::{objects, repository};
+use crate::shared::program::program;
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+const PLATFORMS: [&str; 2] = ["linux-amd64", "darwin-arm64"];
+/// Writes a script that starts our program, which itself takes long to compress when it is not optimized. A shell writes it: a file that
+/// this process writes could not be started (`Text file busy`) while another test, which forked meanwhile, holds it open.
+const WRITE_STARTER: &str = r#"printf '#!/bin/sh\nexec "%s" "$@"\n' "$1" >"$2" && chmod 755 "$2""#;
+const URL: &str = "https://example.com/releases";
+
+/// What a command prints; it must succeed.
+fn printed(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn release_has_archives_chart_manifests_checksums_and_a_plugin() {
+    if VERSION.ends_with("-dev") {
+        eprintln!("skipped: {VERSION} cannot be released");
+        return;
+    }
+    let temp_folder = TempFolder::new().unwrap();
+    let starter = temp_folder.path("plimsoll");
+    printed(Command::new("sh").args(["-c", WRITE_STARTER, "sh"]).arg(program()).arg(&starter));
+    let output = temp_folder.path("release");
+    let mut release = Command::new(program().with_file_name("xtask"));
+    release.current_dir(repository()).arg("release").arg(format!("--url={URL}"));
+    release.args(PLATFORMS.map(|platform| format!("--program={platform}={}", starter.display())));
+    let sums = printed(release.arg("--output").arg(&output));
+
+    let mut files: Vec<&str> = sums.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
+    files.sort_unstable();
+    let archives = PLATFORMS.map(|platform| format!("plimsoll-{VERSION}-{platform}.tar.gz"));
+    let mut expected: Vec<String> = archives.to_vec();
+    expected.extend(["krew.yaml".to_owned(), format!("plimsoll-{VERSION}.tgz")]);
+    expected.push(format!("plimsoll-{VERSION}-manifests.tar.gz"));
+    expected.sort_unstable();
+    assert_eq!(files, expected);
+    printed(Command::new("sha256sum").args(["--check", "SHA256SUMS"]).current_dir(&output));
+
+    let listed =
+        |archive: &str| printed(Command::new("tar").arg("--list").arg("--file").arg(output.join(archive)));
+    for (archive, platform) in archives.iter().zip(PLATFORMS) {
+        let held = listed(archive);
+        for file in [
+            "plimsoll",
+            "LICENSE",
+            "README.md",
+            "CHANGELOG.md",
+            "completions/plimsoll.bash",
+            "completions/_plimsoll",
+            "completions/plimsoll.fish",
+            "man/plimsoll.1",
+            "man/plimsoll-why.1",
+            "man/plimsoll-migrate-plan.1",
+        ] {
+            let path = format!("plimsoll-{VERSION}-{platform}/{file}");
+            assert!(held.lines().any(|line| line == path), "{archive} lacks {path}: {held}");
+        }
+    }
+    assert!(listed(&format!("plimsoll-{VERSION}.tgz")).contains("plimsoll/values.schema.json"));
+    assert!(listed(&format!("plimsoll-{VERSION}-manifests.tar.gz")).contains("deploy/3-controller.yaml"));
+
+    let plugin = objects("krew.yaml", &read_to_string(output.join("krew.yaml")).unwrap()).remove(0);
+    assert_eq!(plugin["spec"]["version"], format!("v{VERSION}"));
+    let platforms = plugin["spec"]["platforms"].as_array().unwrap();
+    assert_eq!(platforms.len(), PLATFORMS.len());
+    for (platform, archive) in platforms.iter().zip(&archives) {
+        assert_eq!(platform["uri"], format!("{URL}/{archive}"));
+        let sum = format!("{}  {archive}", platform["sha256"].as_str().unwrap());
+        assert!(sums.lines().any(|line| line == sum), "{sum} is not in\n{sums}");
+    }
+}
