@@ -9,7 +9,8 @@ differential-hpa: programs ## Compare with Kubernetes' own HPA controller alone 
 
 differential-keda: programs ## Compare with KEDA alone, and hand over to and from it; builds KEDA the first time, about 9 minutes.
 	@$(XTASK) real build --peers >/dev/null
-	@$(CARGO) test $(WORKSPACE) --test operator -- --ignored adapter:: switch::
+	@# One at a time: `switch::handover` measures times.
+	@$(CARGO) test $(WORKSPACE) --test operator -- --ignored --nocapture --test-threads=1 adapter:: switch::
 	@$(XTASK) differential keda $(ARGS)
 
 test-1.37: programs ## Compare with Kubernetes 1.37.1 in 60 steps, and its API with localkube's; builds it the first time, about 10 minutes.

@@ -2,84 +2,30 @@
 //! lead every metrics API to another server and back, while an HPA controller reads it. Nothing is scaled by that, and the HPA stays as
 //! it is. `make test-switch` also checks that with the default sync period it misses at most one sync.
 
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use locks::MutexExt as _;
 use serde_json::{Value, json};
 use testbed::harness::Failure;
-use testbed::program::Room;
-use tokio::task::JoinHandle;
-use tokio::time::{Instant, sleep};
+use testbed::program::TempFolder;
 
-use crate::env::subject::{metrics_arguments, started};
+use crate::env::tested_server::{metrics_arguments, started};
 use crate::env::{Kubectl, Scaler, TestNamespace, alone_on_both, direct, free_port, peers, program, until};
 use crate::faults::admin;
+use crate::shared::outage_watch::{DEFAULT_SYNC_PERIOD, OutageWatch};
 use crate::shared::program::json_of;
 
-const API_SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
+/// All APIServices.
+pub(crate) const API_SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/kube-system/deployments";
 /// The Service that all APIs lead to before the switch.
 const OLD_SERVICE: &str = "/api/v1/namespaces/kube-system/services/resource";
-/// Names and images of what is recognized as installed. No pods run here.
+/// Names and images of Deployments that are recognized as installed programs. No pods run here.
 const PROGRAMS: [(&str, &str); 2] = [
     ("metrics-server", "registry.k8s.io/metrics-server/metrics-server:v0.8.0"),
     ("prometheus-adapter", "registry.k8s.io/prometheus-adapter/prometheus-adapter:v0.12.0"),
 ];
-/// Reads of the HPA controller by which a server is known to be in use.
-const READS: u64 = 3;
-/// How often the conditions of the HPA are read.
-const LOOK_INTERVAL: Duration = Duration::from_millis(100);
-/// Two sync periods of Kubernetes, unless a flag changes them: in less than this, an HPA misses at most one sync.
-const MAX_OUTAGE: Duration = Duration::from_secs(30);
-
-/// Measures for how long an HPA reports that its metrics cannot be read.
-struct OutageWatch {
-    longest: Arc<Mutex<Duration>>,
-    task: JoinHandle<()>,
-}
-
-impl OutageWatch {
-    fn start(ns: &TestNamespace, hpa: &str) -> Self {
-        let path = format!("/apis/autoscaling/v2/namespaces/{}/horizontalpodautoscalers/{hpa}", ns.namespace);
-        let (client, longest) = (ns.client.clone(), Arc::<Mutex<Duration>>::default());
-        let noted = Arc::clone(&longest);
-        let task = tokio::spawn(async move {
-            let mut since: Option<Instant> = None;
-            loop {
-                let request = http::Request::get(&path).body(Vec::new()).unwrap();
-                // Without an answer nothing new is known.
-                if let Ok(hpa) = client.request::<Value>(request).await {
-                    since = has_outage(&hpa).then(|| since.unwrap_or_else(Instant::now));
-                }
-                if let Some(since) = since {
-                    let mut longest = noted.locked();
-                    *longest = since.elapsed().max(*longest);
-                }
-                sleep(LOOK_INTERVAL).await;
-            }
-        });
-        Self { longest, task }
-    }
-
-    fn longest(&self) -> Duration {
-        *self.longest.locked()
-    }
-}
-
-impl Drop for OutageWatch {
-    fn drop(&mut self) {
-        self.task.abort();
-    }
-}
-
-/// Whether the last sync of an HPA could not read its metrics.
-fn has_outage(hpa: &Value) -> bool {
-    let conditions = hpa["status"]["conditions"].as_array().into_iter().flatten();
-    conditions
-        .filter(|condition| condition["type"] == "ScalingActive")
-        .any(|active| active["status"] == "False")
-}
+/// The number of reads by the HPA controller that shows that a server is in use.
+const READS_PER_SERVER: u64 = 3;
 
 /// The patches of all plans, or those of the way back.
 fn patches(plans: &Value, part: &str) -> Vec<String> {
@@ -90,7 +36,7 @@ fn patches(plans: &Value, part: &str) -> Vec<String> {
 
 /// Runs a patch, without the quotes of the shell.
 fn patch(kubectl: &Kubectl, line: &str) {
-    tokio::task::block_in_place(|| kubectl.say(&format!("patch {}", line.replace('\'', ""))));
+    tokio::task::block_in_place(|| kubectl.run_ok(&format!("patch {}", line.replace('\'', ""))));
 }
 
 /// The Service of every metrics API, and how its certificate is verified.
@@ -107,7 +53,7 @@ async fn registered(ns: &TestNamespace) -> Vec<Value> {
     found
 }
 
-/// How many requests for metrics of pods a server has answered.
+/// The number of requests for pod metrics that a server has served.
 async fn reads(ns: &TestNamespace, port: u16) -> u64 {
     let Some(page) = direct(port, &admin(ns), "/metrics").await else { return 0 };
     let page = String::from_utf8_lossy(&page.body);
@@ -121,12 +67,12 @@ async fn until_read(ns: &TestNamespace, port: u16) {
     let before = reads(ns, port).await;
     until("reads of the HPA controller", async || {
         let found = reads(ns, port).await;
-        if found >= before + READS { Ok(()) } else { Err((before, found)) }
+        if found >= before + READS_PER_SERVER { Ok(()) } else { Err((before, found)) }
     })
     .await;
 }
 
-/// An HPA without what its controller writes.
+/// An HPA without the fields that its controller writes.
 async fn hpa_without_status(ns: &TestNamespace, name: &str) -> Value {
     let mut hpa = ns.hpa_object(name).await;
     hpa["status"] = Value::Null;
@@ -145,7 +91,7 @@ fn plan_leads_every_metrics_api_to_another_server_and_back() -> Result<(), Failu
 #[test]
 #[ignore = "measures a time, which a busy machine prolongs: make test-switch"]
 fn switch_of_metrics_apis_misses_at_most_one_sync() -> Result<(), Failure> {
-    switch_there_and_back(MAX_OUTAGE)
+    switch_there_and_back(DEFAULT_SYNC_PERIOD)
 }
 
 fn switch_there_and_back(max_outage: Duration) -> Result<(), Failure> {
@@ -159,12 +105,13 @@ fn switch_there_and_back(max_outage: Duration) -> Result<(), Failure> {
             ns.pod("busy", "web", name, &[("app", 500, 64 << 20)]).await;
         }
         let pods = "/apis/metrics.k8s.io/v1beta1/namespaces/{ns}/pods";
-        ns.until_answer(pods, |_, said| said["items"].as_array().is_some_and(|pods| pods.len() == 2)).await;
+        ns.until_answer(pods, |_, response| response["items"].as_array().is_some_and(|pods| pods.len() == 2))
+            .await;
         let _scaler = Scaler::start(&ns).await;
         let target = json!({"type": "Utilization", "averageUtilization": 50});
         ns.hpa("web", json!([{"type": "Resource", "resource": {"name": "cpu", "target": target}}])).await;
         ns.until_condition("web", "ScalingActive", "True ValidMetricFound").await;
-        let outage = OutageWatch::start(&ns, "web");
+        let outage = OutageWatch::start(&ns.client, &ns.namespace, "web");
         for (name, image) in PROGRAMS {
             let pod = json!({"metadata": {"labels": {"app": "guide"}}, "spec": {"containers": [{"name": "c", "image": image}]}});
             let spec = json!({"replicas": 1, "selector": {"matchLabels": {"app": "guide"}}, "template": pod});
@@ -172,10 +119,11 @@ fn switch_there_and_back(max_outage: Duration) -> Result<(), Failure> {
         }
         ns.patch(OLD_SERVICE, &json!({"spec": {"selector": {"app": "guide"}}})).await;
 
-        let (room, port) = (Room::new().unwrap(), free_port());
+        let (temp_folder, port) = (TempFolder::new().unwrap(), free_port());
         let (kubeconfig, kubelets) = (&ns.env.cluster.kubeconfig, &ns.env.kubelets);
-        let arguments = metrics_arguments(&room, kubeconfig, port, kubelets, &ns.env.front.url());
-        let server = started("plimsoll", program(), &arguments, room, port).await.unwrap();
+        let arguments =
+            metrics_arguments(&temp_folder, kubeconfig, port, kubelets, &ns.env.prometheus_proxy.url());
+        let server = started("plimsoll", program(), &arguments, temp_folder, port).await.unwrap();
         let service = json!({"metadata": {"name": "plimsoll-metrics"}, "spec": {
             "type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]
         }});
@@ -210,7 +158,7 @@ fn switch_there_and_back(max_outage: Duration) -> Result<(), Failure> {
             patch(&kubectl, &line);
         }
         assert_eq!(registered(&ns).await, before);
-        until_read(&ns, ns.env.subject.resource_port).await;
+        until_read(&ns, ns.env.tested_server.resource_port).await;
         println!("{}: metrics could not be read for at most {:.1?}", ns.cluster, outage.longest());
         assert!(outage.longest() < max_outage, "on {}: {:?}", ns.cluster, outage.longest());
         assert_eq!(hpa_without_status(&ns, "web").await, hpa);

@@ -1,11 +1,13 @@
-//! Objects that KEDA left behind are adopted: what is already right is not written.
+//! Objects that KEDA left behind are adopted: what is already right is not written. `handover` measures the switch under load.
+
+mod handover;
 
 use http::Method;
 use serde_json::{Value, json};
 use testbed::harness::Failure;
 use testbed::keda::{Keda, KedaOptions};
 
-use crate::env::{Operator, Says, TestNamespace, deployment, on_both};
+use crate::env::{Operator, SourceResponse, TestNamespace, deployment, on_both};
 
 const OBJECTS: &str = "/apis/keda.sh/v1alpha1/namespaces/{ns}/scaledobjects";
 
@@ -36,8 +38,8 @@ impl TestNamespace {
             "name": name, "annotations": annotations, "finalizers": ["finalizer.keda.sh"],
             "labels": {"scaledobject.keda.sh/name": name, "team": "a"}
         });
-        let (code, said) = self.send(Method::POST, OBJECTS, Some(&object)).await;
-        assert_eq!(code, 201, "{said}");
+        let (code, response) = self.send(Method::POST, OBJECTS, Some(&object)).await;
+        assert_eq!(code, 201, "{response}");
         let mut full = json!({
             "externalMetricNames": [format!("s0-{name}")], "originalReplicaCount": 3, "triggersTypes": "external",
             "authenticationsTypes": "", "scaleTargetKind": "apps/v1.Deployment",
@@ -47,9 +49,9 @@ impl TestNamespace {
             full[field.as_str()] = value.clone();
         }
         let path = format!("{OBJECTS}/{name}/status");
-        let (code, said) = self.send(Method::PATCH, &path, Some(&json!({"status": full}))).await;
-        assert_eq!(code, 200, "{said}");
-        said
+        let (code, response) = self.send(Method::PATCH, &path, Some(&json!({"status": full}))).await;
+        assert_eq!(code, 200, "{response}");
+        response
     }
 
     /// The HPA that KEDA 2.20.2 creates for such a ScaledObject.
@@ -84,9 +86,9 @@ impl TestNamespace {
             }
         });
         let path = "/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers";
-        let (code, said) = self.send(Method::POST, path, Some(&hpa)).await;
-        assert_eq!(code, 201, "{said}");
-        said
+        let (code, response) = self.send(Method::POST, path, Some(&hpa)).await;
+        assert_eq!(code, 201, "{response}");
+        response
     }
 }
 
@@ -96,7 +98,7 @@ fn objects_left_by_keda_are_adopted_unchanged() -> Result<(), Failure> {
         let kubectl = ns.kubectl();
         for name in ["worker", "paused", "ending"] {
             kubectl.apply(&deployment(name, 5));
-            ns.say(name, Says::Value(45));
+            ns.set_response(name, SourceResponse::Value(45));
         }
         let now = api::instant::format(jiff::Timestamp::now());
         let awake =
@@ -112,13 +114,13 @@ fn objects_left_by_keda_are_adopted_unchanged() -> Result<(), Failure> {
         let worker = ns.left("worker", &served("worker"), json!({"note": "x"})).await;
         let hpa = ns.left_hpa(&worker).await;
         let pause = condition("Paused", "True", "ScaledObjectPaused", "ScaledObject is paused");
-        let mut said = conditions(&awake, &pause);
-        said[0]["message"] = json!("ScaledObject is paused");
-        let paused = json!({"pausedReplicaCount": 5, "conditions": said});
+        let mut response = conditions(&awake, &pause);
+        response[0]["message"] = json!("ScaledObject is paused");
+        let paused = json!({"pausedReplicaCount": 5, "conditions": response});
         let paused = ns.left("paused", &paused, json!({"autoscaling.keda.sh/paused-replicas": "5"})).await;
         let ending = ns.left("ending", &served("ending"), json!({"note": "x"})).await;
         ns.left_hpa(&ending).await;
-        kubectl.say("delete so ending --wait=false");
+        kubectl.run_ok("delete so ending --wait=false");
         let jobs = job(&ns).await;
         let before = ns.generation("worker").await;
 
@@ -151,9 +153,9 @@ fn objects_left_by_keda_are_adopted_unchanged() -> Result<(), Failure> {
         assert_eq!(names, jobs.iter().collect::<Vec<_>>(), "jobs that run count, and are kept");
 
         // The operator manages it from now on.
-        ns.say("worker", Says::Value(0));
+        ns.set_response("worker", SourceResponse::Value(0));
         ns.until_replicas("worker", 0).await;
-        kubectl.say("annotate so paused autoscaling.keda.sh/paused-replicas-");
+        kubectl.run_ok("annotate so paused autoscaling.keda.sh/paused-replicas-");
         ns.until_hpa("keda-hpa-paused", "presence", |hpa| !hpa.is_null()).await;
         operator.check();
     })
@@ -163,7 +165,7 @@ fn objects_left_by_keda_are_adopted_unchanged() -> Result<(), Failure> {
 async fn job(ns: &TestNamespace) -> Vec<Value> {
     let mut object = ns.scaled_job("batch", 1);
     object["metadata"]["finalizers"] = json!(["finalizer.keda.sh"]);
-    ns.say("batch", Says::Value(100));
+    ns.set_response("batch", SourceResponse::Value(100));
     let path = "/apis/keda.sh/v1alpha1/namespaces/{ns}/scaledjobs";
     let (code, made) = ns.send(Method::POST, path, Some(&object)).await;
     assert_eq!(code, 201, "{made}");
@@ -217,7 +219,7 @@ fn keda_itself_is_replaced_and_comes_back_and_nothing_is_written() -> Result<(),
         let kubectl = ns.kubectl();
         for name in ["worker", "paused"] {
             kubectl.apply(&deployment(name, 1));
-            ns.say(name, Says::Value(45));
+            ns.set_response(name, SourceResponse::Value(45));
             let mut object =
                 ns.scaled_object(name, &json!({"fallback": {"failureThreshold": 3, "replicas": 4}}));
             object["metadata"]["labels"] = json!({"team": "a"});
@@ -225,12 +227,12 @@ fn keda_itself_is_replaced_and_comes_back_and_nothing_is_written() -> Result<(),
             kubectl.apply(&object);
             ns.until_condition(name, "Active", "True ScalerActive").await;
         }
-        kubectl.say("annotate so paused autoscaling.keda.sh/paused-replicas=2");
+        kubectl.run_ok("annotate so paused autoscaling.keda.sh/paused-replicas=2");
         ns.until_replicas("paused", 2).await;
         ns.until_hpa("keda-hpa-paused", "the end", Value::is_null).await;
         ns.until_condition("paused", "Paused", "True ScaledObjectPaused").await;
         // As an HPA would.
-        kubectl.say("scale deployment worker --replicas=5");
+        kubectl.run_ok("scale deployment worker --replicas=5");
         ns.rounds("worker", 4).await;
         let before = (still(&ns, "worker").await, still(&ns, "paused").await, ns.generation("worker").await);
         let hpa = ns.hpa("keda-hpa-worker").await;
@@ -253,8 +255,8 @@ fn keda_itself_is_replaced_and_comes_back_and_nothing_is_written() -> Result<(),
         assert_eq!(back["spec"], hpa["spec"]);
         let after = (still(&ns, "worker").await, still(&ns, "paused").await, ns.generation("worker").await);
         assert_eq!(after, before);
-        ns.say("worker", Says::Value(0));
+        ns.set_response("worker", SourceResponse::Value(0));
         ns.until_replicas("worker", 0).await;
-        kubectl.say("delete so --all");
+        kubectl.run_ok("delete so --all");
     })
 }
