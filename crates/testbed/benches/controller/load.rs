@@ -1,4 +1,4 @@
-//! What pods use. It never is so far from what is wanted that anybody would scale.
+//! The CPU and memory usage of pods. It stays so close to the target that no controller scales.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,16 +8,16 @@ use std::time::Duration;
 use localkube::metrics::{ContainerUsage, Labels, PodUsage, SampleTime, Script};
 use tokio::task::JoinHandle;
 
-use crate::PERIOD;
-use crate::workloads::{self, PODS, Workloads};
+use crate::SYNC_PERIOD;
+use crate::workloads::{self, PODS_PER_DEPLOYMENT, Workloads};
 
-/// In thousandths of a core: half of what is requested, give or take a little.
-const VALUES: std::ops::Range<i64> = 98..105;
-const MEMORY: i64 = 150 << 20;
-/// Seven values, a new one every fifth of a period: two reconciles in a row see different values.
-const STEP: Duration = Duration::from_secs(PERIOD.as_secs() / 5);
+/// The CPU usage of a pod: about half of its request, which is the target.
+const CPU_MILLICORES: std::ops::Range<i64> = 98..105;
+const MEMORY_BYTES: i64 = 150 << 20;
+/// The time between two changes of the values: a fifth of a period. With seven values, two reconciles in a row see different values.
+const CHANGE_INTERVAL: Duration = Duration::from_secs(SYNC_PERIOD.as_secs() / 5);
 
-/// Says what all pods use, for as long as it lives.
+/// Sets the usage of all pods in the metrics API until it is dropped.
 pub(crate) struct Load {
     changing: Arc<AtomicBool>,
     task: JoinHandle<()>,
@@ -30,11 +30,11 @@ impl Load {
         let labels: Vec<Arc<Labels>> = (0..workloads.autoscalers)
             .map(|number| Arc::new(BTreeMap::from([("app".to_owned(), workloads::name(number))])))
             .collect();
-        set(workloads, &script, &labels, VALUES.start);
+        set(workloads, &script, &labels, CPU_MILLICORES.start);
         let reported = Arc::clone(&changing);
         let task = tokio::spawn(async move {
-            let mut steps = tokio::time::interval(STEP);
-            for value in VALUES.cycle() {
+            let mut steps = tokio::time::interval(CHANGE_INTERVAL);
+            for value in CPU_MILLICORES.cycle() {
                 steps.tick().await;
                 if reported.load(Ordering::Relaxed) {
                     set(workloads, &script, &labels, value);
@@ -58,10 +58,10 @@ impl Drop for Load {
 fn set(workloads: Workloads, script: &Script, labels: &[Arc<Labels>], cpu: i64) {
     for (number, labels) in labels.iter().enumerate() {
         let namespace = workloads.namespace(number);
-        for pod in 0..PODS {
+        for pod in 0..PODS_PER_DEPLOYMENT {
             let usage = PodUsage {
                 labels: Arc::clone(labels),
-                containers: vec![ContainerUsage::new("app", cpu, MEMORY)],
+                containers: vec![ContainerUsage::new("app", cpu, MEMORY_BYTES)],
                 when: SampleTime::Now,
                 window: Duration::from_secs(15),
             };

@@ -3,12 +3,13 @@
 //! ```text
 //! beside     1,000 autoscalers × 10 pods: first Kubernetes' controller, then Plimsoll's, on one API server with the same metrics
 //! alone      10,000 autoscalers × 10 pods on localkube, which runs in a process of its own
-//! recording  the same 10,000: what it costs to keep every pass in memory and in files
+//! recording  the same 10,000: the cost of keeping every pass in memory and in files
 //! roles      1,000 autoscalers × 10 pods: all roles in one process, compared with one process for each role
-//! pgo_workload  passes that are recorded, only if it is named: a part of the profile of `make pgo-profile`
-//! workloads  the objects of both
-//! load       what pods use: constant, or another value in every period
-//! measure    what a controller exports, uses and requests
+//! pgo_workload  recorded passes, a part of the profile of `make pgo-profile`; runs only if it is named
+//! versions   an older revision and this one, only if it is named: `make bench-versions`
+//! workloads  the objects of `beside` and `alone`
+//! load       the usage of pods: constant, or another value in every period
+//! measure    exported metrics, resource usage and requests of a controller
 //! ```
 
 #![allow(clippy::disallowed_methods, reason = "tests and benches measure with the clock of the machine")]
@@ -24,6 +25,7 @@ mod roles;
 #[path = "../shared/mod.rs"]
 #[allow(dead_code, reason = "each benchmark uses a part of it")]
 mod shared;
+mod versions;
 mod workloads;
 
 use std::process::ExitCode;
@@ -32,15 +34,15 @@ use std::time::Duration;
 use shared::plimsoll::PlimsollProcess;
 use shared::server::SERVER;
 
-/// The allocator of the binary; localkube has much to hold here.
+/// The allocator of the measured binary, for localkube, which holds many objects here.
 #[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// The default time between two reconciles of an autoscaler.
-const PERIOD: Duration = Duration::from_secs(15);
-/// How long is measured.
-const WINDOW: Duration = Duration::from_mins(1);
+/// The default time between two syncs of an autoscaler.
+const SYNC_PERIOD: Duration = Duration::from_secs(15);
+/// The duration of a measurement.
+const MEASUREMENT_WINDOW: Duration = Duration::from_mins(1);
 
 fn main() -> ExitCode {
     let (arguments, runtime) = (shared::arguments(), shared::runtime());
@@ -51,9 +53,12 @@ fn main() -> ExitCode {
         }
         Some(roles::SERVER_WITH_KUBELETS) => runtime.block_on(roles::serve(&arguments[1])),
         Some("hold") => beside::hold(&runtime, &arguments[1]),
-        // Only if it is named.
+        // This benchmark runs only if it is named.
         Some("pgo-workload") => {
             return shared::run(&[], &[("pgo-workload", &|| runtime.block_on(pgo_workload::run()))]);
+        }
+        Some("versions") => {
+            return shared::run(&[], &[("versions", &|| runtime.block_on(versions::run()))]);
         }
         _ => {
             return shared::run(
@@ -75,8 +80,13 @@ fn start_controller(kubeconfig: &str) -> PlimsollProcess {
     start_controller_with(kubeconfig, &[])
 }
 
-/// The same with more flags.
+/// Starts `plimsoll controller` with additional flags.
 fn start_controller_with(kubeconfig: &str, more: &[String]) -> PlimsollProcess {
+    PlimsollProcess::start("controller", kubeconfig, &controller_flags(more))
+}
+
+/// The flags of a controller that is measured.
+fn controller_flags(more: &[String]) -> Vec<String> {
     let flags = ["--leader-elect=false", "--authorization-always-allow-paths=/healthz,/metrics"];
-    PlimsollProcess::start("controller", kubeconfig, &[&flags.map(str::to_owned)[..], more].concat())
+    [&flags.map(str::to_owned)[..], more].concat()
 }

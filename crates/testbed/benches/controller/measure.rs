@@ -1,4 +1,4 @@
-//! What a controller exports, uses and requests.
+//! Measures a controller: its exported metrics, resource usage and requests.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -9,9 +9,9 @@ use testbed::proxy::{Counts, Rules};
 
 use crate::shared::usage::{self, ProcessMeasurement};
 
-/// The metric with which both controllers count reconciles.
-const SYNCS: &str = "horizontal_pod_autoscaler_controller_reconciliations_total";
-/// How long a controller may take to begin.
+/// The metric with which both controllers count syncs.
+const RECONCILIATIONS_TOTAL: &str = "horizontal_pod_autoscaler_controller_reconciliations_total";
+/// How long a controller may take until it has reconciled every autoscaler twice.
 const START_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// A controller that is measured.
@@ -21,9 +21,9 @@ pub(crate) struct MeasuredController {
     rules: Option<Rules>,
 }
 
-/// What a controller did in some time.
+/// What a controller did in a measurement window.
 #[derive(Debug)]
-pub(crate) struct Measured {
+pub(crate) struct ControllerMeasurement {
     pub(crate) usage: ProcessMeasurement,
     pub(crate) syncs: u64,
     /// Requests by method and shape.
@@ -57,10 +57,14 @@ impl Series {
         self.0.get(name).copied()
     }
 
-    /// Reconciles that failed or scaled, which none here should.
-    fn odd(&self) -> f64 {
+    /// The number of syncs that failed or scaled. None of them should here.
+    fn failed_or_scaled(&self) -> f64 {
         let plain = |key: &str| key.contains("action=\"none\"") && key.contains("error=\"none\"");
-        self.0.iter().filter(|(key, _)| key.starts_with(SYNCS) && !plain(key)).map(|(_, value)| value).sum()
+        self.0
+            .iter()
+            .filter(|(key, _)| key.starts_with(RECONCILIATIONS_TOTAL) && !plain(key))
+            .map(|(_, value)| value)
+            .sum()
     }
 }
 
@@ -72,21 +76,21 @@ impl MeasuredController {
         Self { pid, client: Client::try_from(config).unwrap(), rules }
     }
 
-    /// Its exported metrics; none while it does not answer.
+    /// The exported metrics of the controller; none while it does not respond.
     async fn read(&self) -> Option<Series> {
         let request = Request::get("/metrics").body(Vec::new()).unwrap();
         self.client.request_text(request).await.ok().map(|text| Series::parse(&text))
     }
 
     pub(crate) async fn series(&self) -> Series {
-        self.read().await.expect("the controller answers")
+        self.read().await.expect("the controller responds")
     }
 
     /// Waits until every autoscaler was reconciled twice.
-    pub(crate) async fn warm(&self, autoscalers: usize) {
+    pub(crate) async fn until_reconciled_twice(&self, autoscalers: usize) {
         let begun = Instant::now();
         loop {
-            let syncs = self.read().await.map_or(0.0, |series| series.sum(SYNCS));
+            let syncs = self.read().await.map_or(0.0, |series| series.sum(RECONCILIATIONS_TOTAL));
             if syncs >= 2.0 * autoscalers as f64 {
                 return;
             }
@@ -98,8 +102,8 @@ impl MeasuredController {
         }
     }
 
-    /// Measures from now on for so long. Metrics are read before and after, not meanwhile.
-    pub(crate) async fn measure(&self, window: Duration) -> Measured {
+    /// Measures the controller during `window`. Its metrics are read before and after, because reading them costs CPU time.
+    pub(crate) async fn measure(&self, window: Duration) -> ControllerMeasurement {
         let before = self.series().await;
         if let Some(rules) = &self.rules {
             rules.clear_log();
@@ -107,12 +111,21 @@ impl MeasuredController {
         let [usage] = usage::measure([self.pid], window).await;
         let requests = self.rules.as_ref().map(Rules::counts).unwrap_or_default();
         let after = self.series().await;
-        assert!(after.odd() <= before.odd(), "reconciles failed or scaled: {after:?}");
-        Measured { usage, syncs: (after.sum(SYNCS) - before.sum(SYNCS)) as u64, requests, after, before }
+        assert!(
+            after.failed_or_scaled() <= before.failed_or_scaled(),
+            "reconciles failed or scaled: {after:?}"
+        );
+        ControllerMeasurement {
+            usage,
+            syncs: (after.sum(RECONCILIATIONS_TOTAL) - before.sum(RECONCILIATIONS_TOTAL)) as u64,
+            requests,
+            after,
+            before,
+        }
     }
 }
 
-impl Measured {
+impl ControllerMeasurement {
     /// CPU time of one reconcile in microseconds.
     pub(crate) fn cpu_per_sync(&self) -> f64 {
         self.usage.cpu.as_secs_f64() * 1e6 / self.syncs.max(1) as f64

@@ -1,5 +1,5 @@
-//! All roles in one process, compared with one process for each role: 1,000 autoscalers × 10 pods on localkube, which runs with the
-//! kubelets in a process of its own.
+//! All roles in one process, compared with one process for each role: 1,000 autoscalers × 10 pods on localkube. localkube and the
+//! kubelets run in a separate process.
 
 use std::time::Duration;
 
@@ -14,28 +14,28 @@ use testbed::aggregate::Aggregated;
 use testbed::harness::{self, write};
 use testbed::kubelets::{Kubelets, Measures, PodLoad, objects};
 
-use crate::WINDOW;
+use crate::MEASUREMENT_WINDOW;
 use crate::measure::MeasuredController;
 use crate::shared::definitions::define_keda_resources;
 use crate::shared::plimsoll::PlimsollProcess;
 use crate::shared::server::{ServerProcess, ready};
 use crate::shared::table::{ComparisonTable, mebibytes};
 use crate::shared::usage::{self, ProcessMeasurement};
-use crate::workloads::{PODS, Workloads, pod_name};
+use crate::workloads::{PODS_PER_DEPLOYMENT, Workloads, pod_name};
 
 /// The argument with which this program becomes the server of this benchmark.
 pub(crate) const SERVER_WITH_KUBELETS: &str = "serve-with-kubelets";
 
 const WORKLOADS: Workloads = Workloads { autoscalers: 1_000, namespaces: 10 };
 const NODES: usize = 100;
-/// The network of the kubelets' addresses: 127.N.….
-const NETWORK: u8 = 92;
+/// The second number of the kubelets' addresses, which are 127.N.x.y.
+const KUBELET_NETWORK: u8 = 92;
 const IMAGES_PER_NODE: usize = 30;
-/// What each pod uses, in thousandths of a core: as much as its autoscaler wants.
-const USED_CPU: u64 = 100;
-const USED_MEMORY: u64 = 64 << 20;
-/// The part of the memory of three processes that one may use.
-const MEMORY_LIMIT: f64 = 0.6;
+/// The CPU usage of each pod, which is exactly the target of its autoscaler.
+const POD_CPU_MILLICORES: u64 = 100;
+const POD_MEMORY_BYTES: u64 = 64 << 20;
+/// The maximum of the memory of one process, divided by that of three processes.
+const MAX_MEMORY_RATIO: f64 = 0.6;
 /// How long a process may take to end.
 const END_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -50,14 +50,14 @@ const METRICS_FLAGS: [&str; 4] = [
 const OPERATOR_FLAGS: [&str; 3] =
     ["--metrics-service-bind-address=0", "--health-probe-bind-address=0", "--enable-webhook-patching=false"];
 
-/// In the other process: serves until its standard input is closed.
+/// Runs in the server process: serves until its standard input is closed.
 pub(crate) async fn serve(file: &str) {
     let running = Cluster::start(Options { workloads: false, ..Options::default() }).await.unwrap();
     let client = running.client();
-    WORKLOADS.make(&client).await;
+    WORKLOADS.create(&client).await;
     define_keda_resources(&client).await;
     let server = running.serve().await.unwrap();
-    let kubelets = Kubelets::new(&authority(&server.kubeconfig), NETWORK).unwrap();
+    let kubelets = Kubelets::new(&authority(&server.kubeconfig), KUBELET_NETWORK).unwrap();
     for number in 0..NODES {
         let name = node_name(number);
         let address = kubelets.add_node(&name, Measures::Always).unwrap();
@@ -68,8 +68,8 @@ pub(crate) async fn serve(file: &str) {
     }
     for autoscaler in 0..WORKLOADS.autoscalers {
         let (node, namespace) = (node_name(autoscaler % NODES), WORKLOADS.namespace(autoscaler));
-        for pod in 0..PODS {
-            let containers = [("app", USED_CPU, USED_MEMORY)];
+        for pod in 0..PODS_PER_DEPLOYMENT {
+            let containers = [("app", POD_CPU_MILLICORES, POD_MEMORY_BYTES)];
             kubelets.set_pod(&node, PodLoad::new(&namespace, &pod_name(autoscaler, pod), &containers));
         }
     }
@@ -80,13 +80,13 @@ fn node_name(number: usize) -> String {
     format!("node-{number:03}")
 }
 
-/// The CA of a kubeconfig, which also signed its user.
+/// The certificate of a kubeconfig's CA, which also signed the certificate of its user.
 fn authority(kubeconfig: &str) -> String {
     let line = kubeconfig.lines().find_map(|line| line.trim().strip_prefix("certificate-authority-data: "));
     String::from_utf8(STANDARD.decode(line.unwrap().trim()).unwrap()).unwrap()
 }
 
-/// Leads `metrics.k8s.io` to a port of this machine.
+/// Registers the server on a local port as the server of `metrics.k8s.io`.
 async fn register(client: &Client, port: u16) {
     let api = Aggregated {
         group: "metrics.k8s.io".into(),
@@ -101,7 +101,7 @@ async fn register(client: &Client, port: u16) {
         parse(&source).unwrap().iter().map(|one| one.decode_lenient::<Value>().unwrap()).collect();
     write(client, Method::POST, "/api/v1/namespaces/default/services", &objects[0]).await;
     let all = "/apis/apiregistration.k8s.io/v1/apiservices";
-    // The process that was measured before may be registered.
+    // The process that was measured before may still be registered.
     harness::send(client, Method::DELETE, &format!("{all}/{}", api.name()), None).await;
     write(client, Method::POST, all, &objects[1]).await;
 }
@@ -111,7 +111,7 @@ fn start(subcommand: &str, kubeconfig: &str, flags: &[&str]) -> PlimsollProcess 
     PlimsollProcess::start(subcommand, kubeconfig, &flags)
 }
 
-/// Each role in a process of its own; what all of them use together.
+/// Measures one process per role, and returns the sum of their usage.
 async fn three_processes(client: &Client, kubeconfig: &str) -> ProcessMeasurement {
     let mut metrics = start("metrics", kubeconfig, &METRICS_FLAGS);
     metrics.until_ready().await;
@@ -119,8 +119,11 @@ async fn three_processes(client: &Client, kubeconfig: &str) -> ProcessMeasuremen
     let mut operator = start("operator", kubeconfig, &OPERATOR_FLAGS);
     operator.until_ready().await;
     let mut controller = start("controller", kubeconfig, &CONTROLLER_FLAGS);
-    MeasuredController::new(controller.pid(), controller.port, None).warm(WORKLOADS.autoscalers).await;
-    let measured = usage::measure([controller.pid(), metrics.pid(), operator.pid()], WINDOW).await;
+    MeasuredController::new(controller.pid(), controller.port, None)
+        .until_reconciled_twice(WORKLOADS.autoscalers)
+        .await;
+    let measured =
+        usage::measure([controller.pid(), metrics.pid(), operator.pid()], MEASUREMENT_WINDOW).await;
     let names = ["controller", "metrics", "operator"];
     for (name, of_role) in names.iter().zip(&measured) {
         println!("{name:<44} {:>11.1} MiB", mebibytes(of_role.resident));
@@ -133,33 +136,33 @@ async fn three_processes(client: &Client, kubeconfig: &str) -> ProcessMeasuremen
     controller.and(metrics).and(operator)
 }
 
-/// All roles in one process.
+/// Measures one process with all roles.
 async fn one_process(client: &Client, kubeconfig: &str) -> ProcessMeasurement {
     let flags = [&CONTROLLER_FLAGS[..], &METRICS_FLAGS, &OPERATOR_FLAGS].concat();
     let mut all = start("run", kubeconfig, &flags);
     all.until_ready().await;
     register(client, all.port).await;
-    let subject = MeasuredController::new(all.pid(), all.port, None);
-    subject.warm(WORKLOADS.autoscalers).await;
-    let measured = subject.measure(WINDOW).await;
+    let controller = MeasuredController::new(all.pid(), all.port, None);
+    controller.until_reconciled_twice(WORKLOADS.autoscalers).await;
+    let measured = controller.measure(MEASUREMENT_WINDOW).await;
     all.check();
     all.end(END_TIMEOUT).await;
     measured.usage
 }
 
 pub(crate) async fn run() -> bool {
-    eprintln!("making {} autoscalers, their pods and {NODES} nodes on localkube", WORKLOADS.autoscalers);
+    eprintln!("creating {} autoscalers, their pods and {NODES} nodes on localkube", WORKLOADS.autoscalers);
     let server = ServerProcess::start_as(SERVER_WITH_KUBELETS).await;
     let client = harness::connect(&server.kubeconfig).await.unwrap();
     let three = three_processes(&client, &server.kubeconfig).await;
     let one = one_process(&client, &server.kubeconfig).await;
     let title = format!(
-        "{} autoscalers × {PODS} pods on localkube: one process per role (theirs), all roles in one process (ours)",
+        "{} autoscalers × {PODS_PER_DEPLOYMENT} pods on localkube: one process per role (theirs), all roles in one process (ours)",
         WORKLOADS.autoscalers
     );
     let mut table = ComparisonTable::new(&title);
     let (sum, own) = (mebibytes(three.resident), mebibytes(one.resident));
-    table.row("resident memory, MiB", sum, own, 1, Some(MEMORY_LIMIT));
+    table.row("resident memory, MiB", sum, own, 1, Some(MAX_MEMORY_RATIO));
     table.row("… at most since the start, MiB", mebibytes(three.peak), mebibytes(one.peak), 1, None);
     table.row("CPU, m", three.millicores(), one.millicores(), 1, None);
     table.good()

@@ -1,4 +1,4 @@
-//! Namespaces full of autoscalers, their deployments and pods that run and are ready.
+//! Namespaces with autoscalers, their Deployments, and pods that are running and ready.
 
 use http::Method;
 use kube::Client;
@@ -8,13 +8,13 @@ use testbed::harness::{eventually, send, write};
 use crate::shared::write_many;
 
 /// Pods of each deployment.
-pub(crate) const PODS: usize = 10;
-/// What each pod requests, in thousandths of a core.
-pub(crate) const REQUEST: i64 = 200;
-/// Which part of it autoscalers want to be used, in percent.
-const TARGET: i64 = 50;
+pub(crate) const PODS_PER_DEPLOYMENT: usize = 10;
+/// The CPU request of each pod.
+pub(crate) const CPU_REQUEST_MILLICORES: i64 = 200;
+/// The target of the autoscalers, in percent of the CPU request.
+const TARGET_UTILIZATION_PERCENT: i64 = 50;
 
-/// How much there is.
+/// The number of objects.
 #[derive(Clone, Copy)]
 pub(crate) struct Workloads {
     pub(crate) autoscalers: usize,
@@ -26,8 +26,8 @@ impl Workloads {
         format!("bench-{:03}", autoscaler % self.namespaces)
     }
 
-    /// Makes all of it.
-    pub(crate) async fn make(self, client: &Client) {
+    /// Creates all namespaces, and the objects of all autoscalers.
+    pub(crate) async fn create(self, client: &Client) {
         for number in 0..self.namespaces {
             let name = self.namespace(number);
             let namespace = json!({"metadata": {"name": name}});
@@ -60,19 +60,20 @@ async fn workload(client: &Client, namespace: &str, number: usize) {
     let name = name(number);
     let deployments = format!("/apis/apps/v1/namespaces/{namespace}/deployments");
     let spec = json!({
-        "replicas": PODS, "selector": {"matchLabels": {"app": name}},
+        "replicas": PODS_PER_DEPLOYMENT, "selector": {"matchLabels": {"app": name}},
         "template": {"metadata": {"labels": labels(&name)}, "spec": pod_spec(&name)}
     });
     write(client, Method::POST, &deployments, &json!({"metadata": {"name": name}, "spec": spec})).await;
     let status = json!({"status": {
-        "replicas": PODS, "updatedReplicas": PODS, "readyReplicas": PODS, "availableReplicas": PODS,
+        "replicas": PODS_PER_DEPLOYMENT, "updatedReplicas": PODS_PER_DEPLOYMENT,
+        "readyReplicas": PODS_PER_DEPLOYMENT, "availableReplicas": PODS_PER_DEPLOYMENT,
         "observedGeneration": 1
     }});
     write(client, Method::PATCH, &format!("{deployments}/{name}/status"), &status).await;
-    for index in 0..PODS {
+    for index in 0..PODS_PER_DEPLOYMENT {
         pod(client, namespace, &name, &pod_name(number, index)).await;
     }
-    let metric = json!({"name": "cpu", "target": {"type": "Utilization", "averageUtilization": TARGET}});
+    let metric = json!({"name": "cpu", "target": {"type": "Utilization", "averageUtilization": TARGET_UTILIZATION_PERCENT}});
     let spec = json!({
         "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
         "minReplicas": 2, "maxReplicas": 40, "metrics": [{"type": "Resource", "resource": metric}]
@@ -89,7 +90,7 @@ async fn pod(client: &Client, namespace: &str, workload: &str, name: &str) {
         "kubectl.kubernetes.io/restartedAt": "2026-03-01T09:12:44Z"
     }});
     write(client, Method::POST, &pods, &json!({"metadata": metadata, "spec": pod_spec(workload)})).await;
-    // Long ago, so that the pod does not count as starting.
+    // The pod has been ready for long, so that it does not count as starting.
     let since = "2026-01-01T00:00:00Z";
     let condition = |kind: &str| json!({"type": kind, "status": "True", "lastTransitionTime": since});
     let kinds = ["PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"];
@@ -129,7 +130,7 @@ fn pod_spec(workload: &str) -> Value {
             ],
             "ports": [{"name": "http", "containerPort": 8080}, {"name": "metrics", "containerPort": 9102}],
             "resources": {
-                "requests": {"cpu": format!("{REQUEST}m"), "memory": "256Mi"}, "limits": {"memory": "512Mi"}
+                "requests": {"cpu": format!("{CPU_REQUEST_MILLICORES}m"), "memory": "256Mi"}, "limits": {"memory": "512Mi"}
             },
             "readinessProbe": probe("/ready"), "livenessProbe": probe("/alive"),
             "volumeMounts": [{"name": "config", "mountPath": "/etc/checkout"}, {"name": "cache", "mountPath": "/cache"}]

@@ -1,9 +1,9 @@
-//! A real API server with nodes and pods that are simulated.
+//! A real API server with simulated nodes and pods.
 
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use testbed::direct::{Caller, Direct};
+use testbed::direct::{Caller, DirectClient};
 use testbed::etcd::Etcd;
 use testbed::kubelets::Kubelets;
 use testbed::kubelets::fleet::Fleet;
@@ -15,14 +15,14 @@ fn count(list: &Value) -> usize {
     list["items"].as_array().map_or(0, Vec::len)
 }
 
-/// Ends with this.
+/// A control plane and its simulated kubelets; they end when this is dropped.
 pub(crate) struct MetricsBenchEnv {
     plane: ControlPlane,
     pub(crate) kubelets: Kubelets,
 }
 
 impl MetricsBenchEnv {
-    /// Starts everything and waits until the API server knows all pods.
+    /// Starts the control plane and the kubelets, and waits until the API server lists all pods.
     pub(crate) async fn new(fleet: Fleet) -> Self {
         // No other controller may act on these nodes and pods, and no service accounts are needed.
         let options = Options { controller_manager: false, ..Options::default() };
@@ -35,21 +35,21 @@ impl MetricsBenchEnv {
         let env = Self { plane, kubelets };
         let (namespace, name) = fleet.pod(fleet.size() - 1);
         let last = format!("/api/v1/namespaces/{namespace}/pods/{name}");
-        let client = Direct::new(env.access().ports.api_server, &env.admin()).unwrap();
-        while client.get(&last).await.map_or(0, |answer| answer.code) != 200 {
+        let client = DirectClient::new(env.access().ports.api_server, &env.admin()).unwrap();
+        while client.get(&last).await.map_or(0, |response| response.code) != 200 {
             assert!(begun.elapsed() < Duration::from_mins(5), "the API server does not know {last}");
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
         // Many pods share a revision here, and a watch that begins within such a revision misses the rest of it.
         let all = "/api/v1/pods?resourceVersion=0";
-        while client.get_as(all, Some(METADATA)).await.map_or(0, |answer| count(&answer.json()))
+        while client.get_as(all, Some(METADATA)).await.map_or(0, |response| count(&response.json()))
             != fleet.size()
         {
             assert!(begun.elapsed() < Duration::from_mins(5), "the API server does not list all pods");
             tokio::time::sleep(Duration::from_millis(200)).await;
         }
         eprintln!(
-            "{} nodes and {} pods made in {:.0} s",
+            "{} nodes and {} pods created in {:.0} s",
             fleet.nodes,
             fleet.size(),
             begun.elapsed().as_secs_f64()
@@ -61,9 +61,9 @@ impl MetricsBenchEnv {
         self.plane.access()
     }
 
-    /// Who may do everything, without anybody being asked.
+    /// The administrator, whose requests are authorized without a SubjectAccessReview.
     pub(crate) fn admin(&self) -> Caller {
-        Caller::certified(self.access().admin())
+        Caller::with_certificate(self.access().admin())
     }
 
     pub(crate) fn kubeconfig(&self) -> String {

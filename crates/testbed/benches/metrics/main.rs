@@ -5,9 +5,10 @@
 //! alone     5,000 nodes × 30 pods: Plimsoll
 //! hold      as `resource` with Plimsoll only, until standard input ends: for a profiler
 //! custom    requests for 200 autoscalers, 1,000 a second: first prometheus-adapter, then Plimsoll, on the same Prometheus
-//! pgo_workload  kubelets and lists, only if it is named: a part of the profile of `make pgo-profile`
+//! pgo_workload  kubelets and lists, a part of the profile of `make pgo-profile`; runs only if it is named
+//! versions  an older revision and this one, only if it is named: `make bench-versions`
 //! env       a real API server with simulated nodes and pods
-//! subject   a metrics server as a process
+//! server_process  a metrics server as a process
 //! lists     times of large lists
 //! ```
 
@@ -20,14 +21,15 @@ mod env;
 mod lists;
 mod pgo_workload;
 mod resource;
+mod server_process;
 #[path = "../shared/mod.rs"]
 #[allow(dead_code, reason = "each benchmark uses a part of it")]
 mod shared;
-mod subject;
+mod versions;
 
 use std::process::ExitCode;
 
-/// The allocator of the binary; the simulated side has much to hold here.
+/// The allocator of the measured binary, for the simulated kubelets, which hold many pods here.
 #[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
@@ -38,9 +40,12 @@ fn main() -> ExitCode {
         runtime.block_on(resource::hold());
         return ExitCode::SUCCESS;
     }
-    // Only if it is named.
+    // This benchmark runs only if it is named.
     if arguments.first().is_some_and(|word| word == "pgo-workload") {
         return shared::run(&[], &[("pgo-workload", &|| runtime.block_on(pgo_workload::run()))]);
+    }
+    if arguments.first().is_some_and(|word| word == "versions") {
+        return shared::run(&[], &[("versions", &|| runtime.block_on(versions::run()))]);
     }
     shared::run(
         &arguments,

@@ -1,25 +1,26 @@
-//! 1,000 nodes of 30 pods each: metrics-server, then ours.
+//! 1,000 nodes of 30 pods each: first metrics-server, then ours.
 
 use std::time::Duration;
 
 use testbed::kubelets::fleet::Fleet;
 
 use crate::env::MetricsBenchEnv;
-use crate::lists::{JSON, List, PROTOBUF, list, until_complete};
+use crate::lists::{JSON, ListMeasurement, PROTOBUF, list, until_complete};
+use crate::server_process::MeasuredServer;
 use crate::shared::table::{ComparisonTable, mebibytes, millis};
 use crate::shared::usage::ProcessMeasurement;
-use crate::subject::Measured;
+use crate::shared::versions::Version;
 
-const FLEET: Fleet = Fleet { nodes: 1_000, pods: 30, namespaces: 40 };
-/// Six periods.
-const WINDOW: Duration = Duration::from_secs(90);
-/// Two periods, after which nothing is left of the start.
-const SETTLE: Duration = Duration::from_secs(30);
+pub(crate) const FLEET: Fleet = Fleet { nodes: 1_000, pods: 30, namespaces: 40 };
+/// The duration of a measurement: six scrape intervals.
+pub(crate) const WINDOW: Duration = Duration::from_secs(90);
+/// How long to wait after all pods are listed: two scrape intervals, so that work of the start is not measured.
+pub(crate) const SETTLE_TIME: Duration = Duration::from_secs(30);
 
 struct ScrapeMeasurement {
     quiet: ProcessMeasurement,
-    json: List,
-    protobuf: List,
+    json: ListMeasurement,
+    protobuf: ListMeasurement,
     requests: u64,
     peak: u64,
 }
@@ -27,14 +28,14 @@ struct ScrapeMeasurement {
 pub(crate) async fn run() -> bool {
     let env = MetricsBenchEnv::new(FLEET).await;
     eprintln!("metrics-server");
-    let theirs = figures(Measured::Upstream, &env).await;
+    let theirs = measure(MeasuredServer::Upstream, &env).await;
     eprintln!("ours");
-    let ours = figures(Measured::Plimsoll, &env).await;
+    let ours = measure(MeasuredServer::Plimsoll(Version::New), &env).await;
     let title =
         format!("{} nodes × {} pods at 15 s, measured for {} s", FLEET.nodes, FLEET.pods, WINDOW.as_secs());
     let mut table = ComparisonTable::new(&title);
     table.row(
-        "CPU while only kubelets are read, m",
+        "CPU while only kubelets are scraped, m",
         theirs.quiet.millicores(),
         ours.quiet.millicores(),
         1,
@@ -66,39 +67,39 @@ pub(crate) async fn run() -> bool {
     table.good()
 }
 
-/// Keeps everything until standard input ends.
+/// Keeps the environment and our server until standard input ends. Each line lists all pods, for a profiler.
 pub(crate) async fn hold() {
     let env = MetricsBenchEnv::new(FLEET).await;
-    let mut subject = Measured::Plimsoll.of_kubelets(&env).await;
-    until_complete(&mut subject, FLEET.size()).await;
-    println!("process {}: a line makes it list all pods", subject.program.pid().unwrap());
-    let (tell, mut reported) = tokio::sync::mpsc::channel(1);
+    let mut server = MeasuredServer::Plimsoll(Version::New).of_kubelets(&env).await;
+    until_complete(&mut server, FLEET.size()).await;
+    println!("process {}: a line makes it list all pods", server.program.pid().unwrap());
+    let (sender, mut lines) = tokio::sync::mpsc::channel(1);
     tokio::task::spawn_blocking(move || {
         for line in std::io::stdin().lines().map_while(Result::ok) {
-            if tell.blocking_send(line).is_err() {
+            if sender.blocking_send(line).is_err() {
                 break;
             }
         }
     });
-    while reported.recv().await.is_some() {
-        println!("{:?}", list(&subject, JSON).await);
+    while lines.recv().await.is_some() {
+        println!("{:?}", list(&server, JSON).await);
     }
 }
 
-fn per_second(figures: &ScrapeMeasurement) -> f64 {
-    figures.requests as f64 / figures.quiet.took.as_secs_f64()
+fn per_second(measurement: &ScrapeMeasurement) -> f64 {
+    measurement.requests as f64 / measurement.quiet.took.as_secs_f64()
 }
 
-async fn figures(who: Measured, env: &MetricsBenchEnv) -> ScrapeMeasurement {
-    let mut subject = who.of_kubelets(env).await;
-    until_complete(&mut subject, FLEET.size()).await;
-    tokio::time::sleep(SETTLE).await;
+async fn measure(who: MeasuredServer, env: &MetricsBenchEnv) -> ScrapeMeasurement {
+    let mut server = who.of_kubelets(env).await;
+    until_complete(&mut server, FLEET.size()).await;
+    tokio::time::sleep(SETTLE_TIME).await;
     let before = env.kubelets.all_requests();
-    let quiet = subject.measure(WINDOW).await;
+    let quiet = server.measure(WINDOW).await;
     let requests = env.kubelets.all_requests() - before;
-    let json = list(&subject, JSON).await;
-    let protobuf = list(&subject, PROTOBUF).await;
-    subject.check();
-    let peak = subject.program.usage().unwrap().peak;
+    let json = list(&server, JSON).await;
+    let protobuf = list(&server, PROTOBUF).await;
+    server.check();
+    let peak = server.program.usage().unwrap().peak;
     ScrapeMeasurement { quiet, json, protobuf, requests, peak }
 }

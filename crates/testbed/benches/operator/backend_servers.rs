@@ -1,4 +1,4 @@
-//! Small servers of several protocols, which count connections and questions and can hang.
+//! Simulated servers of several protocols, which count connections and queries and can hang.
 
 use std::collections::HashMap;
 use std::io;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::INTERVAL;
+use crate::POLLING_INTERVAL;
 
 /// The protocol of a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,11 +28,11 @@ pub(crate) enum BackendProtocol {
     Beanstalkd,
 }
 
-/// How long a connection is open before connections are counted: one that replaces another may be accepted before the end of the
-/// closed one is read.
+/// How long a connection is open before it is counted. A connection that replaces another one may be accepted before the end of the
+/// other one is read.
 const CLOSE_DELAY: Duration = Duration::from_millis(100);
 
-/// A server; it answers until the process ends.
+/// A simulated server, which runs until the process ends.
 pub(crate) struct Backend {
     pub(crate) protocol: BackendProtocol,
     address: String,
@@ -45,26 +45,26 @@ struct BackendState {
     counts: Mutex<BackendCounts>,
 }
 
-/// What a backend has seen.
+/// The connections and queries of a backend.
 #[derive(Clone, Default)]
 pub(crate) struct BackendCounts {
     connections: usize,
-    /// The most connections at a time, after [`CLOSE_DELAY`].
+    /// The maximum number of open connections, each counted after [`CLOSE_DELAY`].
     pub(crate) max_connections: usize,
-    pub(crate) questions: u64,
-    /// How much more than an interval passed between two equal questions, at most.
+    pub(crate) requests: u64,
+    /// By how much the time between two equal queries exceeded the polling interval, at most.
     late: Duration,
-    /// When each question was last asked.
-    asked: HashMap<String, Instant>,
+    /// When each query was last received.
+    last_queried: HashMap<String, Instant>,
 }
 
 impl BackendProtocol {
-    /// Whether equal questions of several objects are sent once. beanstalkd has neither HTTP nor a connection pool.
-    pub(crate) fn shares_questions(self) -> bool {
+    /// Whether equal queries of several objects are sent once. They are not for beanstalkd, which has neither HTTP nor a connection pool.
+    pub(crate) fn shares_queries(self) -> bool {
         self != Self::Beanstalkd
     }
 
-    /// How many connections to one server there may be: requests under way of HTTP, or the size of a pool.
+    /// The maximum number of connections to one server: the limit of concurrent HTTP requests, or the size of a connection pool.
     pub(crate) fn connection_limit(self) -> usize {
         if self == Self::Redis { 4 } else { 64 }
     }
@@ -100,42 +100,42 @@ impl Backend {
         Self { protocol, address, state }
     }
 
-    /// A trigger with this question.
-    pub(crate) fn trigger(&self, question: &str) -> Value {
+    /// A trigger with this query.
+    pub(crate) fn trigger(&self, query: &str) -> Value {
         let url = format!("http://{}", self.address);
         let (type_, metadata) = match self.protocol {
             BackendProtocol::Prometheus => {
-                ("prometheus", json!({"serverAddress": url, "query": question, "threshold": "5"}))
+                ("prometheus", json!({"serverAddress": url, "query": query, "threshold": "5"}))
             }
             BackendProtocol::MetricsApi => (
                 "metrics-api",
-                json!({"url": format!("{url}/{question}"), "valueLocation": "value", "targetValue": "5"}),
+                json!({"url": format!("{url}/{query}"), "valueLocation": "value", "targetValue": "5"}),
             ),
             BackendProtocol::Rabbitmq => (
                 "rabbitmq",
                 json!({
                     "host": format!("http://guest:guest@{}/", self.address), "protocol": "http",
-                    "queueName": question, "mode": "QueueLength", "value": "5",
+                    "queueName": query, "mode": "QueueLength", "value": "5",
                 }),
             ),
             BackendProtocol::Elasticsearch => (
                 "elasticsearch",
                 json!({
-                    "addresses": url, "username": "elastic", "password": "elastic", "index": question,
+                    "addresses": url, "username": "elastic", "password": "elastic", "index": query,
                     "query": r#"{"query": {"match_all": {}}}"#, "valueLocation": "hits.total.value", "targetValue": "5",
                 }),
             ),
             BackendProtocol::Redis => {
-                ("redis", json!({"address": self.address, "listName": question, "listLength": "5"}))
+                ("redis", json!({"address": self.address, "listName": query, "listLength": "5"}))
             }
             BackendProtocol::Beanstalkd => {
-                ("beanstalkd", json!({"server": self.address, "tube": question, "value": "5"}))
+                ("beanstalkd", json!({"server": self.address, "tube": query, "value": "5"}))
             }
         };
         json!({"type": type_, "metadata": metadata})
     }
 
-    /// From now on it answers nothing, or everything again.
+    /// Sets whether the server leaves all requests without a response from now on.
     pub(crate) fn hang(&self, hangs: bool) {
         self.state.hangs.store(hangs, Ordering::SeqCst);
     }
@@ -144,27 +144,30 @@ impl Backend {
         self.state.counts.lock().unwrap().clone()
     }
 
-    /// Begins to count questions and delays anew.
+    /// Resets the counts of queries and delays.
     pub(crate) fn clear(&self) {
         let mut counts = self.state.counts.lock().unwrap();
-        (counts.questions, counts.late) = (0, Duration::ZERO);
+        (counts.requests, counts.late) = (0, Duration::ZERO);
     }
 }
 
 impl BackendCounts {
-    /// How many different questions there were.
+    /// The number of distinct queries.
     pub(crate) fn distinct(&self) -> usize {
-        self.asked.len()
+        self.last_queried.len()
     }
 
-    /// How many different questions there were since this time.
+    /// The number of distinct queries since a time.
     pub(crate) fn distinct_since(&self, time: Instant) -> usize {
-        self.asked.values().filter(|asked| **asked >= time).count()
+        self.last_queried.values().filter(|last_queried| **last_queried >= time).count()
     }
 
-    /// How late a question came at most, or is by now.
+    /// The maximum delay of a query, including queries that are overdue now.
     pub(crate) fn late(&self) -> Duration {
-        let waiting = self.asked.values().map(|asked| asked.elapsed().saturating_sub(INTERVAL));
+        let waiting = self
+            .last_queried
+            .values()
+            .map(|last_queried| last_queried.elapsed().saturating_sub(POLLING_INTERVAL));
         waiting.fold(self.late, Duration::max)
     }
 }
@@ -179,12 +182,12 @@ impl BackendState {
         self.hangs.load(Ordering::SeqCst)
     }
 
-    fn count(&self, question: &str) {
+    fn count(&self, query: &str) {
         let now = Instant::now();
         let mut counts = self.counts.lock().unwrap();
-        counts.questions += 1;
-        if let Some(before) = counts.asked.insert(question.to_owned(), now) {
-            counts.late = counts.late.max(now.duration_since(before).saturating_sub(INTERVAL));
+        counts.requests += 1;
+        if let Some(before) = counts.last_queried.insert(query.to_owned(), now) {
+            counts.late = counts.late.max(now.duration_since(before).saturating_sub(POLLING_INTERVAL));
         }
     }
 }
@@ -192,7 +195,7 @@ impl BackendState {
 async fn serve(protocol: BackendProtocol, stream: TcpStream, state: &Arc<BackendState>) -> io::Result<()> {
     if protocol.is_http() {
         let state = Arc::clone(state);
-        listen::serve_http(stream, move |request| answer(protocol, request, Arc::clone(&state))).await;
+        listen::serve_http(stream, move |request| respond(protocol, request, Arc::clone(&state))).await;
         return Ok(());
     }
     let mut stream = BufReader::new(stream);
@@ -203,18 +206,18 @@ async fn serve(protocol: BackendProtocol, stream: TcpStream, state: &Arc<Backend
     }
 }
 
-async fn answer(
+async fn respond(
     protocol: BackendProtocol,
     request: Request<Incoming>,
     state: Arc<BackendState>,
 ) -> Response<Full<Bytes>> {
-    // Queries of Prometheus also have the current time.
+    // Requests to Prometheus also have the current time as a parameter, so only the parameter `query` identifies a query.
     let query = request.uri().query().unwrap_or_default();
     let query = query.split('&').find(|pair| pair.starts_with("query=")).unwrap_or_default();
     state.count(&format!("{} {query}", request.uri().path()));
     let _ = request.into_body().collect().await;
     if state.hangs() {
-        // Until the client closes the connection.
+        // The request stays without a response until the client closes the connection.
         std::future::pending::<()>().await;
     }
     let body = match protocol {
@@ -227,11 +230,11 @@ async fn answer(
         }
         _ => r#"{"hits":{"total":{"value":7}}}"#,
     };
-    let answer = Response::builder().header("content-type", "application/json");
-    answer.body(Full::new(Bytes::from_static(body.as_bytes()))).unwrap()
+    let response = Response::builder().header("content-type", "application/json");
+    response.body(Full::new(Bytes::from_static(body.as_bytes()))).unwrap()
 }
 
-/// Serves the commands `TYPE` and `LLEN` of Redis; all others are successful.
+/// Serves the commands `TYPE` and `LLEN` of Redis, and responds `OK` to all others.
 async fn serve_redis(stream: &mut BufReader<TcpStream>, state: &BackendState) -> io::Result<()> {
     loop {
         let count = redis_number(stream, '*').await?;

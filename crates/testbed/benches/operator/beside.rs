@@ -1,9 +1,9 @@
-//! 1,000 ScaledObjects on a real API server: first KEDA looks after them, then Plimsoll looks after copies of them in another namespace.
+//! 1,000 ScaledObjects on a real API server: first KEDA reconciles them, then Plimsoll reconciles copies of them in another namespace.
 //!
-//! Both poll the same Prometheus every 30 s, and all objects are active. Both are asked for every metric every 15 s, through
-//! the API server: KEDA's adapter, which asks its operator, and our operator itself. First Kubernetes' own HPA controller
-//! asks, which comes back to all HPAs it found at its start together, five at a time; then somebody who leaves the same time
-//! between any two questions, so that each of them finds processors that were busy with something else.
+//! Both poll the same Prometheus every 30 s, and all objects are active. Every metric is requested every 15 s through the API server, which
+//! forwards the requests to KEDA's adapter, and so to KEDA's operator, or directly to our operator. First Kubernetes' own HPA controller sends
+//! the requests. It syncs all HPAs that it found at its start together, five at a time. Then the benchmark sends the requests evenly over
+//! time, so that each of them finds CPU caches with the code of other programs.
 
 use std::time::Duration;
 
@@ -16,30 +16,30 @@ use testbed::proxy::{Proxy, ProxyOptions, Rules};
 use testbed::{Access, harness};
 
 use crate::env::{on_control_plane, register};
-use crate::questions::Questions;
+use crate::metric_requests::MetricRequests;
+use crate::operator_process;
+use crate::scripted_prometheus::ScriptedPrometheus;
 use crate::shared::table::{ComparisonTable, mebibytes};
 use crate::shared::usage::{ProcessMeasurement, measure};
-use crate::source::Source;
-use crate::subject;
 use crate::workloads::{OperatorWorkloads, Queries};
-use crate::{INTERVAL, WINDOW};
+use crate::{MEASUREMENT_WINDOW, POLLING_INTERVAL};
 
 const OBJECTS: usize = 1_000;
-const CPU: f64 = 1.0 / 8.0;
-const MEMORY: f64 = 1.0 / 5.0;
-const HOME: &str = "keda";
-/// How a proxy counts what the HPA controller asks.
-const QUESTION: &str = "/apis/external.metrics.k8s.io/v1beta1/namespaces/{ns}/s0-prometheus";
+const MAX_CPU_RATIO: f64 = 1.0 / 8.0;
+const MAX_MEMORY_RATIO: f64 = 1.0 / 5.0;
+const KEDA_NAMESPACE: &str = "keda";
+/// The shape of the path of metric requests, under which a proxy counts those of the HPA controller.
+const METRIC_REQUEST_SHAPE: &str = "/apis/external.metrics.k8s.io/v1beta1/namespaces/{ns}/s0-prometheus";
 
-/// What both sides did while they were asked in one way.
-struct MetricQueries {
-    how: &'static str,
-    theirs: Side,
-    ours: Side,
+/// What both sides did while metrics were requested in one way.
+struct SideComparison {
+    requested_by: &'static str,
+    theirs: SideMeasurement,
+    ours: SideMeasurement,
 }
 
-/// What one side did.
-struct Side {
+/// What one side did in a measurement window.
+struct SideMeasurement {
     processes: Vec<(&'static str, ProcessMeasurement)>,
     queries: u64,
     answered: u64,
@@ -47,39 +47,39 @@ struct Side {
     requests: u64,
 }
 
-impl Side {
+impl SideMeasurement {
     fn all(&self) -> ProcessMeasurement {
         self.processes.iter().map(|(_, measured)| *measured).reduce(ProcessMeasurement::and).unwrap()
     }
 }
 
-impl MetricQueries {
-    /// Whether limits are kept.
+impl SideComparison {
+    /// Prints the comparison, and returns whether all limits are kept.
     fn show(&self) -> bool {
         let title = format!(
             "{OBJECTS} ScaledObjects on a real API server, polled every 30 s, measured for {} s; {}",
-            WINDOW.as_secs(),
-            self.how
+            MEASUREMENT_WINDOW.as_secs(),
+            self.requested_by
         );
         let mut table = ComparisonTable::new(&title);
         let (theirs, ours) = (&self.theirs, &self.ours);
         let (their, our) = (theirs.all(), ours.all());
-        table.row("CPU, thousandths of a core", their.millicores(), our.millicores(), 1, Some(CPU));
+        table.row("CPU, thousandths of a core", their.millicores(), our.millicores(), 1, Some(MAX_CPU_RATIO));
         table.row(
             "resident memory, MiB",
             mebibytes(their.resident),
             mebibytes(our.resident),
             1,
-            Some(MEMORY),
+            Some(MAX_MEMORY_RATIO),
         );
         table.row("… at most since the start, MiB", mebibytes(their.peak), mebibytes(our.peak), 1, None);
         table.row("queries to Prometheus", theirs.queries as f64, ours.queries as f64, 0, None);
-        table.row("questions", theirs.answered as f64, ours.answered as f64, 0, None);
+        table.row("metric requests", theirs.answered as f64, ours.answered as f64, 0, None);
         table.row("requests to the API server", theirs.requests as f64, ours.requests as f64, 0, None);
         for (name, measured) in theirs.processes.iter().chain(&ours.processes) {
             println!("{name:<44} {:>8.1} m {:>8.1} MiB", measured.millicores(), mebibytes(measured.resident));
         }
-        println!("questions that failed: theirs {}, ours {}", theirs.failed, ours.failed);
+        println!("failed metric requests: theirs {}, ours {}", theirs.failed, ours.failed);
         table.good() && theirs.failed == 0 && ours.failed == 0
     }
 }
@@ -92,33 +92,35 @@ async fn compare(access: &Access) -> bool {
     let kubeconfig = access.kubeconfig_for(access.admin());
     let client =
         harness::connect(&kubeconfig).await.unwrap_or_else(|_| panic!("the cluster cannot be reached"));
-    prepare(access, HOME).await.unwrap();
-    let source = Source::start(5).await;
+    prepare(access, KEDA_NAMESPACE).await.unwrap();
+    let source = ScriptedPrometheus::start(5).await;
     let sides = ["theirs", "ours"]
         .map(|namespace| OperatorWorkloads::new(namespace, OBJECTS, &source.url, Queries::Distinct));
     for workloads in &sides {
-        workloads.make(&client).await;
+        workloads.create(&client).await;
     }
     eprintln!("KEDA");
     let theirs = theirs(access, &client, &source, &sides[0]).await;
     eprintln!("ours");
     let ours = ours(access, &kubeconfig, &client, &source, &sides[1]).await;
-    let how = ["asked by Kubernetes' HPA controller", "asked every 15 s, evenly over time"];
-    let ways = how.into_iter().zip(theirs.into_iter().zip(ours));
-    let kept: Vec<bool> =
-        ways.map(|(how, (theirs, ours))| MetricQueries { how, theirs, ours }.show()).collect();
+    let requested_by =
+        ["metrics requested by Kubernetes' HPA controller", "metrics requested every 15 s, evenly over time"];
+    let ways = requested_by.into_iter().zip(theirs.into_iter().zip(ours));
+    let kept: Vec<bool> = ways
+        .map(|(requested_by, (theirs, ours))| SideComparison { requested_by, theirs, ours }.show())
+        .collect();
     kept.into_iter().all(|kept| kept)
 }
 
 async fn theirs(
     access: &Access,
     client: &Client,
-    source: &Source,
+    source: &ScriptedPrometheus,
     workloads: &OperatorWorkloads,
-) -> [Side; 2] {
+) -> [SideMeasurement; 2] {
     let options = KedaOptions {
         namespace: Some(workloads.namespace.to_owned()),
-        home: HOME.to_owned(),
+        own_namespace: KEDA_NAMESPACE.to_owned(),
         adapter: true,
         counted: true,
         ..KedaOptions::default()
@@ -136,12 +138,12 @@ async fn ours(
     access: &Access,
     kubeconfig: &str,
     client: &Client,
-    source: &Source,
+    source: &ScriptedPrometheus,
     workloads: &OperatorWorkloads,
-) -> [Side; 2] {
-    let settings = ProxyOptions { remember_lists: false, ..ProxyOptions::default() };
+) -> [SideMeasurement; 2] {
+    let settings = ProxyOptions { store_lists: false, ..ProxyOptions::default() };
     let proxy = Proxy::start_with(kubeconfig, settings).await.unwrap();
-    let mut operator = subject::start(&proxy.kubeconfig(), workloads.namespace).await;
+    let mut operator = operator_process::start(&proxy.kubeconfig(), workloads.namespace).await;
     register(client, workloads.namespace, operator.port).await;
     let processes = [("plimsoll operator", operator.pid())];
     let rules = proxy.rules();
@@ -150,18 +152,21 @@ async fn ours(
     sides
 }
 
-/// Where a side is measured.
+/// The environment of one side.
 struct SideEnv<'a> {
     access: &'a Access,
     client: &'a Client,
-    source: &'a Source,
+    source: &'a ScriptedPrometheus,
     workloads: &'a OperatorWorkloads,
-    /// Through which its requests go.
+    /// The rules of the proxy through which the side sends its requests.
     rules: Rules,
 }
 
-/// Waits until all is at work, and measures twice: asked by an HPA controller, and asked evenly.
-async fn both<const N: usize>(env: &SideEnv<'_>, processes: [(&'static str, u32); N]) -> [Side; 2] {
+/// Waits until all HPAs exist and all objects are polled, and measures twice: with requests of an HPA controller, and with evenly spread requests.
+async fn both<const N: usize>(
+    env: &SideEnv<'_>,
+    processes: [(&'static str, u32); N],
+) -> [SideMeasurement; 2] {
     let SideEnv { access, client, source, workloads, .. } = *env;
     let begun = std::time::Instant::now();
     while env.hpas(|_| true).await < workloads.objects {
@@ -169,33 +174,33 @@ async fn both<const N: usize>(env: &SideEnv<'_>, processes: [(&'static str, u32)
         tokio::time::sleep(Duration::from_secs(2)).await;
     }
     eprintln!("all HPAs after {:.0} s", begun.elapsed().as_secs_f64());
-    source.until_asked(workloads.objects as u64, 1).await;
+    source.until_queried(workloads.objects as u64, 1).await;
 
     let namespace = Some(workloads.namespace.to_owned());
     let peer = PeerOptions { namespace, counted: true, ..PeerOptions::default() };
     let peer = Peer::start(access, &peer).await.unwrap();
-    tokio::time::sleep(INTERVAL * 2).await;
-    let questions = peer.rules().expect("its requests are counted");
-    questions.clear_log();
+    tokio::time::sleep(POLLING_INTERVAL * 2).await;
+    let metric_requests = peer.rules().expect("its requests are counted");
+    metric_requests.clear_log();
     let mut by_controller = env.measure(processes).await;
-    by_controller.answered = questions.count(&Method::GET, QUESTION);
-    // An HPA without a value for its metric reports so in this condition.
+    by_controller.answered = metric_requests.count(&Method::GET, METRIC_REQUEST_SHAPE);
+    // An HPA without a value for its metric has the condition `ScalingActive` with status `False`.
     by_controller.failed = (workloads.objects - env.hpas(is_scaling).await) as u64;
     drop(peer);
 
-    let questions = Questions::start(client, workloads);
-    tokio::time::sleep(INTERVAL * 2).await;
-    let (_, early) = questions.counts();
+    let metric_requests = MetricRequests::start(client, workloads);
+    tokio::time::sleep(POLLING_INTERVAL * 2).await;
+    let (_, early) = metric_requests.counts();
     if early > 0 {
-        eprintln!("{early} questions failed before all was at work");
+        eprintln!("{early} metric requests failed before the measurement");
     }
     let mut evenly = env.measure(processes).await;
-    (evenly.answered, evenly.failed) = questions.counts();
+    (evenly.answered, evenly.failed) = metric_requests.counts();
     [by_controller, evenly]
 }
 
 impl SideEnv<'_> {
-    /// How many HPAs there are for which something holds.
+    /// The number of HPAs for which `which` is true.
     async fn hpas(&self, which: impl Fn(&Value) -> bool) -> usize {
         let namespace = self.workloads.namespace;
         let path = format!("/apis/autoscaling/v2/namespaces/{namespace}/horizontalpodautoscalers?limit=2000");
@@ -203,18 +208,18 @@ impl SideEnv<'_> {
         list["items"].as_array().map_or(0, |items| items.iter().filter(|item| which(item)).count())
     }
 
-    /// What happens from now on; who asks knows how often.
-    async fn measure<const N: usize>(&self, processes: [(&'static str, u32); N]) -> Side {
+    /// Measures the processes, queries and requests. The caller adds the counts of metric requests.
+    async fn measure<const N: usize>(&self, processes: [(&'static str, u32); N]) -> SideMeasurement {
         self.rules.clear_log();
-        let before = self.source.asked();
-        let measured = measure(processes.map(|(_, pid)| pid), WINDOW).await;
+        let before = self.source.query_count();
+        let measured = measure(processes.map(|(_, pid)| pid), MEASUREMENT_WINDOW).await;
         let counts = self.rules.counts();
         for ((method, shape), count) in &counts {
             eprintln!("  {count:>8}  {method} {shape}");
         }
-        Side {
+        SideMeasurement {
             processes: processes.iter().map(|(name, _)| *name).zip(measured).collect(),
-            queries: self.source.asked() - before,
+            queries: self.source.query_count() - before,
             answered: 0,
             failed: 0,
             requests: counts.values().sum(),
@@ -222,7 +227,7 @@ impl SideEnv<'_> {
     }
 }
 
-/// Whether the controller got all it needs to decide about an HPA.
+/// Whether the condition `ScalingActive` of an HPA is true: the controller got all metrics that it needs.
 fn is_scaling(hpa: &Value) -> bool {
     let conditions = hpa["status"]["conditions"].as_array();
     conditions

@@ -1,4 +1,4 @@
-//! localkube with KEDA's definitions, in a process of its own.
+//! localkube with KEDA's definitions, in a separate process.
 
 use api::yaml::{SourceFile, parse};
 use cluster::index::Target;
@@ -22,7 +22,7 @@ pub(crate) struct OperatorBenchEnv {
     _server: ServerProcess,
 }
 
-/// In the other process: serves until its standard input is closed.
+/// Runs in the server process: serves until its standard input is closed.
 pub(crate) async fn serve(file: &str) {
     let running = Cluster::start(Options { workloads: false, ..Options::default() }).await.unwrap();
     let server = running.serve().await.unwrap();
@@ -39,7 +39,7 @@ impl OperatorBenchEnv {
     }
 }
 
-/// Registers the server on a port as the API server of external metrics.
+/// Registers the server on a local port as the server of `external.metrics.k8s.io`.
 pub(crate) async fn register(client: &Client, namespace: &str, port: u16) {
     let api = Aggregated {
         group: "external.metrics.k8s.io".into(),
@@ -55,12 +55,12 @@ pub(crate) async fn register(client: &Client, namespace: &str, port: u16) {
     write(client, Method::POST, &format!("/api/v1/namespaces/{namespace}/services"), &objects[0]).await;
     let all = "/apis/apiregistration.k8s.io/v1/apiservices";
     let own = format!("{all}/{}", api.name());
-    // Another server may be registered.
+    // Another server may still be registered.
     send(client, Method::DELETE, &own, None).await;
     write(client, Method::POST, all, &objects[1]).await;
 }
 
-/// Names and counts of deployments as they change, and of those that were there when the watch began.
+/// The names and replica counts of Deployments: of all that exist when the watch begins, then of each that changes.
 pub(crate) fn counts(client: &Client, namespace: &str) -> impl Stream<Item = (String, i32)> + use<> {
     let source = watch::WatchSource::new(format!("/apis/apps/v1/namespaces/{namespace}/deployments"));
     let (_, changes) = watch::watch::<Target>(client.clone(), source);
@@ -72,7 +72,7 @@ pub(crate) fn counts(client: &Client, namespace: &str) -> impl Stream<Item = (St
     })
 }
 
-/// Runs a comparison on a real control plane without controllers: no other may act on deployments and HPAs.
+/// Runs a comparison on a real control plane without kube-controller-manager, so that no other controller acts on Deployments and HPAs.
 pub(crate) async fn on_control_plane(compare: impl AsyncFnOnce(&Access) -> bool) -> bool {
     let options = testbed::Options { controller_manager: false, ..testbed::Options::default() };
     let plane = tokio::task::spawn_blocking(move || ControlPlane::start(&options)).await.unwrap();

@@ -1,5 +1,5 @@
 //! 1,000 consumer groups on one Kafka cluster, each with a ScaledObject: first KEDA polls them, then Plimsoll polls copies in another
-//! namespace. A proxy in front of the broker counts requests; nobody asks for metrics, so all of them are polls.
+//! namespace. A proxy in front of the broker counts requests. No metrics are requested, so all of these requests are polls.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,24 +14,24 @@ use testbed::{Access, harness};
 use crate::env::on_control_plane;
 use crate::kafka_proxy::{KafkaProxy, KafkaTraffic, request_name};
 use crate::kafka_server::KafkaServer;
+use crate::operator_process;
 use crate::shared::table::{ComparisonTable, mebibytes};
 use crate::shared::usage::{ProcessMeasurement, measure};
-use crate::subject;
 use crate::workloads::{OperatorWorkloads, Queries};
-use crate::{INTERVAL, WINDOW};
+use crate::{MEASUREMENT_WINDOW, POLLING_INTERVAL};
 
 const GROUPS: usize = 1_000;
-/// Requests of ours, as a part of KEDA's.
-const REQUESTS: f64 = 1.0 / 20.0;
-const HOME: &str = "keda";
+/// The maximum number of our requests, divided by KEDA's.
+const MAX_REQUEST_RATIO: f64 = 1.0 / 20.0;
+const KEDA_NAMESPACE: &str = "keda";
 /// How long it may take until all objects are active.
 const ACTIVE_TIMEOUT: Duration = Duration::from_mins(10);
 
-/// What one side did.
-struct KafkaSide {
+/// What one side did in a measurement window.
+struct KafkaMeasurement {
     traffic: KafkaTraffic,
     used: ProcessMeasurement,
-    /// Objects that are active, because the group of each has a lag.
+    /// The number of active objects at the end. All should be active, because every group has a lag.
     active: usize,
 }
 
@@ -43,20 +43,20 @@ async fn compare(access: &Access) -> bool {
     let kubeconfig = access.kubeconfig_for(access.admin());
     let client =
         harness::connect(&kubeconfig).await.unwrap_or_else(|_| panic!("the cluster cannot be reached"));
-    prepare(access, HOME).await.unwrap();
+    prepare(access, KEDA_NAMESPACE).await.unwrap();
     let kafka = KafkaServer::start(GROUPS).await;
     let port = kafka.proxy.port;
     let [theirs, ours] = ["theirs", "ours"].map(|namespace| OperatorWorkloads {
         trigger: Arc::new(move |number| KafkaServer::trigger(port, number)),
         ..OperatorWorkloads::new(namespace, GROUPS, "", Queries::Distinct)
     });
-    theirs.make(&client).await;
-    ours.make(&client).await;
+    theirs.create(&client).await;
+    ours.create(&client).await;
 
     eprintln!("KEDA");
     let options = KedaOptions {
         namespace: Some(theirs.namespace.to_owned()),
-        home: HOME.to_owned(),
+        own_namespace: KEDA_NAMESPACE.to_owned(),
         ..KedaOptions::default()
     };
     let keda = Keda::start(access, &options).await.unwrap();
@@ -64,14 +64,14 @@ async fn compare(access: &Access) -> bool {
     drop(keda);
 
     eprintln!("ours");
-    let mut operator = subject::start(&kubeconfig, ours.namespace).await;
+    let mut operator = operator_process::start(&kubeconfig, ours.namespace).await;
     let ours = side(&client, ours.namespace, operator.pid(), &kafka.proxy).await;
     operator.check();
     show(&theirs, &ours)
 }
 
-/// Waits until all objects are active, and measures.
-async fn side(client: &Client, namespace: &str, pid: u32, proxy: &KafkaProxy) -> KafkaSide {
+/// Waits until all objects are active, and measures one side.
+async fn side(client: &Client, namespace: &str, pid: u32, proxy: &KafkaProxy) -> KafkaMeasurement {
     let begun = Instant::now();
     loop {
         let found = active(client, namespace).await;
@@ -82,14 +82,14 @@ async fn side(client: &Client, namespace: &str, pid: u32, proxy: &KafkaProxy) ->
         tokio::time::sleep(Duration::from_secs(2)).await;
     }
     eprintln!("all active after {:.0} s", begun.elapsed().as_secs_f64());
-    tokio::time::sleep(INTERVAL * 2).await;
+    tokio::time::sleep(POLLING_INTERVAL * 2).await;
     proxy.take();
-    let [used] = measure([pid], WINDOW).await;
+    let [used] = measure([pid], MEASUREMENT_WINDOW).await;
     let traffic = proxy.take();
-    KafkaSide { traffic, used, active: active(client, namespace).await }
+    KafkaMeasurement { traffic, used, active: active(client, namespace).await }
 }
 
-/// How many ScaledObjects are active.
+/// The number of active ScaledObjects.
 async fn active(client: &Client, namespace: &str) -> usize {
     let path = format!("/apis/keda.sh/v1alpha1/namespaces/{namespace}/scaledobjects?limit=2000");
     let (_, list) = harness::send(client, Method::GET, &path, None).await;
@@ -101,15 +101,15 @@ fn is_active(object: &Value) -> bool {
     conditions.is_some_and(|all| all.iter().any(|one| one["type"] == "Active" && one["status"] == "True"))
 }
 
-/// Whether the limit is kept.
-fn show(theirs: &KafkaSide, ours: &KafkaSide) -> bool {
+/// Prints the comparison, and returns whether the limit is kept.
+fn show(theirs: &KafkaMeasurement, ours: &KafkaMeasurement) -> bool {
     let title = format!(
         "{GROUPS} consumer groups on one Kafka cluster, a ScaledObject each, polled every 30 s, measured for {} s",
-        WINDOW.as_secs()
+        MEASUREMENT_WINDOW.as_secs()
     );
     let mut table = ComparisonTable::new(&title);
     let (their, our) = (&theirs.traffic, &ours.traffic);
-    table.row("requests to the broker", their.total(), our.total(), 0, Some(REQUESTS));
+    table.row("requests to the broker", their.total(), our.total(), 0, Some(MAX_REQUEST_RATIO));
     let keys: BTreeSet<i16> = their.requests.keys().chain(our.requests.keys()).copied().collect();
     for key in keys {
         table.row(&format!("… {}", request_name(key)), their.of(key), our.of(key), 0, None);

@@ -9,12 +9,12 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 
-/// A larger request is no request of Kafka.
+/// The maximum size of a request. Larger ones are refused, because Kafka's clients send none.
 const MAX_REQUEST_BYTES: usize = 64 << 20;
-/// API key, API version and correlation id.
+/// The size of the API key, API version and correlation id at the begin of each request.
 const HEADER_BYTES: usize = 8;
 
-/// Forwards until the process ends.
+/// A proxy that forwards connections until the process ends.
 pub(crate) struct KafkaProxy {
     pub(crate) port: u16,
     traffic: Arc<Mutex<KafkaTraffic>>,
@@ -30,7 +30,7 @@ pub(crate) struct KafkaTraffic {
 }
 
 impl KafkaProxy {
-    /// A proxy for the broker on this port, which may start later.
+    /// Starts a proxy for the broker on this port, which may be started later.
     pub(crate) async fn start(broker: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -48,7 +48,7 @@ impl KafkaProxy {
         Self { port, traffic }
     }
 
-    /// What went through it since this was last called, and the connections that are open.
+    /// The requests since this was last called, and the connections that are open now.
     pub(crate) fn take(&self) -> KafkaTraffic {
         let mut traffic = self.traffic.lock().unwrap();
         let requests = std::mem::take(&mut traffic.requests);
@@ -91,7 +91,7 @@ async fn forward(client: TcpStream, broker: u16, traffic: &Mutex<KafkaTraffic>) 
     }
 }
 
-/// Forwards requests: a length in four bytes, then the request, which begins with its API key.
+/// Forwards and counts requests. Each is a length in four bytes, then the request, which begins with its API key.
 async fn count_requests(
     mut from_client: OwnedReadHalf,
     mut to_broker: OwnedWriteHalf,

@@ -5,7 +5,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use testbed::program::{Program, Room};
+use testbed::program::{Program, TempFolder};
 use testbed::servers::{KEDA_SCALER, server};
 use testbed::{Cache, Progress, ports};
 
@@ -14,10 +14,11 @@ use crate::workloads::name;
 
 const TOPICS: usize = 20;
 const PARTITIONS: usize = 5;
-/// Messages of each partition, and how many of them a group has read.
+/// The number of messages in each partition.
 const MESSAGES: usize = 10;
+/// The offset that every group commits in each partition.
 const COMMITTED_OFFSET: usize = 4;
-/// How long the broker may take to be ready or to accept something.
+/// How long the broker may take to become ready or to accept a request.
 const BROKER_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// A broker; it ends when this is dropped.
@@ -27,14 +28,14 @@ pub(crate) struct KafkaServer {
 }
 
 impl KafkaServer {
-    /// Starts a broker and makes so many consumer groups, each with a lag of 30 messages of one topic.
+    /// Starts a broker and creates `groups` consumer groups, each with a lag of 30 messages in one topic.
     pub(crate) async fn start(groups: usize) -> Self {
         let cache = Cache::of_user().unwrap();
         let programs = cache.ensure(server("kafka").unwrap(), &mut Progress::stderr()).unwrap();
         let (port, controller) = (ports::free().unwrap(), ports::free().unwrap());
         let proxy = KafkaProxy::start(port).await;
-        let room = Room::new().unwrap();
-        let data = room.path("data");
+        let temp_folder = TempFolder::new().unwrap();
+        let data = temp_folder.path("data");
         let settings = format!(
             "process.roles=broker,controller\n\
              node.id=1\n\
@@ -50,11 +51,11 @@ impl KafkaServer {
             proxy.port,
             data.display()
         );
-        let settings = room.write("server.properties", &settings).unwrap().display().to_string();
+        let settings = temp_folder.write("server.properties", &settings).unwrap().display().to_string();
         let format = ["format", "--cluster-id", "AAAAAAAAAAAAAAAAAAAAAA", "--config", settings.as_str()];
         let formatted = Command::new(programs.join("kafka-storage")).args(format).output().unwrap();
         assert!(formatted.status.success(), "{}", String::from_utf8_lossy(&formatted.stderr));
-        let broker = Program::start("kafka", &programs.join("kafka"), &[settings], room).unwrap();
+        let broker = Program::start("kafka", &programs.join("kafka"), &[settings], temp_folder).unwrap();
         fill(proxy.port, groups).await;
         Self { proxy, _broker: broker }
     }
@@ -73,7 +74,7 @@ fn topic(number: usize) -> String {
     format!("orders-{:02}", number % TOPICS)
 }
 
-/// Makes the topics, their messages and the groups.
+/// Creates the topics, their messages and the groups.
 async fn fill(port: u16, groups: usize) {
     let broker = format!("127.0.0.1:{port}");
     let mut filler = KafkaFiller::start();
@@ -84,7 +85,7 @@ async fn fill(port: u16, groups: usize) {
         assert!(error.is_none(), "{topic}: {error:?}");
         filler.until_filled(&json!({"broker": broker, "topic": topic, "messages": MESSAGES})).await;
     }
-    eprintln!("making {groups} consumer groups");
+    eprintln!("creating {groups} consumer groups");
     for number in 0..groups {
         let (topic, group) = (topic(number), name(number));
         let committed = json!({"broker": broker, "topic": topic, "group": group, "offset": COMMITTED_OFFSET});
@@ -109,17 +110,17 @@ impl KafkaFiller {
         Self { child, input, output: BufReader::new(output) }
     }
 
-    /// The error, if there is one.
+    /// Sends one request to the program, and returns the error if there is one.
     fn fill(&mut self, kafka: &Value) -> Option<String> {
         writeln!(self.input, "{}", json!({"fill": {"kafka": kafka}})).unwrap();
         self.input.flush().unwrap();
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
-        let answer: Value = serde_json::from_str(&line).unwrap();
-        answer["error"].as_str().filter(|error| !error.is_empty()).map(str::to_owned)
+        let response: Value = serde_json::from_str(&line).unwrap();
+        response["error"].as_str().filter(|error| !error.is_empty()).map(str::to_owned)
     }
 
-    /// Repeats it until the broker accepts it: a new broker or topic is not ready at once.
+    /// Repeats a request until the broker accepts it, because a new broker or topic is not ready at once.
     async fn until_filled(&mut self, kafka: &Value) {
         let begun = Instant::now();
         while let Some(error) = self.fill(kafka) {

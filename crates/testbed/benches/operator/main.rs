@@ -9,13 +9,14 @@
 //! restart     Prometheus is killed and started again under load
 //! backends    5,000 ScaledObjects over 20 backends of six protocols, one of which hangs
 //! kafka       1,000 consumer groups on one Kafka cluster: first KEDA 2.20.2, then Plimsoll
-//! pgo_workload  polls and metric requests, only if it is named: the profile of `make pgo-profile`
+//! pgo_workload  polls and metric requests, a part of the profile of `make pgo-profile`; runs only if it is named
+//! versions     an older revision and this one, only if it is named: `make bench-versions`
 //! workloads   the deployments and ScaledObjects
 //! env         localkube in another process
-//! subject     the operator as a process
-//! source      a scripted Prometheus that counts queries
-//! questions   the requests of an HPA controller
-//! backend_servers  small servers of several protocols
+//! operator_process     the operator as a process
+//! scripted_prometheus  a simulated Prometheus that counts queries
+//! metric_requests      the requests of an HPA controller
+//! backend_servers  simulated servers of several protocols
 //! kafka_server     a real Kafka broker, its topics and consumer groups
 //! kafka_proxy      counts requests to the broker
 //! ```
@@ -31,16 +32,17 @@ mod env;
 mod kafka;
 mod kafka_proxy;
 mod kafka_server;
+mod metric_requests;
+mod operator_process;
 mod pgo_workload;
 mod push;
-mod questions;
 mod restart;
 mod same;
+mod scripted_prometheus;
 #[path = "../shared/mod.rs"]
 #[allow(dead_code, reason = "each benchmark uses a part of it")]
 mod shared;
-mod source;
-mod subject;
+mod versions;
 mod wake;
 mod workloads;
 
@@ -49,15 +51,15 @@ use std::time::Duration;
 
 use shared::server::SERVER;
 
-/// The allocator of the binary; localkube has much to hold here.
+/// The allocator of the measured binary, for localkube, which holds many objects here.
 #[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// From poll to poll, as it is unless a ScaledObject says otherwise.
-const INTERVAL: Duration = Duration::from_secs(30);
-/// How long is measured: five intervals, after which times of activity that were left out are written in any case.
-const WINDOW: Duration = Duration::from_secs(150);
+/// The default polling interval of a ScaledObject.
+const POLLING_INTERVAL: Duration = Duration::from_secs(30);
+/// The duration of a measurement: five polling intervals, within which deferred writes of `lastActiveTime` are done in any case.
+const MEASUREMENT_WINDOW: Duration = Duration::from_secs(150);
 
 fn main() -> ExitCode {
     let (arguments, runtime) = (shared::arguments(), shared::runtime());
@@ -66,10 +68,11 @@ fn main() -> ExitCode {
             runtime.block_on(env::serve(&arguments[1]));
             ExitCode::SUCCESS
         }
-        // Only if it is named.
+        // This benchmark runs only if it is named.
         Some("pgo-workload") => {
             shared::run(&[], &[("pgo-workload", &|| runtime.block_on(pgo_workload::run()))])
         }
+        Some("versions") => shared::run(&[], &[("versions", &|| runtime.block_on(versions::run()))]),
         _ => shared::run(
             &arguments,
             &[

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use crate::INTERVAL;
+use crate::POLLING_INTERVAL;
 use crate::env::{OperatorBenchEnv, register};
-use crate::questions::Questions;
+use crate::metric_requests::MetricRequests;
+use crate::operator_process;
+use crate::scripted_prometheus::ScriptedPrometheus;
 use crate::shared::table;
-use crate::source::Source;
-use crate::subject;
 use crate::workloads::{OperatorWorkloads, Queries};
 
 const OBJECTS: usize = 300;
@@ -15,20 +15,20 @@ const OBJECTS: usize = 300;
 const PROFILE_WRITE_TIMEOUT: Duration = Duration::from_mins(1);
 
 pub(crate) async fn run() -> bool {
-    let source = Source::start(5).await;
+    let source = ScriptedPrometheus::start(5).await;
     let env = OperatorBenchEnv::start().await;
     let workloads = OperatorWorkloads::new("pgo-workload", OBJECTS, &source.url, Queries::Distinct);
-    workloads.make(&env.client).await;
-    let mut operator = subject::start(&env.kubeconfig, workloads.namespace).await;
-    source.until_asked(3 * OBJECTS as u64, OBJECTS).await;
+    workloads.create(&env.client).await;
+    let mut operator = operator_process::start(&env.kubeconfig, workloads.namespace).await;
+    source.until_queried(3 * OBJECTS as u64, OBJECTS).await;
     register(&env.client, workloads.namespace, operator.port).await;
-    let questions = Questions::start(&env.client, &workloads);
-    tokio::time::sleep(INTERVAL * 2).await;
-    let (answered, failed) = questions.counts();
+    let metric_requests = MetricRequests::start(&env.client, &workloads);
+    tokio::time::sleep(POLLING_INTERVAL * 2).await;
+    let (answered, failed) = metric_requests.counts();
     operator.check();
     println!("\nworkload of the profile, with {OBJECTS} ScaledObjects");
-    table::row("queries", source.asked() as f64, 0);
-    table::row("questions answered", answered as f64, 0);
+    table::row("queries", source.query_count() as f64, 0);
+    table::row("metric requests", answered as f64, 0);
     // The profile is written when the process ends, unless it is killed.
     operator.end(PROFILE_WRITE_TIMEOUT).await;
     failed == 0

@@ -9,15 +9,14 @@ use serde_json::json;
 use testbed::backends::GoScaler;
 
 use crate::env::{OperatorBenchEnv, counts};
+use crate::operator_process;
 use crate::shared::table::{self, millis};
 use crate::shared::usage::percentile;
-use crate::subject;
 use crate::workloads::{OperatorWorkloads, name};
 
 const OBJECTS: usize = 300;
-/// Milliseconds.
-const LIMIT: f64 = 100.0;
-const PATIENCE: Duration = Duration::from_mins(2);
+const MAX_PERCENTILE_99_MILLIS: f64 = 100.0;
+const SCALE_TIMEOUT: Duration = Duration::from_mins(2);
 
 pub(crate) async fn run() -> bool {
     let scaler = GoScaler::start(None).await.unwrap();
@@ -31,30 +30,30 @@ pub(crate) async fn run() -> bool {
         }),
         ..OperatorWorkloads::new("push", OBJECTS, "", crate::workloads::Queries::Same)
     };
-    workloads.make(&env.client).await;
-    let mut operator = subject::start(&env.kubeconfig, workloads.namespace).await;
+    workloads.create(&env.client).await;
+    let mut operator = operator_process::start(&env.kubeconfig, workloads.namespace).await;
     let mut counts = pin!(counts(&env.client, workloads.namespace));
     for _ in 0..OBJECTS {
         let (name, count) = counts.next().await.unwrap();
-        assert_eq!(count, 0, "{name} woke too early");
+        assert_eq!(count, 0, "{name} was activated too early");
     }
-    // All are reconciled and polled once, and listen.
-    tokio::time::sleep(crate::INTERVAL + Duration::from_secs(15)).await;
+    // After this time every object is reconciled, polled once, and has an open stream.
+    tokio::time::sleep(crate::POLLING_INTERVAL + Duration::from_secs(15)).await;
     let mut times = Vec::new();
     for number in 0..OBJECTS {
         let object = format!("{}/{}", workloads.namespace, name(number));
         let waiting = Instant::now();
-        // A push without an open stream is lost, and the stream may not be open yet.
+        // A push without an open stream is lost, so it is repeated until the stream is open.
         let begun = loop {
             let begun = Instant::now();
-            if scaler.tell(&object).await.unwrap() > 0 {
+            if scaler.push_active(&object).await.unwrap() > 0 {
                 break begun;
             }
-            assert!(waiting.elapsed() < PATIENCE, "nobody listens for {object}");
+            assert!(waiting.elapsed() < SCALE_TIMEOUT, "no stream is open for {object}");
             tokio::time::sleep(Duration::from_millis(100)).await;
         };
         loop {
-            let next = tokio::time::timeout(PATIENCE, counts.next()).await;
+            let next = tokio::time::timeout(SCALE_TIMEOUT, counts.next()).await;
             let Ok(Some((changed, count))) = next else { panic!("{object} was not scaled") };
             if count > 0 && changed == name(number) {
                 break;
@@ -65,10 +64,10 @@ pub(crate) async fn run() -> bool {
     }
     operator.check();
     println!(
-        "\nfrom the tell of an external scaler to the scale that a watch on localkube shows, {OBJECTS} times, milliseconds"
+        "\nfrom the push of an external scaler to the scale that a watch on localkube shows, {OBJECTS} times, milliseconds"
     );
     table::row("median", millis(percentile(&mut times, 50)), 1);
-    let good = table::at_most("99 of 100", millis(percentile(&mut times, 99)), 1, LIMIT);
+    let good = table::at_most("99 of 100", millis(percentile(&mut times, 99)), 1, MAX_PERCENTILE_99_MILLIS);
     table::row("at most", millis(percentile(&mut times, 100)), 1);
     good
 }

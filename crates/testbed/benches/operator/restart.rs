@@ -1,7 +1,7 @@
-//! Prometheus is killed and started again under load: nothing is scaled down, and there is no storm of queries.
+//! Prometheus is killed and started again under load: no target is scaled down, and there is no burst of queries.
 //!
-//! The real Prometheus scrapes a page of ours that has a series for every object, which are polled every 5 s. What is active
-//! rests 5 s after it ended, so that a single wrong "nothing to do" would show.
+//! The real Prometheus scrapes a page with a series for every object. All objects are polled every 5 s, and their cooldown is 5 s, so that
+//! a single wrong poll result without activity would scale a target to zero.
 
 use std::convert::Infallible;
 use std::fmt::Write as _;
@@ -21,18 +21,18 @@ use testbed::proxy::{Proxy, ProxyOptions, Rules};
 use tokio::net::TcpListener;
 
 use crate::env::{OperatorBenchEnv, counts};
+use crate::operator_process;
 use crate::shared::table;
-use crate::subject;
 use crate::workloads::{OperatorWorkloads, Queries, name};
 
 const OBJECTS: usize = 1_000;
-const INTERVAL: u64 = 5;
-/// How long Prometheus is gone.
-const GONE: Duration = Duration::from_secs(30);
-/// How long is looked at before and after.
-const AROUND: Duration = Duration::from_secs(40);
-/// After it, no second sees more than this many times what a second sees otherwise.
-const STORM: f64 = 3.0;
+const POLLING_INTERVAL_SECONDS: u64 = 5;
+/// How long Prometheus is stopped.
+const OUTAGE_DURATION: Duration = Duration::from_secs(30);
+/// How long queries and requests are counted before and after the outage.
+const OBSERVATION_TIME: Duration = Duration::from_secs(40);
+/// The maximum number of queries, or of API requests, in one second after the outage, divided by the polls of a second.
+const MAX_BUSIEST_SECOND_RATIO: f64 = 3.0;
 
 pub(crate) async fn run() -> bool {
     let page = page().await;
@@ -44,8 +44,8 @@ pub(crate) async fn run() -> bool {
     let env = OperatorBenchEnv::start().await;
     let url = server.url();
     let workloads = OperatorWorkloads {
-        interval: INTERVAL,
-        cooldown: INTERVAL,
+        interval: POLLING_INTERVAL_SECONDS,
+        cooldown: POLLING_INTERVAL_SECONDS,
         replicas: 2,
         trigger: Arc::new(move |number| {
             let query = format!("sum(load{{object=\"{}\"}})", name(number));
@@ -54,10 +54,10 @@ pub(crate) async fn run() -> bool {
         }),
         ..OperatorWorkloads::new("restart", OBJECTS, "", Queries::Distinct)
     };
-    workloads.make(&env.client).await;
-    let settings = ProxyOptions { remember_lists: false, ..ProxyOptions::default() };
+    workloads.create(&env.client).await;
+    let settings = ProxyOptions { store_lists: false, ..ProxyOptions::default() };
     let proxy = Proxy::start_with(&env.kubeconfig, settings).await.unwrap();
-    let mut operator = subject::start(&proxy.kubeconfig(), workloads.namespace).await;
+    let mut operator = operator_process::start(&proxy.kubeconfig(), workloads.namespace).await;
     tokio::time::sleep(Duration::from_secs(30)).await;
 
     let scaled = Arc::new(Mutex::new(Vec::new()));
@@ -72,73 +72,82 @@ pub(crate) async fn run() -> bool {
             }
         })
     };
-    let before = observe(Some(&server), &proxy.rules(), AROUND).await;
+    let before = observe(Some(&server), &proxy.rules(), OBSERVATION_TIME).await;
     server.stop();
-    let gone = observe(None, &proxy.rules(), GONE).await;
+    let during_outage = observe(None, &proxy.rules(), OUTAGE_DURATION).await;
     server.resume().await.unwrap();
-    let after = observe(Some(&server), &proxy.rules(), AROUND).await;
+    let after = observe(Some(&server), &proxy.rules(), OBSERVATION_TIME).await;
     watched.abort();
     operator.check();
 
     println!(
-        "\nPrometheus killed for {} s and started again; {OBJECTS} ScaledObjects, every {INTERVAL} s",
-        GONE.as_secs()
+        "\nPrometheus killed for {} s and started again; {OBJECTS} ScaledObjects, every {POLLING_INTERVAL_SECONDS} s",
+        OUTAGE_DURATION.as_secs()
     );
-    let show = |what: &str, seen: &Seen| {
-        table::row(&format!("{what}: queries per second"), mean(&seen.queries), 1);
-        table::row(&format!("{what}: queries, busiest second"), most(&seen.queries), 0);
-        table::row(&format!("{what}: API requests per second"), mean(&seen.requests), 1);
-        table::row(&format!("{what}: API requests, busiest second"), most(&seen.requests), 0);
+    let show = |what: &str, counts: &RequestsPerSecond| {
+        table::row(&format!("{what}: queries per second"), mean(&counts.queries), 1);
+        table::row(&format!("{what}: queries, busiest second"), most(&counts.queries), 0);
+        table::row(&format!("{what}: API requests per second"), mean(&counts.requests), 1);
+        table::row(&format!("{what}: API requests, busiest second"), most(&counts.requests), 0);
     };
     show("before", &before);
-    show("gone", &gone);
+    show("during the outage", &during_outage);
     show("after", &after);
-    let wrong = scaled.lock().unwrap().clone();
-    let polls = OBJECTS as f64 / INTERVAL as f64;
-    let mut good = table::at_most("targets that were scaled", wrong.len() as f64, 0, 0.0);
-    good &=
-        table::at_most("busiest second after, in polls of a second", most(&after.queries) / polls, 2, STORM);
-    // Every object says once that its source fails, and once that it works again.
-    let writes = gone.requests.iter().chain(&after.requests).sum::<f64>();
-    good &= table::at_most("API requests per object, gone and after", writes / OBJECTS as f64, 2, 8.0);
+    let scaled_targets = scaled.lock().unwrap().clone();
+    let polls = OBJECTS as f64 / POLLING_INTERVAL_SECONDS as f64;
+    let mut good = table::at_most("targets that were scaled", scaled_targets.len() as f64, 0, 0.0);
+    good &= table::at_most(
+        "busiest second after, in polls of a second",
+        most(&after.queries) / polls,
+        2,
+        MAX_BUSIEST_SECOND_RATIO,
+    );
+    // The status of every object is written once when its source fails, and once when it works again.
+    let writes = during_outage.requests.iter().chain(&after.requests).sum::<f64>();
+    good &= table::at_most(
+        "API requests per object, during the outage and after",
+        writes / OBJECTS as f64,
+        2,
+        8.0,
+    );
     good &= table::at_most(
         "API requests, busiest second, in polls of a second",
         most(&after.requests) / polls,
         2,
-        STORM,
+        MAX_BUSIEST_SECOND_RATIO,
     );
-    for (name, count) in wrong.iter().take(5) {
+    for (name, count) in scaled_targets.iter().take(5) {
         println!("  {name} was scaled to {count}");
     }
     good
 }
 
-/// What happened in each second.
-struct Seen {
+/// The queries to Prometheus and the requests to the API server in each second.
+struct RequestsPerSecond {
     queries: Vec<f64>,
     requests: Vec<f64>,
 }
 
-async fn observe(server: Option<&Server>, rules: &Rules, time: Duration) -> Seen {
-    let mut seen = Seen { queries: Vec::new(), requests: Vec::new() };
-    let asked = async || match server {
-        Some(server) => server.asked().await.unwrap_or(0),
+async fn observe(server: Option<&Server>, rules: &Rules, time: Duration) -> RequestsPerSecond {
+    let mut counts = RequestsPerSecond { queries: Vec::new(), requests: Vec::new() };
+    let query_count = async || match server {
+        Some(server) => server.query_count().await.unwrap_or(0),
         None => 0,
     };
     rules.clear_log();
-    let (begun, mut last) = (Instant::now(), asked().await);
+    let (begun, mut last) = (Instant::now(), query_count().await);
     let mut ticks = tokio::time::interval(Duration::from_secs(1));
     ticks.tick().await;
     while begun.elapsed() < time {
         ticks.tick().await;
-        let now = asked().await;
-        seen.queries.push(now.saturating_sub(last) as f64);
+        let now = query_count().await;
+        counts.queries.push(now.saturating_sub(last) as f64);
         last = now;
         let requests: u64 = rules.counts().values().sum();
         rules.clear_log();
-        seen.requests.push(requests as f64);
+        counts.requests.push(requests as f64);
     }
-    seen
+    counts
 }
 
 fn mean(values: &[f64]) -> f64 {
@@ -149,7 +158,7 @@ fn most(values: &[f64]) -> f64 {
     values.iter().copied().fold(0.0, f64::max)
 }
 
-/// A page with a series for every object; `host:port`.
+/// Serves a page with a series for every object, and returns its `host:port`.
 async fn page() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -163,9 +172,9 @@ async fn page() -> String {
             let (stream, _) = listener.accept().await.unwrap();
             let text = text.clone();
             let service = service_fn(move |_| {
-                let answer = Response::builder().header("content-type", "text/plain; version=0.0.4");
-                let answer = answer.body(Full::new(text.clone())).unwrap();
-                async move { Ok::<_, Infallible>(answer) }
+                let response = Response::builder().header("content-type", "text/plain; version=0.0.4");
+                let response = response.body(Full::new(text.clone())).unwrap();
+                async move { Ok::<_, Infallible>(response) }
             });
             tokio::spawn(async move {
                 let connection = hyper::server::conn::http1::Builder::new();

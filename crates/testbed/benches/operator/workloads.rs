@@ -1,4 +1,4 @@
-//! A namespace full of deployments and the ScaledObjects that scale them.
+//! A namespace with Deployments and the ScaledObjects that scale them.
 
 use std::sync::Arc;
 
@@ -9,25 +9,26 @@ use testbed::harness::write;
 
 use crate::shared::write_many;
 
-/// How much there is, and what it asks.
+/// The number of objects, and their triggers.
 #[derive(Clone)]
 pub(crate) struct OperatorWorkloads {
     pub(crate) namespace: &'static str,
     pub(crate) objects: usize,
-    /// Replicas of each deployment to begin with.
+    /// The initial replicas of each Deployment.
     pub(crate) replicas: i32,
-    /// Seconds from poll to poll, and from the last activity to zero.
+    /// `pollingInterval` in seconds.
     pub(crate) interval: u64,
+    /// `cooldownPeriod` in seconds.
     pub(crate) cooldown: u64,
     pub(crate) trigger: Arc<dyn Fn(usize) -> Value + Send + Sync>,
 }
 
-/// What an object asks Prometheus.
+/// Which queries the objects send to Prometheus.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Queries {
-    /// Each something else.
+    /// Every object has its own query.
     Distinct,
-    /// All the same.
+    /// All objects have the same query.
     Same,
 }
 
@@ -53,20 +54,20 @@ impl OperatorWorkloads {
         Self { namespace, objects, replicas: 1, interval: 30, cooldown: 300, trigger }
     }
 
-    /// Makes all of it.
-    pub(crate) async fn make(&self, client: &Client) {
-        eprintln!("making {} ScaledObjects and their deployments in {}", self.objects, self.namespace);
+    /// Creates the namespace and all objects in it.
+    pub(crate) async fn create(&self, client: &Client) {
+        eprintln!("creating {} ScaledObjects and their deployments in {}", self.objects, self.namespace);
         let namespace = json!({"metadata": {"name": self.namespace}});
         write(client, Method::POST, "/api/v1/namespaces", &namespace).await;
         let (workloads, client) = (self.clone(), client.clone());
         write_many(self.objects, move |number| {
             let (workloads, client) = (workloads.clone(), client.clone());
-            async move { workloads.make_one(&client, number).await }
+            async move { workloads.create_object(&client, number).await }
         })
         .await;
     }
 
-    async fn make_one(&self, client: &Client, number: usize) {
+    async fn create_object(&self, client: &Client, number: usize) {
         let (namespace, name) = (self.namespace, name(number));
         let labels = json!({"app": name, "app.kubernetes.io/part-of": "shop"});
         let container = json!({
@@ -84,7 +85,7 @@ impl OperatorWorkloads {
             &deployment,
         )
         .await;
-        // No controller makes pods here.
+        // No controller creates pods here, so the status is written.
         let counts = ["replicas", "updatedReplicas", "readyReplicas", "availableReplicas"];
         let status: Value =
             counts.into_iter().map(|count| (count.to_owned(), json!(self.replicas))).collect();

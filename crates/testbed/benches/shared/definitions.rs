@@ -1,4 +1,4 @@
-//! Our definitions of KEDA's resources.
+//! Our CustomResourceDefinitions of KEDA's resources.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use kube::Client;
 use serde_json::Value;
 use testbed::harness::write;
 
-/// Defines KEDA's resources.
+/// Creates the CustomResourceDefinitions of KEDA's resources.
 pub(crate) async fn define_keda_resources(client: &Client) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds/keda");
     for entry in std::fs::read_dir(folder).unwrap() {

@@ -1,11 +1,12 @@
-//! What the benchmarks of the controller, the metrics server and the operator share.
+//! Helpers that the benchmarks of the controller, the metrics server and the operator share.
 //!
 //! ```text
-//! definitions  KEDA's resources
+//! definitions  CustomResourceDefinitions of KEDA's resources
 //! plimsoll  the measured binary as a process
 //! server    localkube in another process
 //! table     rows with limits
 //! usage     CPU and memory of processes
+//! versions  the binary of an older revision
 //! ```
 
 pub(crate) mod definitions;
@@ -13,6 +14,7 @@ pub(crate) mod plimsoll;
 pub(crate) mod server;
 pub(crate) mod table;
 pub(crate) mod usage;
+pub(crate) mod versions;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -20,10 +22,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::runtime::Runtime;
 
-/// How many objects are written at once.
+/// How many objects are written at the same time.
 const CONCURRENT_WRITES: usize = 16;
 
-/// The arguments of this program without the one that cargo adds.
+/// The arguments of this program without `--bench`, which cargo adds.
 pub(crate) fn arguments() -> Vec<String> {
     std::env::args().skip(1).filter(|word| word != "--bench").collect()
 }
@@ -32,7 +34,7 @@ pub(crate) fn runtime() -> Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
 }
 
-/// Runs the benchmarks that are named by arguments, all if there are none; fails if one misses a limit.
+/// Runs the benchmarks that the arguments name, or all if there are no arguments. The exit code is a failure if a limit is missed.
 pub(crate) fn run(arguments: &[String], benchmarks: &[(&str, &dyn Fn() -> bool)]) -> ExitCode {
     let is_named = |name: &str| arguments.is_empty() || arguments.iter().any(|word| word == name);
     let named = benchmarks.iter().filter(|(name, _)| is_named(name));
@@ -40,7 +42,7 @@ pub(crate) fn run(arguments: &[String], benchmarks: &[(&str, &dyn Fn() -> bool)]
     if kept.iter().all(|kept| *kept) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Calls `write` with every number below `count`, several at once.
+/// Calls `write` with every number below `count`, with up to [`CONCURRENT_WRITES`] calls at the same time.
 pub(crate) async fn write_many<F: Future<Output = ()> + Send + 'static>(
     count: usize,
     write: impl Fn(usize) -> F + Clone + Send + 'static,

@@ -3,17 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use testbed::direct::{Caller, Direct};
-use testbed::program::{Program, Room};
+use testbed::direct::{Caller, DirectClient};
+use testbed::program::{Program, TempFolder};
 
 /// The environment variable that names the measured binary.
 const PROGRAM_VARIABLE: &str = "PLIMSOLL_PROGRAM";
 /// How long the shell may take to start the program.
 const START_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a server may take until it is ready.
+/// How long a server may take to become ready.
 const READY_TIMEOUT: Duration = Duration::from_mins(5);
 
-/// The measured binary; without the environment variable, the one beside the folder of this program.
+/// The path of the measured binary. Without the environment variable it is `plimsoll` in the parent of this program's folder.
 pub(crate) fn binary() -> PathBuf {
     let beside = || {
         let own = std::env::current_exe().unwrap();
@@ -24,14 +24,14 @@ pub(crate) fn binary() -> PathBuf {
     program.canonicalize().unwrap()
 }
 
-/// Waits until a server on this port says that it is ready.
+/// Waits until `/readyz` of the server on this port returns 200.
 pub(crate) async fn until_ready(program: &mut Program, port: u16) {
-    let nobody = Direct::new(port, &Caller::nobody()).unwrap();
-    let ready = async || nobody.get("/readyz").await.is_ok_and(|answer| answer.code == 200);
+    let anonymous = DirectClient::new(port, &Caller::anonymous()).unwrap();
+    let ready = async || anonymous.get("/readyz").await.is_ok_and(|answer| answer.code == 200);
     program.until(READY_TIMEOUT, ready).await.unwrap();
 }
 
-/// Asks a program to end, and waits for that.
+/// Sends SIGTERM to a program, and waits until it has ended.
 pub(crate) async fn end(program: &mut Program, timeout: Duration) {
     program.terminate();
     let begun = Instant::now();
@@ -50,19 +50,29 @@ pub(crate) struct PlimsollProcess {
 impl PlimsollProcess {
     /// Starts a subcommand with a kubeconfig and a free port.
     pub(crate) fn start(subcommand: &str, kubeconfig: &str, flags: &[String]) -> Self {
-        let (room, port) = (Room::new().unwrap(), testbed::ports::free().unwrap());
-        let file = room.write("kubeconfig", kubeconfig).unwrap();
+        Self::start_program(&binary(), subcommand, kubeconfig, flags)
+    }
+
+    /// Starts a subcommand of another binary.
+    pub(crate) fn start_program(
+        program: &Path,
+        subcommand: &str,
+        kubeconfig: &str,
+        flags: &[String],
+    ) -> Self {
+        let (temp_folder, port) = (TempFolder::new().unwrap(), testbed::ports::free().unwrap());
+        let file = temp_folder.write("kubeconfig", kubeconfig).unwrap();
         let mut arguments = vec![subcommand.to_owned(), format!("--kubeconfig={}", file.display())];
         arguments.extend(["--bind-address=127.0.0.1".to_owned(), format!("--secure-port={port}")]);
         arguments.extend_from_slice(flags);
-        Self { program: Program::start("plimsoll", &binary(), &arguments, room).unwrap(), port }
+        Self { program: Program::start("plimsoll", program, &arguments, temp_folder).unwrap(), port }
     }
 
     pub(crate) async fn until_ready(&mut self) {
         until_ready(&mut self.program, self.port).await;
     }
 
-    /// Its process; it is waited for, because a shell starts the program.
+    /// The id of the process. This waits for the process, because a shell starts the program.
     pub(crate) fn pid(&self) -> u32 {
         let begun = Instant::now();
         loop {
@@ -74,12 +84,12 @@ impl PlimsollProcess {
         }
     }
 
-    /// Asks it to end, and waits for that.
+    /// Sends SIGTERM to the process, and waits until it has ended.
     pub(crate) async fn end(&mut self, timeout: Duration) {
         end(&mut self.program, timeout).await;
     }
 
-    /// Its process must still run; warnings in its log are shown.
+    /// Fails if the process has ended, and prints how many warnings it logged, with the last one.
     pub(crate) fn check(&mut self) {
         let log = self.program.log();
         if let Some(code) = self.program.ended() {

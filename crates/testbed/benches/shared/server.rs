@@ -1,4 +1,4 @@
-//! localkube in a process of its own, so that its CPU and memory are counted apart.
+//! localkube in a separate process, so that its CPU time and memory are not counted.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -6,10 +6,10 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 /// The argument with which this program becomes the server; the file of its kubeconfig follows.
 pub(crate) const SERVER: &str = "serve";
 
-/// This program as a server; it ends when this is dropped.
+/// This program as a server process; it ends when this is dropped.
 pub(crate) struct ServerProcess {
     child: Child,
-    /// Commands to the server, one a line; it ends when this is closed.
+    /// The standard input of the server, with one command per line. The server ends when this is closed.
     commands: Option<ChildStdin>,
     pub(crate) kubeconfig: String,
 }
@@ -20,7 +20,7 @@ impl ServerProcess {
         Self::start_as(SERVER).await
     }
 
-    /// The same with another argument instead of [`SERVER`].
+    /// Starts the server with another argument instead of [`SERVER`].
     pub(crate) async fn start_as(argument: &'static str) -> Self {
         tokio::task::spawn_blocking(move || Self::spawn(argument)).await.unwrap()
     }
@@ -51,7 +51,7 @@ impl Drop for ServerProcess {
     }
 }
 
-/// In the server: writes the kubeconfig, says that it is ready, and handles commands until there are no more.
+/// Runs in the server process: writes the kubeconfig, prints `ready`, and handles commands until standard input ends.
 pub(crate) async fn ready(file: &str, kubeconfig: &str, handle: impl Fn(&str) + Send + 'static) {
     std::fs::write(file, kubeconfig).unwrap();
     println!("ready");

@@ -1,20 +1,25 @@
-//! Rows of results, with limits.
+//! Prints rows of results, with limits.
 
 const MIB: f64 = (1 << 20) as f64;
 
-/// A table with the program that is replaced beside Plimsoll.
+/// A table that compares the program that is replaced with Plimsoll.
 pub(crate) struct ComparisonTable {
     good: bool,
 }
 
 impl ComparisonTable {
     pub(crate) fn new(title: &str) -> Self {
+        Self::with_columns(title, ["theirs", "ours"])
+    }
+
+    /// Begins a table with other names of the two columns.
+    pub(crate) fn with_columns(title: &str, [compared, own]: [&str; 2]) -> Self {
         println!("\n{title}");
-        println!("{:<44} {:>11} {:>11} {:>8}   limit", "", "theirs", "ours", "ratio");
+        println!("{:<44} {compared:>11} {own:>11} {:>8}   limit", "", "ratio");
         Self { good: true }
     }
 
-    /// A row; with a limit, the value of Plimsoll may be at most that part of the other.
+    /// Prints a row. With a limit, the value of Plimsoll divided by the other one must not exceed it.
     pub(crate) fn row(&mut self, what: &str, theirs: f64, ours: f64, digits: usize, limit: Option<f64>) {
         let ratio = ours / theirs;
         let kept = limit.is_none_or(|limit| ratio <= limit);
@@ -31,7 +36,7 @@ impl ComparisonTable {
     }
 }
 
-/// A row with a limit that must not be exceeded.
+/// Prints a row with a limit, and returns whether the value does not exceed it.
 pub(crate) fn at_most(what: &str, value: f64, digits: usize, limit: f64) -> bool {
     let kept = value <= limit;
     let verdict = if kept { "kept" } else { "MISSED" };
@@ -39,7 +44,7 @@ pub(crate) fn at_most(what: &str, value: f64, digits: usize, limit: f64) -> bool
     kept
 }
 
-/// A row without a limit.
+/// Prints a row without a limit.
 pub(crate) fn row(what: &str, value: f64, digits: usize) {
     println!("{what:<44} {value:>11.digits$}");
 }

@@ -1,21 +1,22 @@
-//! CPU and memory of processes, as the kernel counts them.
+//! CPU time and memory of processes, as the kernel counts them.
 
 use std::time::{Duration, Instant};
 
 use testbed::ProcessUsage;
 
-/// What a process used in some time.
+/// What a process used in a measurement window.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ProcessMeasurement {
     pub(crate) took: Duration,
     pub(crate) cpu: Duration,
-    /// Resident memory in bytes: its mean over the time, and its maximum since the start of the process.
+    /// The mean of the resident memory in the window, in bytes.
     pub(crate) resident: u64,
+    /// The maximum of the resident memory since the start of the process, in bytes.
     pub(crate) peak: u64,
 }
 
 impl ProcessMeasurement {
-    /// Thousandths of a core.
+    /// The mean CPU usage in thousandths of a core.
     pub(crate) fn millicores(&self) -> f64 {
         self.cpu.as_secs_f64() * 1000.0 / self.took.as_secs_f64()
     }
@@ -30,7 +31,7 @@ impl ProcessMeasurement {
     }
 }
 
-/// Measures what each of these processes uses from now on for so long.
+/// Measures what each of these processes uses during `window`.
 pub(crate) async fn measure<const N: usize>(
     processes: [u32; N],
     window: Duration,
@@ -46,17 +47,17 @@ pub(crate) async fn measure<const N: usize>(
         }
     }
     let (took, last) = (begun.elapsed(), usage());
-    std::array::from_fn(|place| ProcessMeasurement {
+    std::array::from_fn(|index| ProcessMeasurement {
         took,
-        cpu: last[place].cpu.saturating_sub(first[place].cpu),
-        resident: resident[place] / samples.max(1),
-        peak: last[place].peak,
+        cpu: last[index].cpu.saturating_sub(first[index].cpu),
+        resident: resident[index] / samples.max(1),
+        peak: last[index].peak,
     })
 }
 
-/// A percentile of these values, which get sorted.
+/// A percentile of the values, which this sorts.
 pub(crate) fn percentile(values: &mut [Duration], percent: usize) -> Duration {
     values.sort_unstable();
-    let place = (values.len() * percent).div_ceil(100).saturating_sub(1);
-    values.get(place).copied().unwrap_or_default()
+    let index = (values.len() * percent).div_ceil(100).saturating_sub(1);
+    values.get(index).copied().unwrap_or_default()
 }

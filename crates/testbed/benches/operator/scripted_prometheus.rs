@@ -1,4 +1,4 @@
-//! A scripted Prometheus that counts queries.
+//! A simulated Prometheus that counts queries.
 
 use std::collections::HashSet;
 use std::convert::Infallible;
@@ -14,29 +14,32 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 
-/// How long to wait for questions.
-const PATIENCE: Duration = Duration::from_mins(10);
+/// How long to wait for queries.
+const QUERIES_TIMEOUT: Duration = Duration::from_mins(10);
 
-/// Answers until the process ends.
+/// A simulated Prometheus, which runs until the process ends.
 #[derive(Clone)]
-pub(crate) struct Source {
+pub(crate) struct ScriptedPrometheus {
     pub(crate) url: String,
-    state: Arc<SourceState>,
+    state: Arc<ScriptedPrometheusState>,
 }
 
 #[derive(Default)]
-struct SourceState {
+struct ScriptedPrometheusState {
     value: AtomicU64,
-    asked: AtomicU64,
+    query_count: AtomicU64,
     queries: Mutex<HashSet<String>>,
 }
 
-impl Source {
-    /// One whose every query has this value.
+impl ScriptedPrometheus {
+    /// Starts a server that returns this value for every query.
     pub(crate) async fn start(value: u64) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let state = Arc::new(SourceState { value: AtomicU64::new(value), ..SourceState::default() });
+        let state = Arc::new(ScriptedPrometheusState {
+            value: AtomicU64::new(value),
+            ..ScriptedPrometheusState::default()
+        });
         let shared = Arc::clone(&state);
         tokio::spawn(async move {
             loop {
@@ -44,8 +47,8 @@ impl Source {
                 let _ = stream.set_nodelay(true);
                 let state = Arc::clone(&shared);
                 let service = service_fn(move |request| {
-                    let answer = answer(&state, &request);
-                    async move { Ok::<_, Infallible>(answer) }
+                    let response = respond(&state, &request);
+                    async move { Ok::<_, Infallible>(response) }
                 });
                 tokio::spawn(async move {
                     let connection = hyper::server::conn::http1::Builder::new();
@@ -56,24 +59,24 @@ impl Source {
         Self { url, state }
     }
 
-    /// From now on every query has this value.
-    pub(crate) fn say(&self, value: u64) {
+    /// Sets the value of every query.
+    pub(crate) fn set_value(&self, value: u64) {
         self.state.value.store(value, Ordering::SeqCst);
     }
 
-    /// How many queries it was sent.
-    pub(crate) fn asked(&self) -> u64 {
-        self.state.asked.load(Ordering::SeqCst)
+    /// The number of queries so far.
+    pub(crate) fn query_count(&self) -> u64 {
+        self.state.query_count.load(Ordering::SeqCst)
     }
 
-    /// Waits until so many more queries came, all of which were among `distinct` different ones.
-    pub(crate) async fn until_asked(&self, more: u64, distinct: usize) {
-        let (begun, before) = (std::time::Instant::now(), self.asked());
-        while self.asked() < before + more || self.state.queries.lock().unwrap().len() < distinct {
+    /// Waits for `more` further queries, and until there were `distinct` different queries in all.
+    pub(crate) async fn until_queried(&self, more: u64, distinct: usize) {
+        let (begun, before) = (std::time::Instant::now(), self.query_count());
+        while self.query_count() < before + more || self.state.queries.lock().unwrap().len() < distinct {
             assert!(
-                begun.elapsed() < PATIENCE,
-                "{} queries, {} different ones: {more} and {distinct} were meant",
-                self.asked() - before,
+                begun.elapsed() < QUERIES_TIMEOUT,
+                "{} queries, {} different ones: {more} and {distinct} were expected",
+                self.query_count() - before,
                 self.state.queries.lock().unwrap().len()
             );
             tokio::time::sleep(Duration::from_millis(500)).await;
@@ -81,8 +84,8 @@ impl Source {
     }
 }
 
-fn answer(state: &SourceState, request: &Request<Incoming>) -> Response<Full<Bytes>> {
-    state.asked.fetch_add(1, Ordering::SeqCst);
+fn respond(state: &ScriptedPrometheusState, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+    state.query_count.fetch_add(1, Ordering::SeqCst);
     let query = request.uri().query().unwrap_or_default();
     let query = query.split('&').find_map(|part| part.strip_prefix("query=")).unwrap_or_default();
     {
@@ -95,6 +98,6 @@ fn answer(state: &SourceState, request: &Request<Incoming>) -> Response<Full<Byt
         r#"{{"status":"success","data":{{"resultType":"vector","result":[{{"metric":{{}},"value":[1779883200.781,"{}"]}}]}}}}"#,
         state.value.load(Ordering::SeqCst)
     );
-    let answer = Response::builder().header("content-type", "application/json");
-    answer.body(Full::new(Bytes::from(body))).unwrap()
+    let response = Response::builder().header("content-type", "application/json");
+    response.body(Full::new(Bytes::from(body))).unwrap()
 }
