@@ -1,4 +1,4 @@
-//! The plain driver: all seeds as they are, then changed seeds until time is up.
+//! The driver without libFuzzer: it runs all seeds unchanged, then mutated seeds until the limit of the run is reached.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,72 +10,79 @@ use std::time::{Duration, Instant};
 use crate::Target;
 use crate::mutate::{Random, mutate};
 
-/// Longer than this and an input counts as a hang.
-const SLOWEST: Duration = Duration::from_secs(10);
+/// The time that a target may take for one input; an input that takes longer counts as a hang.
+const MAX_INPUT_TIME: Duration = Duration::from_secs(10);
 
-/// How long a target runs.
+/// How long a target is fuzzed.
 #[derive(Clone, Copy, Debug)]
-pub enum Extent {
-    /// For so long.
+pub enum RunLimit {
+    /// The target runs for this time.
     Time(Duration),
-    /// With so many changed inputs.
+    /// The target runs with this number of mutated inputs.
     Inputs(u64),
 }
 
-/// The current input and its start, for the watchdog thread.
-type Hand = Arc<Mutex<Option<(Instant, Vec<u8>)>>>;
+/// The start and the bytes of the input that runs now, shared with the watchdog thread; none between two inputs.
+type CurrentInput = Arc<Mutex<Option<(Instant, Vec<u8>)>>>;
 
 /// Runs a target; panics with the path of the input at the first finding.
-pub fn drive(target: &Target, extent: Extent, seed: u64) {
+pub fn drive(target: &Target, limit: RunLimit, seed: u64) {
     let seeds = seeds(target);
     assert!(!seeds.is_empty(), "{} has no seeds", target.name);
-    let hand = Hand::default();
-    watch(*target, &hand);
+    let current = CurrentInput::default();
+    spawn_watchdog(*target, &current);
     for input in &seeds {
-        feed(target, &hand, input);
+        run_input(target, &current, input);
     }
     let started = Instant::now();
     let mut random = Random(seed);
     let mut inputs = 0_u64;
-    while match extent {
-        Extent::Time(time) => started.elapsed() < time,
-        Extent::Inputs(most) => inputs < most,
+    while match limit {
+        RunLimit::Time(time) => started.elapsed() < time,
+        RunLimit::Inputs(max) => inputs < max,
     } {
         let (Some(base), Some(other)) = (random.pick(&seeds), random.pick(&seeds)) else { break };
-        feed(target, &hand, &mutate(&mut random, base, other));
+        run_input(target, &current, &mutate(&mut random, base, other));
         inputs += 1;
     }
-    println!("{}: {} seeds, {inputs} changed inputs in {:.0?}", target.name, seeds.len(), started.elapsed());
+    println!("{}: {} seeds, {inputs} mutated inputs in {:.0?}", target.name, seeds.len(), started.elapsed());
 }
 
-fn feed(target: &Target, hand: &Hand, input: &[u8]) {
-    set(hand, Some((Instant::now(), input.to_vec())));
+fn run_input(target: &Target, current: &CurrentInput, input: &[u8]) {
+    set_current(current, Some((Instant::now(), input.to_vec())));
     let outcome = catch_unwind(AssertUnwindSafe(|| (target.run)(input)));
-    set(hand, None);
+    set_current(current, None);
     if outcome.is_err() {
-        panic!("{} panics on the input in {}", target.name, keep(target, input).display());
+        panic!("{} panics on the input in {}", target.name, save_finding(target, input).display());
     }
 }
 
-fn set(hand: &Hand, value: Option<(Instant, Vec<u8>)>) {
-    if let Ok(mut hand) = hand.lock() {
-        *hand = value;
+fn set_current(current: &CurrentInput, value: Option<(Instant, Vec<u8>)>) {
+    if let Ok(mut current) = current.lock() {
+        *current = value;
     }
 }
 
-/// The watchdog: ends the process when an input takes too long, because no other thread can.
-fn watch(target: Target, hand: &Hand) {
-    let hand = Arc::downgrade(hand);
+/// Starts the watchdog thread. It ends the process when an input takes longer than [`MAX_INPUT_TIME`], because a thread that hangs cannot be stopped.
+fn spawn_watchdog(target: Target, current: &CurrentInput) {
+    let current = Arc::downgrade(current);
     std::thread::spawn(move || {
-        while let Some(hand) = hand.upgrade() {
-            let late =
-                hand.lock().ok().and_then(|hand| hand.clone()).filter(|(since, _)| since.elapsed() > SLOWEST);
+        while let Some(current) = current.upgrade() {
+            let late = current
+                .lock()
+                .ok()
+                .and_then(|current| current.clone())
+                .filter(|(since, _)| since.elapsed() > MAX_INPUT_TIME);
             if let Some((_, input)) = late {
-                let path = keep(&target, &input);
-                eprintln!("{} takes more than {SLOWEST:?} on the input in {}", target.name, path.display());
+                let path = save_finding(&target, &input);
+                eprintln!(
+                    "{} takes more than {MAX_INPUT_TIME:?} on the input in {}",
+                    target.name,
+                    path.display()
+                );
                 std::process::exit(1);
             }
-            drop(hand);
+            drop(current);
             std::thread::sleep(Duration::from_millis(200));
         }
     });
@@ -85,8 +92,8 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Writes a finding down; it is a seed of the next run.
-fn keep(target: &Target, input: &[u8]) -> PathBuf {
+/// Writes the input of a finding to a file and returns its path. The next run uses this file as a seed.
+fn save_finding(target: &Target, input: &[u8]) -> PathBuf {
     let mut hasher = DefaultHasher::new();
     input.hash(&mut hasher);
     let folder = root().join("artifacts").join(target.name);
@@ -97,7 +104,7 @@ fn keep(target: &Target, input: &[u8]) -> PathBuf {
     path
 }
 
-/// Seeds in the order of their names: the same every time.
+/// All seeds in the order of their paths, so that every run has the same order.
 fn seeds(target: &Target) -> Vec<Vec<u8>> {
     let mut folders =
         vec![root().join("seeds").join(target.name), root().join("artifacts").join(target.name)];

@@ -1,7 +1,7 @@
-//! Fuzz targets: whatever is read, nothing panics and nothing hangs.
+//! Fuzz targets: no input panics, and none hangs.
 //!
 //! Each target is a plain function over bytes. Two drivers call it: libFuzzer, which follows coverage (`make fuzz`), and
-//! a small driver of our own that needs nothing but a stable compiler (`make fuzz-short`, [`driver`]).
+//! a small driver of our own, which needs only a stable compiler (`make fuzz-short`, [`driver`]).
 
 #![forbid(unsafe_code)]
 #![allow(clippy::disallowed_methods, reason = "the driver measures how long an input takes")]
@@ -10,14 +10,14 @@ pub mod driver;
 pub mod mutate;
 pub mod targets;
 
-/// A function over bytes and where its first inputs are.
+/// A fuzz target: a function over bytes, and where its seeds are.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// Name, also of the folder of its seeds.
+    /// The name of the target, which is also the name of the folder of its seeds.
     pub name: &'static str,
-    /// What is called.
+    /// The function that a driver calls with each input.
     pub run: fn(&[u8]),
-    /// Whether the files in `examples/` are inputs too.
+    /// Whether the files in `examples/` are seeds too.
     pub examples: bool,
 }
 

@@ -1,11 +1,11 @@
-//! Changes to an input: bytes, lines and whole words.
+//! Mutations of an input: its bits, bytes, lines and words.
 
-/// A small generator of random numbers (splitmix64); the same start gives the same sequence.
+/// A pseudorandom number generator (splitmix64); the same seed gives the same sequence.
 #[derive(Clone, Debug)]
 pub struct Random(pub u64);
 
 impl Random {
-    /// The next number.
+    /// The next number of the sequence.
     pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
@@ -14,22 +14,22 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `end`; zero if there is none.
+    /// A number below `end`; zero if `end` is zero.
     pub fn below(&mut self, end: usize) -> usize {
         if end == 0 { 0 } else { (self.number() % end as u64) as usize }
     }
 
-    /// One of these.
+    /// A random element of a slice; none if it is empty.
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> Option<&'a T> {
         from.get(self.below(from.len()))
     }
 }
 
-/// Longest input.
-const LONGEST: usize = 1 << 16;
+/// The maximum length of an input in bytes.
+const MAX_INPUT_BYTES: usize = 1 << 16;
 
-/// Words that parsers have failed on before.
-const WORDS: &[&str] = &[
+/// Words that mutations insert: texts with which parsers have failed before.
+const DICTIONARY: &[&str] = &[
     "0",
     "1",
     "-1",
@@ -114,17 +114,17 @@ const WORDS: &[&str] = &[
     "spec",
 ];
 
-/// `base` with a few changes; `other` lends parts.
+/// `base` with one to five mutations, some of which insert parts of `other`.
 pub fn mutate(random: &mut Random, base: &[u8], other: &[u8]) -> Vec<u8> {
     let mut input = base.to_vec();
     for _ in 0..=random.below(4) {
-        input = change(random, input, other);
-        input.truncate(LONGEST);
+        input = mutate_once(random, input, other);
+        input.truncate(MAX_INPUT_BYTES);
     }
     input
 }
 
-fn change(random: &mut Random, mut input: Vec<u8>, other: &[u8]) -> Vec<u8> {
+fn mutate_once(random: &mut Random, mut input: Vec<u8>, other: &[u8]) -> Vec<u8> {
     let at = random.below(input.len());
     match random.below(10) {
         0 => {
@@ -145,12 +145,12 @@ fn change(random: &mut Random, mut input: Vec<u8>, other: &[u8]) -> Vec<u8> {
             splice(&input, at, at, &part)
         }
         4 => {
-            let word = random.pick(WORDS).copied().unwrap_or_default();
+            let word = random.pick(DICTIONARY).copied().unwrap_or_default();
             splice(&input, at, at, word.as_bytes())
         }
         5 | 6 => {
             let (from, to) = token(&input, at);
-            let word = random.pick(WORDS).copied().unwrap_or_default();
+            let word = random.pick(DICTIONARY).copied().unwrap_or_default();
             splice(&input, from, to, word.as_bytes())
         }
         7 => {
@@ -164,12 +164,12 @@ fn change(random: &mut Random, mut input: Vec<u8>, other: &[u8]) -> Vec<u8> {
             joined.extend_from_slice(other.get(cut..).unwrap_or_default());
             joined
         }
-        _ => lines(random, &input),
+        _ => mutate_lines(random, &input),
     }
 }
 
-/// One line removed, doubled or moved.
-fn lines(random: &mut Random, input: &[u8]) -> Vec<u8> {
+/// Removes, duplicates or swaps one line.
+fn mutate_lines(random: &mut Random, input: &[u8]) -> Vec<u8> {
     let mut lines: Vec<&[u8]> = input.split_inclusive(|b| *b == b'\n').collect();
     let (from, to) = (random.below(lines.len()), random.below(lines.len()));
     if let Some(line) = lines.get(from).copied() {
@@ -182,7 +182,7 @@ fn lines(random: &mut Random, input: &[u8]) -> Vec<u8> {
     lines.concat()
 }
 
-/// The word around a place.
+/// The range of the word around a position.
 fn token(input: &[u8], at: usize) -> (usize, usize) {
     let word = |b: &u8| b.is_ascii_alphanumeric() || b"._-+/".contains(b);
     let before = input.iter().take(at).rev().take_while(|b| word(b)).count();
@@ -190,7 +190,7 @@ fn token(input: &[u8], at: usize) -> (usize, usize) {
     (at - before.min(at), at + after)
 }
 
-/// `input` with `from..to` replaced.
+/// `input` with the range `from..to` replaced by `by`.
 fn splice(input: &[u8], from: usize, to: usize, by: &[u8]) -> Vec<u8> {
     let (from, to) = (from.min(input.len()), to.min(input.len()).max(from.min(input.len())));
     let mut out = input.get(..from).unwrap_or_default().to_vec();

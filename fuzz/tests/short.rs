@@ -1,10 +1,10 @@
-//! Runs every target for `FUZZ_SECONDS` seconds (default 2), or with `FUZZ_INPUTS` inputs if there are any, from `FUZZ_SEED`
-//! (default 1).
+//! Runs every target for `FUZZ_SECONDS` seconds (default 2), or with `FUZZ_INPUTS` mutated inputs if this is set. `FUZZ_SEED` is the seed
+//! of the random numbers (default 1).
 
 use std::time::Duration;
 
 use plimsoll_fuzz::TARGETS;
-use plimsoll_fuzz::driver::{self, Extent};
+use plimsoll_fuzz::driver::{self, RunLimit};
 
 fn number(name: &str, or: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(or)
@@ -12,11 +12,11 @@ fn number(name: &str, or: u64) -> u64 {
 
 fn short(name: &str) {
     let target = TARGETS.iter().find(|target| target.name == name).expect("a target of this name");
-    let extent = match number("FUZZ_INPUTS", 0) {
-        0 => Extent::Time(Duration::from_secs(number("FUZZ_SECONDS", 2))),
-        inputs => Extent::Inputs(inputs),
+    let limit = match number("FUZZ_INPUTS", 0) {
+        0 => RunLimit::Time(Duration::from_secs(number("FUZZ_SECONDS", 2))),
+        inputs => RunLimit::Inputs(inputs),
     };
-    driver::drive(target, extent, number("FUZZ_SEED", 1));
+    driver::drive(target, limit, number("FUZZ_SEED", 1));
 }
 
 #[test]

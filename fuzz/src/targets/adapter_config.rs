@@ -1,4 +1,4 @@
-//! Rule files of prometheus-adapter: read, looked through, explained, discovered with, and asked.
+//! Rule files of prometheus-adapter: they are parsed, linted, explained and used for discovery and queries.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use sources::prometheus::query::{self, CustomQueryArgs, ObjectFilter};
 use sources::prometheus::registry::{Registry, Series};
 use sources::prometheus::rule::Rules;
 
-/// A file; behind a line `%%`, series, one a line.
+/// The input is a rule file. After a line `%%` come series, one per line.
 pub fn run(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let (file, samples) = text.split_once("\n%%\n").unwrap_or((&text, "up{namespace=\"a\",pod=\"b\"}"));
     let findings = lint(file, None);
     let Ok(config) = AdapterConfig::parse(file) else {
-        assert!(!findings.is_empty(), "a file that cannot be read is found fault with");
+        assert!(!findings.is_empty(), "lint reports a file that cannot be parsed");
         return;
     };
     let mapper = assumed_mapper(&config);
@@ -29,14 +29,14 @@ pub fn run(data: &[u8]) {
         let registry = Registry::build(&rules, &mapper, &found);
         let selector = Selector::parse("a in (b,c),!d,e=f").unwrap_or_default();
         for metric in registry.custom_metrics().iter().take(16) {
-            let ask = CustomQueryArgs {
+            let args = CustomQueryArgs {
                 resource: &metric.resource,
                 namespace: metric.namespaced.then_some("n"),
                 objects: ObjectFilter::Named(&["x", "y"]),
                 metric: &metric.metric,
                 series: &selector,
             };
-            let _ = query::custom(&rules, &registry, &mapper, &ask);
+            let _ = query::custom(&rules, &registry, &mapper, &args);
         }
         for metric in registry.external_metrics().iter().take(16) {
             let _ = query::external(&rules, &registry, &mapper, "n", metric, &selector);

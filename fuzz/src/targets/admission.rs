@@ -1,4 +1,4 @@
-//! AdmissionReviews, which anybody in the cluster may send: a review, or an HTTP error that is no server error.
+//! AdmissionReviews, which anybody in the cluster may send. The response is a review or an HTTP error below 500.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use serve::{App, InProcessServer, Status};
 
 use super::requests::respond;
 
-/// The rules of KEDA on an empty cluster.
+/// Applies the admission rules of KEDA to an empty cluster.
 struct Rules;
 
 impl AdmissionHandler for Rules {
     fn admit(&self, request: AdmissionRequest) -> BoxFuture<'_, AdmissionResponse> {
         let (kind, operation) = (AdmissionKind::parse(&request.kind), Operation::parse(&request.operation));
-        let answer = match kind.zip(operation) {
+        let response = match kind.zip(operation) {
             None => AdmissionResponse::allow(Vec::new()),
             Some((kind, operation)) => {
                 let input = AdmissionInput {
@@ -37,11 +37,11 @@ impl AdmissionHandler for Rules {
                 }
             }
         };
-        async move { answer }.boxed()
+        async move { response }.boxed()
     }
 }
 
-/// A webhook, one byte, and the body.
+/// The first byte of the input selects the webhook, the rest is the body of the request.
 pub fn run(data: &[u8]) {
     let Some((which, body)) = data.split_first() else { return };
     let Some(webhook) = WEBHOOKS.get(usize::from(*which) % WEBHOOKS.len()) else { return };
@@ -49,6 +49,6 @@ pub fn run(data: &[u8]) {
     let server =
         InProcessServer::new(App { routes: routes(&admit, &Reviewers::default()), ..App::default() });
     let request = http::Request::post(webhook.path).header("content-type", "application/json");
-    let (status, answer) = respond(&server, request, body);
-    assert!(status < 500, "{status}: {}", String::from_utf8_lossy(&answer));
+    let (status, response) = respond(&server, request, body);
+    assert!(status < 500, "{status}: {}", String::from_utf8_lossy(&response));
 }

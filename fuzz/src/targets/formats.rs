@@ -1,8 +1,8 @@
-//! The four formats of metrics-api: JSON, YAML, XML and the text format of Prometheus.
+//! The four response formats of the scaler metrics-api: JSON, YAML, XML and the text format of Prometheus.
 
 use scalers::metrics_api::query::{Format, read};
 
-/// A location, and after the first line the body.
+/// The first line of the input is a value location, the rest is the body of the response.
 pub fn run(data: &[u8]) {
     let at = data.iter().position(|byte| *byte == b'\n').unwrap_or(data.len());
     let (location, body) = data.split_at(at);

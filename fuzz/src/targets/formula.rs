@@ -1,4 +1,4 @@
-//! Formulas of ScaledObjects.
+//! Formulas of the scaling modifiers of ScaledObjects.
 
 use api::keda::{AdvancedConfig, ScaledObject, ScalingModifiers, Trigger};
 use api::provider::Compat;
@@ -6,18 +6,19 @@ use jiff::Timestamp;
 use keda::formula::{EvaluationContext, Program, Value};
 use keda::modifiers::CompiledFormula;
 
-/// A formula over three triggers. What compiles gives the same each time, with numbers and without.
+/// The input is a formula over three triggers. A formula that compiles gives the same result each time, also with values that are missing or
+/// not finite.
 pub fn run(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let names = ["a", "b", "c"].map(str::to_owned);
-    let moment = EvaluationContext { now: Timestamp::UNIX_EPOCH, compat: Compat::Better };
+    let context = EvaluationContext { now: Timestamp::UNIX_EPOCH, compat: Compat::Better };
     if let Ok(program) = Program::compile(&text, &names) {
         for values in [
             [Value::Float(-1.0), Value::Float(0.0), Value::Float(1e300)],
             [Value::Nil, Value::Float(f64::NAN), Value::Float(2.5)],
         ] {
-            let once = program.run(&values, moment).map(|value| value.to_string());
-            let again = program.run(&values, moment).map(|value| value.to_string());
+            let once = program.run(&values, context).map(|value| value.to_string());
+            let again = program.run(&values, context).map(|value| value.to_string());
             assert_eq!(once, again, "{text}");
         }
     }

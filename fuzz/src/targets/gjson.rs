@@ -1,8 +1,8 @@
-//! GJSON paths that tenants write, and JSON that their servers answer: a value, or a typed error.
+//! GJSON paths, which tenants write, and JSON responses of their servers. The result is a value or a typed error.
 
 use scalers::metrics_api::query::stream::{FindError, find};
 
-/// A path, and after the first line the body.
+/// The first line of the input is a path, the rest is the body of the response.
 pub fn run(data: &[u8]) {
     let at = data.iter().position(|byte| *byte == b'\n').unwrap_or(data.len());
     let (path, body) = data.split_at(at);
@@ -10,7 +10,7 @@ pub fn run(data: &[u8]) {
     let body = body.get(1..).unwrap_or_default();
     match find(body, &path) {
         Ok(found) => {
-            // What is found is a scalar, or stands for a list or object.
+            // A found value is a scalar, or an empty list or object that stands for a list or object of any size.
             let small = found.is_none_or(|found| match found {
                 serde_json::Value::Array(items) => items.is_empty(),
                 serde_json::Value::Object(members) => members.is_empty(),

@@ -1,4 +1,4 @@
-//! Autoscalers of every version: decode, default, validate, convert, describe.
+//! HorizontalPodAutoscalers of every version, and Autoscalers: they are decoded, defaulted, validated, converted and described.
 
 use api::autoscaling::{
     Defaults, FeatureGates, Version, Versioned, describe, print, v2::HorizontalPodAutoscaler, validation,
@@ -10,24 +10,24 @@ use api::yaml::{Diagnostic, Document, SourceFile, parse};
 
 use super::text::render;
 
-/// A file of manifests.
+/// The input is a file with manifests.
 pub fn run(data: &[u8]) {
     let Ok(documents) = SourceFile::from_bytes("fuzz.yaml", data).and_then(|source| parse(&source)) else {
         return;
     };
     for document in documents.into_iter().flat_map(Document::into_items) {
-        // As the API server reads it,
+        // The API server decodes leniently.
         if let Ok(hpa) = Versioned::decode(&document.root.to_json()) {
-            converted(hpa);
+            check_conversions(hpa);
         }
-        // and as we read what a user wrote.
-        if let Err(problems) = Manifest::read(&document).and_then(|manifest| admitted(&document, manifest)) {
+        // Manifests of users are decoded strictly, with diagnostics.
+        if let Err(problems) = Manifest::read(&document).and_then(|manifest| admit(&document, manifest)) {
             problems.iter().for_each(render);
         }
     }
 }
 
-fn admitted(document: &Document, manifest: Manifest) -> Result<(), Vec<Diagnostic>> {
+fn admit(document: &Document, manifest: Manifest) -> Result<(), Vec<Diagnostic>> {
     match manifest {
         Manifest::Hpa(hpa) => {
             for gates in
@@ -35,26 +35,26 @@ fn admitted(document: &Document, manifest: Manifest) -> Result<(), Vec<Diagnosti
             {
                 let _ = admit_hpa(document, (*hpa).clone(), gates);
             }
-            shown(&admit_hpa(document, *hpa, FeatureGates::default())?);
+            render_hpa(&admit_hpa(document, *hpa, FeatureGates::default())?);
         }
-        Manifest::Autoscaler(autoscaler) => ours(admit_autoscaler(document, *autoscaler)?),
-        Manifest::Proposal(proposal) => ours(admit_proposal(document, *proposal)?),
+        Manifest::Autoscaler(autoscaler) => check_autoscaler(admit_autoscaler(document, *autoscaler)?),
+        Manifest::Proposal(proposal) => check_autoscaler(admit_proposal(document, *proposal)?),
         Manifest::Other { .. } => {}
     }
     Ok(())
 }
 
-fn ours(autoscaler: Autoscaler) {
+fn check_autoscaler(autoscaler: Autoscaler) {
     let _ = convert::spec_of_autoscaler(&autoscaler);
     let _ = plimsoll::validate_update(&autoscaler, &autoscaler);
     let _ = plimsoll::v2_view(autoscaler.clone());
     if let Ok(hpa) = plimsoll::to_v2(autoscaler) {
-        shown(&hpa);
+        render_hpa(&hpa);
     }
 }
 
-/// Whatever could be decoded, valid or not, converts to every version and back.
-fn converted(mut hpa: Versioned) {
+/// Converts an HPA to every version and back. An HPA that could be decoded need not be valid for this.
+fn check_conversions(mut hpa: Versioned) {
     hpa.set_defaults();
     let Ok(mut hpa) = hpa.into_v2() else { return };
     hpa.set_defaults();
@@ -65,10 +65,10 @@ fn converted(mut hpa: Versioned) {
     }
     let _ = validation::validate_create(&hpa, FeatureGates::default());
     let _ = plimsoll::to_v2(plimsoll::from_v2(hpa.clone()));
-    shown(&hpa);
+    render_hpa(&hpa);
 }
 
-fn shown(hpa: &HorizontalPodAutoscaler) {
+fn render_hpa(hpa: &HorizontalPodAutoscaler) {
     let _ = describe::describe_v2(hpa, None);
     if let Versioned::V1(v1) = Versioned::from_v2(hpa.clone(), Version::V1) {
         let _ = describe::describe_v1(&v1, None);

@@ -1,4 +1,4 @@
-//! Kubelets: whatever they answer is read, kept and served, or refused.
+//! Responses of kubelets: each is parsed, stored and served, or refused.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,9 +11,9 @@ use sources::kubelet::Scrape;
 use sources::kubelet::text::parse;
 use sources::store::{KubeletProvider, Store, StoreSettings};
 
-/// Answers of one kubelet, 15 seconds apart, with a line of `%` between them.
+/// The input is responses of one kubelet, 15 seconds apart, with a line `%` between them.
 pub fn run(data: &[u8]) {
-    let answers = split(data);
+    let responses = split(data);
     for compat in [Compat::Better, Compat::Strict] {
         let inventory = Inventory::new();
         inventory.set_node(Node { name: "a".into(), ..Node::default() });
@@ -22,15 +22,15 @@ pub fn run(data: &[u8]) {
         let store = Store::new(settings, inventory.clone());
         let provider = KubeletProvider::new(store.clone(), inventory.clone(), Selector::everything());
         let mut now = Timestamp::UNIX_EPOCH;
-        for answer in &answers {
+        for response in &responses {
             now += SignedDuration::from_secs(15);
-            let scrape = parse(answer, now, compat);
+            let scrape = parse(response, now, compat);
             let pods = scrape.iter().flat_map(|scrape| &scrape.pods);
             for pod in pods {
                 let (namespace, name) = ((&*pod.namespace).into(), (&*pod.name).into());
                 inventory.set_pod(Pod { namespace, name, labels: Arc::new(Labels::default()) });
             }
-            scrape.iter().for_each(look);
+            scrape.iter().for_each(check_scrape);
             match (scrape, compat) {
                 (Ok(scrape), Compat::Better) => store.take("a", scrape, now),
                 (Ok(scrape), Compat::Strict) => store.replace_all(vec![("a".into(), scrape)]),
@@ -45,9 +45,9 @@ pub fn run(data: &[u8]) {
                 let pods =
                     namespace.first().map(|pod| provider.namespace(&pod.namespace)).unwrap_or_default();
                 usage += pods.len();
-                pods.iter().for_each(|pod| served_pod(pod, compat));
+                pods.iter().for_each(|pod| check_served_pod(pod, compat));
             }
-            // Every pod is served or has a reason; strictly, one may be served with less than it uses.
+            // Every pod is served or is missing with a reason. In strict mode a pod may be both, because it is served without some of its containers.
             let all = inventory.pod_count();
             assert!(usage + missing == all || compat.is_strict() && usage + missing > all);
         }
@@ -55,18 +55,18 @@ pub fn run(data: &[u8]) {
 }
 
 fn split(data: &[u8]) -> Vec<&[u8]> {
-    let mut answers = Vec::new();
+    let mut responses = Vec::new();
     let mut rest = data;
     while let Some(at) = rest.windows(3).position(|three| three == b"\n%\n") {
-        answers.push(&rest[..=at]);
+        responses.push(&rest[..=at]);
         rest = &rest[at + 3..];
     }
-    answers.push(rest);
-    answers
+    responses.push(rest);
+    responses
 }
 
-/// What is read is in order, and complete.
-fn look(scrape: &Scrape) {
+/// Checks that pods and containers are sorted, and that every container has a value above zero for each resource.
+fn check_scrape(scrape: &Scrape) {
     assert!(scrape.pods.is_sorted_by(|a, b| (&a.namespace, &a.name) < (&b.namespace, &b.name)));
     for pod in &scrape.pods {
         assert!(!pod.containers.is_empty() && pod.containers.is_sorted_by(|a, b| a.0 < b.0));
@@ -74,7 +74,7 @@ fn look(scrape: &Scrape) {
     }
 }
 
-fn served_pod(pod: &PodUsage, compat: Compat) {
+fn check_served_pod(pod: &PodUsage, compat: Compat) {
     assert!(compat.is_strict() || !pod.containers.is_empty());
     assert!(pod.containers.is_empty() || pod.window > 0, "{pod:?}");
     for container in &pod.containers {

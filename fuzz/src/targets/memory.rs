@@ -1,9 +1,9 @@
-//! State snapshots, which an annotation keeps across restarts.
+//! State snapshots, which an annotation keeps across restarts of the controller.
 
 use engine::StateSnapshot;
 use jiff::Timestamp;
 
-/// Parses a snapshot, writes it and restores it.
+/// The input is a snapshot as text. A snapshot that can be parsed gives the same text and the same state when it is parsed again.
 pub fn run(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let Ok(snapshot) = StateSnapshot::parse(&text) else { return };

@@ -1,4 +1,4 @@
-//! What is fuzzed, one file each.
+//! The fuzz targets, one file each.
 
 pub mod adapter_config;
 pub mod admission;

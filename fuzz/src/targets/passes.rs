@@ -1,11 +1,11 @@
-//! Recordings of passes.
+//! Segment files of recorded passes.
 
 use api::history::SegmentReader;
 
-/// How many passes of an input are decoded: an input of few bytes can refer to a long text many times.
+/// How many passes of an input are decoded. The number is limited because an input of few bytes can refer to a long text many times.
 const MAX_DECODED: usize = 64;
 
-/// Reads a file of a recording.
+/// The input is a segment file of a recording.
 pub fn run(data: &[u8]) {
     if let Ok(mut reader) = SegmentReader::new(data) {
         let mut before = reader.rest();

@@ -1,23 +1,23 @@
-//! Quantities: parse, print, arithmetic.
+//! Quantities: parsing, printing and arithmetic.
 
 use quantity::{Format, Quantity};
 
-/// Two quantities, one on each line.
+/// The input is two quantities, one on each line.
 pub fn run(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let (first, second) = text.split_once('\n').unwrap_or((&text, ""));
-    let first = one(first);
-    let second = one(second);
+    let first = check_quantity(first);
+    let second = check_quantity(second);
     if let (Some(a), Some(b)) = (first, second) {
-        together(&a, &b);
+        check_arithmetic(&a, &b);
     }
 }
 
-fn one(text: &str) -> Option<Quantity> {
+fn check_quantity(text: &str) -> Option<Quantity> {
     let _ = Quantity::from_json_text(text);
     let quantity = Quantity::parse(text).ok()?;
     let canonical = quantity.canonical();
-    // A canonical text is canonical. (It may not read back where the number is beyond every unit.)
+    // The canonical form of a canonical text is the same text. A number that is too large for every unit may have no text that can be parsed.
     if let Ok(again) = Quantity::parse(&canonical) {
         assert_eq!(again.canonical(), canonical, "{text}");
     }
@@ -35,12 +35,12 @@ fn one(text: &str) -> Option<Quantity> {
     Some(quantity)
 }
 
-fn together(a: &Quantity, b: &Quantity) {
+fn check_arithmetic(a: &Quantity, b: &Quantity) {
     let mut sum = a.clone();
     sum.add(b);
     let mut back = sum.clone();
     back.sub(b);
-    // Sums keep some thousands of digits, by design; below that they are exact.
+    // Sums are exact up to some thousands of digits, and are rounded beyond that, by design.
     if [a, b].iter().all(|q| q.as_f64().abs() < 1e300) {
         assert_eq!(&back, a, "{a} + {b} - {b}");
     }

@@ -1,6 +1,6 @@
-//! Replies of a Redis server.
+//! Replies of a Redis server in its protocol RESP.
 
-/// The bytes of a reply.
+/// The input is the bytes of a reply.
 pub fn run(data: &[u8]) {
     let _ = scalers::redis::untrusted::is_reply(data);
 }

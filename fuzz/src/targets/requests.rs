@@ -1,4 +1,4 @@
-//! Requests to the metrics APIs: path, query with label and field selectors, `Accept`. A bad request is never a server error.
+//! Requests to the metrics APIs: path, query with label and field selectors, and `Accept`. A bad request never gets a server error.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ thread_local! {
         [Compat::Better, Compat::Strict].map(|compat| (compat, server(compat)));
 }
 
-/// One node, one pod, one external metric.
+/// A provider with one node, one pod and one external metric.
 struct Metrics;
 
 fn labels() -> Arc<Labels> {
@@ -94,7 +94,7 @@ impl ExternalMetricsProvider for Metrics {
     }
 }
 
-/// Lines: method and URL, `Accept`, and the body.
+/// The first line of the input is method and URL, the second is `Accept`, and the rest is the body.
 pub fn run(data: &[u8]) {
     let mut parts = data.splitn(3, |byte| *byte == b'\n');
     let (line, accept) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
@@ -109,11 +109,11 @@ pub fn run(data: &[u8]) {
             if let Ok(accept) = http::HeaderValue::from_bytes(accept) {
                 request = request.header("accept", accept);
             }
-            let (status, answer) = respond(server, request, body);
-            let answer = String::from_utf8_lossy(&answer);
-            // The originals blame themselves for some bad requests.
-            assert!(status != 500 || compat.is_strict(), "{url}: {answer}");
-            assert!(!answer.contains("the response could not be made"), "{compat:?} {url}: a panic");
+            let (status, response_body) = respond(server, request, body);
+            let response_body = String::from_utf8_lossy(&response_body);
+            // The original servers return status 500 for some bad requests, and strict mode does the same.
+            assert!(status != 500 || compat.is_strict(), "{url}: {response_body}");
+            assert!(!response_body.contains("the response could not be made"), "{compat:?} {url}: a panic");
         }
     });
 }
@@ -126,7 +126,7 @@ fn server(compat: Compat) -> InProcessServer {
     InProcessServer::new(App { groups, ..App::default() })
 }
 
-/// The status and the beginning of the body of an answer; watches never end.
+/// The status and the first frame of the body of a response. The rest is not read, because a watch never ends.
 pub(super) fn respond(
     server: &InProcessServer,
     request: http::request::Builder,

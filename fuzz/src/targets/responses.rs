@@ -1,4 +1,4 @@
-//! Answers of the HTTP servers of every scaler type: a finite number, or an error that is short and has no password.
+//! Responses of the HTTP servers of every scaler type. The result is values, or a short error that contains no password.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use scalers::{Owner, Trigger, table};
 use sources::http::HttpResponse;
 use tokio::runtime::{Builder, Runtime};
 
-/// Answers to one read.
+/// The number of requests of one read that get the response of the input; later ones get status 429.
 const MAX_REQUESTS: usize = 200;
 
 thread_local! {
     static RUNTIME: RefCell<Option<Runtime>> = const { RefCell::new(None) };
 }
 
-/// A scaler type and a status, one byte each, and the body of all answers.
+/// The first byte of the input selects the scaler type, the second the status, and the rest is the body of all responses.
 pub fn run(data: &[u8]) {
     let [which, status, body @ ..] = data else { return };
     let samples: Vec<(&str, &Sample)> = SCALER_TYPES
@@ -37,14 +37,14 @@ pub fn run(data: &[u8]) {
         2 => StatusCode::UNAUTHORIZED,
         _ => StatusCode::OK,
     };
-    let answer = HttpResponse { status, headers: HeaderMap::new(), body: body.to_vec().into() };
+    let response = HttpResponse { status, headers: HeaderMap::new(), body: body.to_vec().into() };
     let mut backends = Backends::without_cluster(HttpSettings::default(), Compat::Better);
-    let asked = AtomicUsize::new(0);
+    let requests = AtomicUsize::new(0);
     backends.web = Arc::new(SharedHttpClient::answered_by(move |_| {
-        // A list may lead to a request for each of its entries; a deadline, which these answers never meet, bounds them.
-        let is_over = asked.fetch_add(1, Ordering::Relaxed) > MAX_REQUESTS;
-        let status = if is_over { StatusCode::TOO_MANY_REQUESTS } else { answer.status };
-        HttpResponse { status, ..answer.clone() }
+        // A list may lead to a request for each of its entries. A deadline limits them in production; these responses take no time.
+        let is_over_limit = requests.fetch_add(1, Ordering::Relaxed) > MAX_REQUESTS;
+        let status = if is_over_limit { StatusCode::TOO_MANY_REQUESTS } else { response.status };
+        HttpResponse { status, ..response.clone() }
     }));
     let trigger = trigger(name, sample);
     RUNTIME.with_borrow_mut(|runtime| {

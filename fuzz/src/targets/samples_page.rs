@@ -2,11 +2,11 @@
 
 use sources::sharding::reencoded_page;
 
-/// A page.
+/// The input is a page.
 pub fn run(data: &[u8]) {
     let Some(once) = reencoded_page(data) else { return };
     let twice = reencoded_page(&once).expect("what was encoded can be decoded");
     assert_eq!(once, twice);
-    // A page cannot say more than it has bytes.
+    // Encoding a page again does not make it longer.
     assert!(once.len() <= data.len());
 }

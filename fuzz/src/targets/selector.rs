@@ -1,11 +1,11 @@
-//! Selectors of labels and fields.
+//! Label selectors and field selectors.
 
 use std::collections::BTreeMap;
 
 use api::scale::normalize_selector;
 use api::selector::{FieldSelector, Selector};
 
-/// A selector as text.
+/// The input is a selector as text.
 pub fn run(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let _ = normalize_selector(&text);
@@ -24,7 +24,7 @@ pub fn run(data: &[u8]) {
     let matches = selector.matches_map(&labels);
     assert_eq!(again.map(|again| again.matches_map(&labels)).ok(), Some(matches), "{text}");
     if let Ok(object) = selector.to_label_selector() {
-        // Not always the same selector: of two values for one key Kubernetes keeps the last.
+        // The result is not always the same selector, because Kubernetes keeps the last of two values for one key.
         let _ = (object.go_string(), object.to_selector());
     }
 }

@@ -1,42 +1,43 @@
-//! Steps over whatever can be written down as an observation.
+//! Steps of the engine over everything that can be decoded as an observation.
 
 use engine::explain::{explain, sentence};
 use engine::{Decision, DecisionDetail, Observation, ScaleWriteResult, State};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// A memory and what is seen next.
+/// The input: a state and the observations of the next steps.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Life {
-    /// When the first step is.
+pub struct StepsInput {
+    /// The time of the first step.
     pub at: Timestamp,
-    /// What is remembered.
+    /// The state before the first step.
     #[serde(default)]
     pub state: State,
-    /// What each step sees.
-    pub seen: Vec<Observation>,
+    /// One observation for each step.
+    #[serde(rename = "seen")]
+    pub observations: Vec<Observation>,
 }
 
-/// A [`Life`] as JSON.
+/// The input is a [`StepsInput`] as JSON.
 pub fn run(data: &[u8]) {
-    let Ok(Life { mut at, mut state, seen }) = serde_json::from_slice(data) else { return };
-    for seen in seen.iter().take(8) {
+    let Ok(StepsInput { mut at, mut state, observations }) = serde_json::from_slice(data) else { return };
+    for observation in observations.iter().take(8) {
         let mut copy = state.clone();
-        let mut decision = state.step(at, seen);
-        let detailed = copy.step_with(at, seen, DecisionDetail::Pods);
-        assert_eq!(detailed.desired, decision.desired, "detail changes nothing");
-        within_bounds(seen, &decision);
-        state.settle(at, seen, &mut decision, ScaleWriteResult::Done);
-        decision.status_written(&seen.spec.name, Err("conflict".into()));
-        reported(seen, &decision);
-        reported(seen, &detailed);
+        let mut decision = state.step(at, observation);
+        let detailed = copy.step_with(at, observation, DecisionDetail::Pods);
+        assert_eq!(detailed.desired, decision.desired, "the detail of a decision does not change it");
+        check_bounds(observation, &decision);
+        state.settle(at, observation, &mut decision, ScaleWriteResult::Done);
+        decision.status_written(&observation.spec.name, Err("conflict".into()));
+        render_decision(observation, &decision);
+        render_decision(observation, &detailed);
         at = at.checked_add(SignedDuration::from_secs(15)).unwrap_or(at);
     }
 }
 
-/// Where the bounds make sense, a write keeps them.
-fn within_bounds(seen: &Observation, decision: &Decision) {
-    let (min, max) = (seen.spec.min.get(), seen.spec.max.get());
+/// Checks that a write is within `minReplicas` and `maxReplicas`, if these are valid bounds.
+fn check_bounds(observation: &Observation, decision: &Decision) {
+    let (min, max) = (observation.spec.min.get(), observation.spec.max.get());
     if let Some(count) = decision.write().map(engine::Replicas::get)
         && (0..=max).contains(&min)
         && decision.current() >= 0
@@ -45,8 +46,8 @@ fn within_bounds(seen: &Observation, decision: &Decision) {
     }
 }
 
-fn reported(seen: &Observation, decision: &Decision) {
-    let words = explain("hpa", &seen.spec, decision, SignedDuration::from_secs(15));
-    let _ = (words.to_string(), sentence(&seen.spec, decision), serde_json::to_string(decision));
-    let _ = decision.metric_labels(&seen.status).count();
+fn render_decision(observation: &Observation, decision: &Decision) {
+    let explanation = explain("hpa", &observation.spec, decision, SignedDuration::from_secs(15));
+    let _ = (explanation.to_string(), sentence(&observation.spec, decision), serde_json::to_string(decision));
+    let _ = decision.metric_labels(&observation.status).count();
 }

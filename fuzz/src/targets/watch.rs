@@ -1,4 +1,4 @@
-//! Lists and watches of the API server, whose objects tenants write.
+//! List and watch responses of the API server, whose objects tenants write.
 
 use api::autoscaling::v2::HorizontalPodAutoscaler;
 use api::keda::{ScaledJob, ScaledObject, TriggerAuthentication};
@@ -6,14 +6,14 @@ use api::pod::Pod;
 use cluster::watch::WatchSource;
 use cluster::watch::untrusted::{count_events, count_items};
 
-/// A list, or the lines of a watch.
+/// The input is a list, or the lines of a watch.
 pub fn run(data: &[u8]) {
     let whole = count_items(data, data.len());
-    // In whatever pieces a valid list arrives, it is the same list.
+    // The result of decoding a valid list does not depend on the size of the chunks in which it arrives.
     let is_json = data.len() < 4096 && serde_json::from_slice::<serde_json::Value>(data).is_ok();
     for chunk in [1, 7] {
-        let pieces = count_items(data, chunk);
-        assert!(!is_json || pieces == whole, "{pieces:?} {whole:?}");
+        let chunked = count_items(data, chunk);
+        assert!(!is_json || chunked == whole, "{chunked:?} {whole:?}");
     }
     let source = WatchSource::pods();
     let counts = [

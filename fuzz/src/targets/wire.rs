@@ -1,6 +1,6 @@
 //! Binary protocols of databases and brokers: SQL Server, Cassandra, AMQP 1.0, MySQL, MongoDB and Kafka.
 
-/// Which protocol, one byte, and the bytes of a server.
+/// The first byte of the input selects the protocol, the rest is the bytes that a server sends.
 pub fn run(data: &[u8]) {
     let [which, bytes @ ..] = data else { return };
     let _ = match which % 6 {
