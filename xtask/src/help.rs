@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, bail};
 
-/// A command and what it prints with `--help`.
+/// A command and its output with `--help`.
 pub(crate) struct CommandHelp {
     /// `plimsoll`, and the names of the commands.
     pub(crate) words: Vec<String>,
@@ -22,7 +22,7 @@ pub(crate) fn help_of_all(program: &Path) -> anyhow::Result<Vec<CommandHelp>> {
 fn add(found: &mut Vec<CommandHelp>, program: &Path, words: Vec<String>) -> anyhow::Result<()> {
     let mut command = Command::new(program);
     command.args(words.iter().skip(1)).arg("--help");
-    // The width of a terminal must not matter: `output` inherits none, and this variable would be the width otherwise.
+    // The output must not depend on the width of a terminal: `output` inherits no terminal, but this variable would set the width.
     let output = command.env_remove("COLUMNS").output();
     let output = output.with_context(|| format!("running {}", program.display()))?;
     if !output.status.success() {

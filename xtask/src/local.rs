@@ -1,4 +1,4 @@
-//! `cargo xtask local`: localkube with simulated nodes, for people with a kubectl.
+//! `cargo xtask local`: localkube with simulated nodes, for use with kubectl.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -93,7 +93,7 @@ pub(crate) struct Down {
     place: StateFolderArg,
 }
 
-/// Which Kubernetes.
+/// The release of Kubernetes.
 #[derive(clap::Args)]
 pub(crate) struct ReleaseArg {
     /// Version of Kubernetes: 1.36.4 or 1.37.1.
@@ -115,7 +115,7 @@ struct StateFolderArg {
     state: Option<PathBuf>,
 }
 
-/// How long the end may take; it takes a tenth of a second.
+/// The timeout of `down`, which usually takes a tenth of a second.
 const STOP_TIMEOUT: Duration = Duration::from_mins(1);
 /// Exit code of `build` where the tools, or with `--check` the programs, are missing, so that callers can skip the real cluster.
 const OUT_OF_REACH_EXIT_CODE: u8 = 3;
@@ -188,7 +188,7 @@ fn up(args: &Up) -> anyhow::Result<()> {
     );
     std::io::stdout().flush()?;
     plane.watch().inspect_err(|error| {
-        // For `--detach`, which has no terminal; in the foreground the error is shown anyway.
+        // The error is written to the log for `--detach`, which has no terminal.
         let _ = std::fs::write(plane.access().logs.join("up.log"), format!("{error}\n"));
     })?;
     drop(nodes);
@@ -219,7 +219,7 @@ fn detach(args: &Up) -> anyhow::Result<()> {
     while state::holder(&folder) != Some(child.id()) {
         if child.try_wait()?.is_some() {
             let said = std::fs::read_to_string(&log).unwrap_or_default();
-            // A failure to tidy up must not hide why it failed.
+            // An error of the cleanup must not hide the first error.
             let _ = std::fs::remove_file(&log);
             bail!("{}", said.trim().trim_start_matches("Error: "));
         }

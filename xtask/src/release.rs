@@ -19,7 +19,7 @@ const IMAGE: &str = "ghcr.io/plimsoll/plimsoll";
 /// The last file that is written; a folder with it is a release.
 const CHECKSUMS: &str = "SHA256SUMS";
 /// What is in every archive beside the program.
-const TEXTS: [&str; 3] = ["LICENSE", "README.md", "CHANGELOG.md"];
+const ARCHIVE_TEXTS: [&str; 3] = ["LICENSE", "README.md", "CHANGELOG.md"];
 /// Shells, and the names under which they look for completions.
 const COMPLETIONS: [(&str, &str); 3] =
     [("bash", "plimsoll.bash"), ("zsh", "_plimsoll"), ("fish", "plimsoll.fish")];
@@ -100,7 +100,7 @@ fn archive(output: &Path, platform: &str, program: &Path, host: &Path) -> anyhow
     let completions = folder.join("completions");
     fs::create_dir_all(&completions).with_context(|| format!("creating {}", completions.display()))?;
     fs::copy(program, folder.join("plimsoll")).with_context(|| format!("copying {}", program.display()))?;
-    for text in TEXTS {
+    for text in ARCHIVE_TEXTS {
         fs::copy(text, folder.join(text)).with_context(|| format!("copying {text}"))?;
     }
     for (shell, file) in COMPLETIONS {

@@ -1,4 +1,4 @@
-//! Asks a real API server for the schemas of its kinds, and how protobuf writes them, and keeps that inside localkube.
+//! Reads the schemas of all kinds and their protobuf encoding from a real API server, and stores them in localkube.
 
 mod empties;
 mod messages;
@@ -20,11 +20,11 @@ use messages::Messages;
 const SCHEMAS: &str = "crates/localkube/schemas/kubernetes-1.36.json.gz";
 const MESSAGES: &str = "crates/localkube/schemas/protobuf-1.36.json.gz";
 
-/// Kubernetes' own types; whatever custom resources the server happens to have stay out.
-const OURS: &str = "io.k8s.";
+/// The prefix of Kubernetes' own types; custom resources of the server are excluded.
+const BUILT_IN_PREFIX: &str = "io.k8s.";
 
-/// What requests hold beside objects of the kinds in localkube's table.
-const OTHERS: &[(&str, &str, &str)] = &[
+/// Messages of requests in addition to objects of the kinds in localkube's table.
+const OTHER_MESSAGES: &[(&str, &str, &str)] = &[
     ("", "v1", "Binding"),
     ("", "v1", "DeleteOptions"),
     ("authentication.k8s.io", "v1", "TokenRequest"),
@@ -33,7 +33,7 @@ const OTHERS: &[(&str, &str, &str)] = &[
 ];
 
 pub(crate) fn run() -> anyhow::Result<ExitCode> {
-    // A separate control plane: it is left in a state that would break other tests.
+    // This is a separate control plane, because its final state would break other tests.
     let plane = ControlPlane::start(&Options { controller_manager: false, ..Options::default() })?;
     let mut schemas = schemas(plane.access())?;
     schemas.sort_keys();
@@ -63,7 +63,7 @@ fn schemas(access: &Access) -> anyhow::Result<Map<String, Value>> {
     let index = ask("/openapi/v3")?;
     let mut schemas = Map::new();
     for path in index.get("paths").and_then(Value::as_object).into_iter().flatten().map(|(path, _)| path) {
-        // Every kind of every group: so a row in localkube's table is all that a new kind needs.
+        // All kinds of all groups are stored, so that a new kind needs only a row in localkube's table.
         if path.starts_with("api") {
             let mut document = ask(&format!("/openapi/v3/{path}"))?;
             if let Some(found) = document.pointer_mut("/components/schemas") {
@@ -75,7 +75,7 @@ fn schemas(access: &Access) -> anyhow::Result<Map<String, Value>> {
     Ok(schemas)
 }
 
-/// The messages of everything that localkube reads.
+/// The protobuf messages of all objects that localkube decodes.
 fn messages(access: &Access, schemas: &Map<String, Value>) -> anyhow::Result<Messages> {
     let name_of = |group: &str, version: &str, kind: &str| {
         let wanted = json!({"group": group, "version": version, "kind": kind});
@@ -87,31 +87,31 @@ fn messages(access: &Access, schemas: &Map<String, Value>) -> anyhow::Result<Mes
     };
     let kinds =
         KINDS.iter().flat_map(|row| row.versions.iter().map(|version| (row.group, *version, row.kind)));
-    let roots =
-        kinds.chain(OTHERS.iter().copied()).map(|(group, version, kind)| name_of(group, version, kind));
+    let roots = kinds
+        .chain(OTHER_MESSAGES.iter().copied())
+        .map(|(group, version, kind)| name_of(group, version, kind));
     let roots = roots.collect::<anyhow::Result<Vec<_>>>()?;
     let mut messages = messages::reachable(&messages::read()?, &roots, schemas)?;
     empties::observe(access, &mut messages, name_of)?;
     Ok(messages)
 }
 
-/// Keeps the schemas of one document; types that several documents have are the same in all of them, but for the list of
-/// groups they are named in.
+/// Adds the schemas of one document. Types that occur in several documents differ only in the list of their groups.
 fn keep(schemas: &mut Map<String, Value>, document: Value) {
     let Value::Object(document) = document else { return };
     for (name, mut schema) in document {
-        if name.starts_with(OURS) && !schemas.contains_key(&name) {
+        if name.starts_with(BUILT_IN_PREFIX) && !schemas.contains_key(&name) {
             drop_descriptions(&mut schema);
             schemas.insert(name, schema);
         }
     }
 }
 
-/// Descriptions are nine tenths of a document, and only people read them.
+/// Removes descriptions, which are nine tenths of a document and are not needed.
 fn drop_descriptions(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
-            // A property may have that name; its value is a schema, not a text.
+            // A property may be named `description`; its value is a schema, not a text.
             if map.get("description").is_some_and(Value::is_string) {
                 map.shift_remove("description");
             }

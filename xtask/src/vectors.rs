@@ -1,4 +1,4 @@
-//! Keeps recorded vectors inside the project, compressed.
+//! Copies recorded vectors into the project, compressed.
 
 use std::fs::File;
 use std::path::PathBuf;

@@ -46,7 +46,7 @@ fn module_name(line: &str) -> Option<&str> {
     (before.is_empty() || before.starts_with("pub")).then_some(name)
 }
 
-/// The text with comments and everything under `#[cfg(test)]` blanked; lines keep their numbers.
+/// The text with comments and all items under `#[cfg(test)]` blanked, without changing line numbers.
 fn code_only(text: &str) -> String {
     let mut code = String::new();
     // The indentation of the test item that is being skipped.
@@ -71,7 +71,7 @@ fn code_only(text: &str) -> String {
     code
 }
 
-/// Where the next `crate::` or `super::` begins that does not continue a longer word or path.
+/// The position of the next `crate::` or `super::` that does not continue a longer word or path.
 fn next_root(code: &str, from: usize) -> Option<usize> {
     let mut at = from;
     loop {
@@ -92,7 +92,7 @@ struct Tree<'a> {
 }
 
 impl Tree<'_> {
-    /// Reads one path, or one branch of a `use` tree, behind the segments that lead to it.
+    /// Reads one path, or one branch of a `use` tree after the segments that precede it.
     fn read(&mut self, leading: &mut Vec<String>) {
         let length = leading.len();
         loop {
@@ -128,7 +128,7 @@ impl Tree<'_> {
     fn branches(&mut self, leading: &mut Vec<String>) {
         loop {
             self.read(leading);
-            // What is left of a branch: `as NAME` or `*`.
+            // The rest of a branch is `as NAME` or `*`.
             let Some(end) = self.rest.find([',', '}']) else { return };
             let closed = self.rest.get(end..).is_some_and(|rest| rest.starts_with('}'));
             self.rest = self.rest.get(end + 1..).unwrap_or_default();

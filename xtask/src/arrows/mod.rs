@@ -11,7 +11,7 @@ use anyhow::Context;
 use clap::ValueEnum;
 use serde::Deserialize;
 
-/// Which of our crates each of our crates may use directly. A crate that is not listed fails the check.
+/// The crates of the workspace that each crate may use directly. A crate that is not listed fails the check.
 const ALLOWED_DEPENDENCIES: &[(&str, &[&str])] = &[
     ("locks", &[]),
     ("quantity", &[]),

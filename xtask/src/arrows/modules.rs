@@ -13,7 +13,7 @@ use super::imports::{references, test_modules};
 /// `["hpa", "observe"]`; empty for the root of a crate.
 type ModulePath = Vec<String>;
 
-/// Where one module imports another: file and line.
+/// The file and line of an import.
 type ImportSite = (PathBuf, usize);
 
 /// The imports of each child of one module by its siblings: importer, imported, and the first place.
@@ -33,7 +33,7 @@ pub(super) fn cycles() -> anyhow::Result<Vec<String>> {
     Ok(found)
 }
 
-/// The file and text of every module of a crate but those for tests.
+/// The file and text of every module of a crate, without test modules.
 fn modules(root: &Path) -> anyhow::Result<BTreeMap<ModulePath, (PathBuf, String)>> {
     let mut found = BTreeMap::new();
     read_folder(root, &[], &mut found)?;
@@ -83,7 +83,7 @@ fn cycles_in(modules: &BTreeMap<ModulePath, (PathBuf, String)>) -> Vec<String> {
     by_parent.values().flat_map(cycles_among).collect()
 }
 
-/// The module that a path leads to: the longest part of it that is one.
+/// The module of a path: its longest prefix that is a module.
 fn resolve(
     module: &[String],
     segments: &[String],

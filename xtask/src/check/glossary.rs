@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::TrackedFile;
 
 const GLOSSARY: &str = "docs/glossary.md";
-/// What precedes the name of an item at its definition.
+/// The keywords before the name of an item at its definition.
 const KEYWORDS: [&str; 9] =
     ["struct", "enum", "trait", "type", "fn", "mod", "const", "static", "macro_rules!"];
 

@@ -10,7 +10,7 @@ const EVENTS: &str = "docs/events.md";
 const RUNBOOKS: &str = "docs/runbooks.md";
 /// The pages of triggers, which `make docs` lists below the page of all.
 const TRIGGERS: &str = "docs/scalers";
-/// What precedes the reason of an event.
+/// The code before the reason of an event.
 const EVENT_CONSTRUCTORS: [&str; 2] = ["Event::normal(", "Event::warning("];
 
 /// What is missing on the pages; `alerts` are the rules of the chart.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::TrackedFile;
 
 const FOLDER: &str = "docs/spec/";
-/// What may stand between two sections of one reference.
+/// The texts that may separate two sections of one reference.
 const SEPARATORS: [&str; 5] = [", ", " and ", " to ", " – ", "–"];
 
 /// The references that lead to no section, as `FILE:LINE: …`.

@@ -1,4 +1,4 @@
-//! Rules and questions become PromQL (`adapter_query.jsonl`).
+//! PromQL from rules and metric requests (`adapter_query.jsonl`).
 
 use std::convert::Infallible;
 use std::path::Path;

@@ -34,7 +34,7 @@ struct Input {
 }
 
 /// A hook for tests that ships in the original; here we play it.
-const MOCK: &str = "external-mock";
+const MOCK_TRIGGER: &str = "external-mock";
 
 struct Mock;
 
@@ -73,12 +73,12 @@ pub(crate) fn replay(records: &[Value]) -> anyhow::Result<Vec<Outcome>> {
     Ok(outcomes)
 }
 
-/// A type that the original knows and we do not.
+/// A type that KEDA has and Plimsoll does not.
 fn unknown_type(record: &Value) -> Option<String> {
     let error = record.pointer("/out/error").and_then(Value::as_str).unwrap_or_default();
     let triggers = record.pointer("/in/scaledObject/spec/triggers").and_then(Value::as_array)?;
     let types = triggers.iter().filter_map(|trigger| trigger.get("type")?.as_str());
-    let unknown = types.filter(|type_| *type_ != MOCK && table::find(type_).is_none());
+    let unknown = types.filter(|type_| *type_ != MOCK_TRIGGER && table::find(type_).is_none());
     let mut ours = unknown.filter(|type_| error != format!("no scaler found for type: {type_}"));
     ours.next().map(str::to_owned)
 }
@@ -114,7 +114,7 @@ fn check(record: &Value, compat: Compat, runtime: &Runtime) -> anyhow::Result<Ve
     Ok(differences)
 }
 
-/// What libraries say of a formula or its target begins on the second line.
+/// The message of a library about a formula or its target begins on the second line.
 fn is_same(wanted: &str, got: &str) -> bool {
     let of_formula = wanted.starts_with("error validating ");
     if of_formula { wanted.lines().next() == got.lines().next() } else { same_error(wanted, got) }
@@ -176,7 +176,7 @@ fn parts(status: &hpa::HpaStatusFields) -> Value {
     ])
 }
 
-/// The HPA of a ScaledObject as the operator makes it: one trigger that cannot be built ends it.
+/// Builds the HPA of a ScaledObject as the operator does. A trigger that cannot be built is an error.
 async fn outcome(input: &Input, compat: Compat) -> (Result<GeneratedHpa, String>, Vec<Event>) {
     let mut events = Vec::new();
     let made = build(input, compat, &mut events).await;
@@ -196,7 +196,7 @@ async fn build(input: &Input, compat: Compat, events: &mut Vec<Event>) -> Result
     let mut scalers: Vec<Arc<dyn Scaler>> = Vec::new();
     for index in 0..owner.spec.triggers.len() {
         let built = match trigger(owner, index, template.as_ref(), &auth).await {
-            Ok(trigger) if trigger.type_ == MOCK => Ok(Arc::new(Mock) as Arc<dyn Scaler>),
+            Ok(trigger) if trigger.type_ == MOCK_TRIGGER => Ok(Arc::new(Mock) as Arc<dyn Scaler>),
             Ok(trigger) => table::build(&trigger, &backends).map_err(|error| error.to_string()),
             Err(error) => Err(error),
         };

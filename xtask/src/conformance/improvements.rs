@@ -1,4 +1,4 @@
-//! Where we answer differently from the peers without `--compat=strict` (docs/compatibility.md).
+//! Deliberate differences from the replaced programs without `--compat=strict` (docs/compatibility.md).
 
 mod rounds;
 mod rules;
@@ -12,13 +12,13 @@ pub(super) use rules::only_hidden_body;
 pub(crate) struct Improvement {
     /// The file's name, without its endings.
     file: &'static str,
-    /// What is better.
+    /// The improvement.
     pub(crate) reason: &'static str,
-    /// In which records it shows.
+    /// The records in which the improvement shows.
     shown: Shown,
 }
 
-/// Where an improvement shows.
+/// The records in which an improvement shows.
 enum Shown {
     /// In the records with these ids, with blanks between. A record that shows several is listed with what it shows first.
     In(&'static str),
@@ -363,7 +363,7 @@ pub(crate) fn upon(file: &str) -> impl Iterator<Item = &'static Improvement> {
     TABLE.iter().filter(move |improvement| improvement.file == file)
 }
 
-/// Holds the differences of a record without `--compat=strict` against the table.
+/// Compares the differences of a record without `--compat=strict` with the table.
 pub(crate) fn judge(file: &str, outcome: &mut Outcome) -> Verdict {
     let mut verdict = Verdict::default();
     for difference in std::mem::take(&mut outcome.better) {

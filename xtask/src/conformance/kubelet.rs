@@ -117,7 +117,7 @@ fn scraped(
     let body = match (&answer.body, &answer.body_base64) {
         (Some(body), _) => body.clone().into_bytes(),
         (None, Some(body)) => STANDARD.decode(body)?,
-        // It was not scraped, or did not answer with metrics.
+        // The kubelet was not scraped, or did not return metrics.
         (None, None) => return Ok(None),
     };
     let parsed = parse(&body, answer.sent_at, compat);

@@ -1,4 +1,4 @@
-//! Triggers against recorded metric specs: what a scaler makes of its parameters, without asking its source.
+//! Triggers and their recorded metric specs: the specs of a scaler from its parameters, without queries to its source.
 
 mod http_server;
 mod server;
@@ -24,7 +24,7 @@ use super::improvements::only_hidden_body;
 use super::{Difference, Outcome, read};
 
 /// Inputs that depend on how the host resolves names, as the README of the vectors of 2.21 says.
-const UNRELIABLE: [&str; 2] = ["metric_specs-01373", "metric_specs-01396"];
+const HOST_DEPENDENT_RECORDS: [&str; 2] = ["metric_specs-01373", "metric_specs-01396"];
 
 /// The servers that records speak of.
 struct Servers {
@@ -69,7 +69,7 @@ fn unchanged(file: &Path, records: &[Value]) -> anyhow::Result<Vec<Value>> {
     fn id(record: &Value) -> &str {
         record.get("id").and_then(Value::as_str).unwrap_or_default()
     }
-    let changed: BTreeSet<&str> = records.iter().map(id).chain(UNRELIABLE).collect();
+    let changed: BTreeSet<&str> = records.iter().map(id).chain(HOST_DEPENDENT_RECORDS).collect();
     let beside = file.parent().and_then(Path::parent).unwrap_or(Path::new("")).join("keda");
     let names = ["metric_specs.jsonl", "metric_specs.jsonl.zst"];
     let files = names.map(|name| beside.join(name));
@@ -105,7 +105,7 @@ fn check(
     if saw != got {
         found.push(Difference::json("serverSaw", &saw, &got));
     }
-    // Where the original crashed, it told nothing of the parameters after the crash.
+    // Where KEDA crashed, it recorded nothing about the parameters after the crash.
     if !has_crashed(out) {
         found.extend(compare_events(out, &trigger));
     }
@@ -183,7 +183,7 @@ fn differences(out: &Value, built: Result<Vec<MetricSpec>, String>) -> anyhow::R
     let difference =
         |at: &str, expected: String, got: String| Ok(vec![Difference { at: at.to_owned(), expected, got }]);
     match (wanted, built) {
-        // Where the original crashed, any error will do.
+        // Where KEDA crashed, any error is accepted.
         (Err(_), Err(_)) if crashed => Ok(Vec::new()),
         (Ok(wanted), Ok(got)) if wanted == got => Ok(Vec::new()),
         (Err(wanted), Err(got)) if same_error(wanted, &got) => Ok(Vec::new()),
@@ -196,7 +196,7 @@ fn differences(out: &Value, built: Result<Vec<MetricSpec>, String>) -> anyhow::R
     }
 }
 
-/// What libraries say begins so; what is before it is the product's own.
+/// The begins of messages of libraries; the text before them is KEDA's own.
 const LIBRARIES: [&str; 15] = [
     "json: ",
     "strconv.",

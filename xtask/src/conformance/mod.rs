@@ -1,4 +1,4 @@
-//! `cargo xtask conformance`: compares Plimsoll with recorded answers of the programs that it replaces.
+//! `cargo xtask conformance`: compares Plimsoll with recorded results of the programs that it replaces.
 
 mod adapter_config;
 mod adapter_query;
@@ -55,9 +55,9 @@ pub(crate) struct ConformanceArgs {
 pub(crate) struct Difference {
     /// Step and field.
     pub(crate) at: String,
-    /// What was recorded.
+    /// The recorded value.
     pub(crate) expected: String,
-    /// What we say.
+    /// Our value.
     pub(crate) got: String,
 }
 
@@ -68,15 +68,15 @@ impl Difference {
     }
 }
 
-/// How the replay of one record went.
+/// The result of the replay of one record.
 pub(crate) struct Outcome {
     /// The record's id.
     pub(crate) id: String,
     /// Whether the record is informative: the recorded value is not binding.
     pub(crate) free: bool,
-    /// Where we differ, imitating where that is a choice.
+    /// The differences with `--compat=strict`.
     pub(crate) strict: Vec<Difference>,
-    /// Where we differ when we do not imitate.
+    /// The differences without `--compat=strict`.
     pub(crate) better: Vec<Difference>,
 }
 
@@ -89,13 +89,13 @@ impl Outcome {
         let (strict, better) = (replay(Compat::Strict), replay(Compat::Better));
         let id = record.get("id").and_then(Value::as_str).unwrap_or("a record without id").to_owned();
         let free = strict.is_ok() && is_informative(record);
-        // What cannot be replayed fails once.
+        // A record that cannot be replayed fails once.
         let better = if strict.is_ok() { reported(better) } else { Vec::new() };
         Self { id, free, strict: reported(strict), better }
     }
 }
 
-/// That a record cannot be replayed is a difference.
+/// A record that cannot be replayed counts as a difference.
 fn reported<E: Display>(replayed: Result<Vec<Difference>, E>) -> Vec<Difference> {
     replayed.unwrap_or_else(|error| {
         let expected = "a record that can be replayed".to_owned();
@@ -103,10 +103,10 @@ fn reported<E: Display>(replayed: Result<Vec<Difference>, E>) -> Vec<Difference>
     })
 }
 
-/// Replays all records of a file; the first, or a file beside it, may be what the others rest on.
+/// Replays all records of a file; the first record, or another file in the folder, may be the fixture of the others.
 type Whole = fn(&Path, &[Value]) -> anyhow::Result<Vec<Outcome>>;
 
-/// What kind of record it is.
+/// The kind of the record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum VectorKind {
     Scenario,
@@ -117,14 +117,14 @@ enum VectorKind {
     Selector,
 }
 
-/// How a replay went.
+/// The result of a replay.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) passed: usize,
     pub(crate) failed: usize,
     /// Records that differ, or may, and are marked in the vectors as not binding.
     pub(crate) informative: usize,
-    /// Records with another answer without `--compat=strict`.
+    /// Records with another result without `--compat=strict`.
     pub(crate) better: usize,
     /// Those among them that no improvement explains.
     pub(crate) unlisted: usize,
@@ -219,7 +219,7 @@ pub(crate) fn replay(file: &Path, args: &ConformanceArgs, tally: &mut Tally) -> 
     Ok(())
 }
 
-/// How many records show an improvement, by what is better.
+/// The number of records that show each improvement.
 type Met = BTreeMap<&'static str, usize>;
 
 impl Tally {
@@ -250,7 +250,7 @@ impl Tally {
         }
     }
 
-    /// Prints what was better in a file; an improvement that a whole file does not show fails.
+    /// Prints the improvements of a file, and fails if the whole file does not show one of them.
     fn report(&mut self, file: &Path, args: &ConformanceArgs, met: &Met) {
         for improvement in improvements::upon(stem(file)) {
             match met.get(improvement.reason) {
@@ -298,12 +298,11 @@ fn kind(file: &Path, record: &Value) -> Option<VectorKind> {
     }
 }
 
-/// Whether the vectors bind nobody here: values outside the integer ranges, numbers that are none, crashes, labels that are
-/// not there, chance.
+/// Whether the vectors are not binding here: values outside of the integer ranges, NaN, crashes, missing labels, random results.
 fn is_informative(record: &Value) -> bool {
-    const FREE: [&str; 7] =
+    const NOT_BINDING: [&str; 7] =
         ["overflow", "float-conversion", "zero-prev", "crash", "missing-label", "label-substring", "random"];
-    let is_free = |tag: &Value| tag.as_str().is_some_and(|tag| FREE.contains(&tag));
+    let is_free = |tag: &Value| tag.as_str().is_some_and(|tag| NOT_BINDING.contains(&tag));
     record.get("tags").and_then(Value::as_array).is_some_and(|tags| tags.iter().any(is_free))
 }
 

@@ -52,7 +52,7 @@ struct Out {
     pair_error: Option<String>,
     error: Option<String>,
     metrics: Vec<ModifierMetric>,
-    /// The number is the product of an overflow: it is refused here.
+    /// The number results from an overflow and is rejected here.
     implementation_specific: bool,
 }
 

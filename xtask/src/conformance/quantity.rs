@@ -1,4 +1,4 @@
-//! Compares quantities with recorded answers of `resource.Quantity`.
+//! Compares quantities with recorded results of `resource.Quantity`.
 
 use std::cmp::Ordering;
 use std::fmt::Display;
@@ -46,7 +46,7 @@ pub(crate) fn check(record: &Value) -> anyhow::Result<Vec<Difference>> {
             check_full("out", get(record, "out")?, &quantity, &mut found)?;
         }
         "scaled" => {
-            // What does not fit 64 bits is an artefact there and saturates here.
+            // A result that does not fit 64 bits is an artefact in Go and saturates here.
             if record.get("overflow").is_none() {
                 let quantity = parse(text(record, "in")?)?;
                 found.compare("out", &integer(record, "out")?, &quantity.scaled_value(scale(record)?));

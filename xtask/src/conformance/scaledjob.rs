@@ -43,7 +43,7 @@ fn read<T: for<'a> Deserialize<'a>>(input: &Value) -> anyhow::Result<T> {
     Ok(T::deserialize(input)?)
 }
 
-/// Recorded numbers may lack the point that ours have.
+/// Recorded numbers may lack the decimal point that ours have.
 fn as_floats(value: &Value) -> Value {
     match value {
         Value::Number(number) => json!(number.as_f64()),

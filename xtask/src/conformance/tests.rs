@@ -1,4 +1,4 @@
-//! The runner itself: it passes what agrees, and it fails what does not.
+//! Tests of the runner itself: it passes equal results, and fails different ones.
 
 use std::path::Path;
 

@@ -76,7 +76,7 @@ fn is_same(recorded: &Value, denial: &Denial) -> bool {
         return denial.code == 403;
     }
     let Some(message) = recorded["message"].as_str() else { return false };
-    // The one word of ours among those that stand there.
+    // Our cause is one of the recorded alternatives.
     let is_ours = message.ends_with("formula is given but target is empty");
     let product = BEFORE_LIBRARIES.iter().find_map(|words| {
         let (before, _) = message.split_once(words)?;

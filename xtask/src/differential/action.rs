@@ -1,4 +1,4 @@
-//! What both comparisons do to copies: requests to the API server, in steps; `{ns}` is in the place of the namespace.
+//! Actions on copies in both comparisons: requests to the API server, in steps; `{ns}` is replaced by the namespace.
 
 use http::Method;
 use serde_json::Value;
@@ -7,16 +7,16 @@ use serde_json::Value;
 #[derive(Clone, Debug)]
 pub(crate) struct ApiRequest {
     pub(crate) method: Method,
-    /// With `{ns}`.
+    /// The path, with `{ns}`.
     pub(crate) path: String,
-    /// `null`: none.
+    /// The body; `null` for none.
     pub(crate) body: Value,
 }
 
 /// One step: the actions on all copies at the same moment.
 #[derive(Clone, Debug)]
 pub(crate) struct Step<D> {
-    /// For people.
+    /// The title for people.
     pub(crate) title: String,
     pub(crate) actions: Vec<D>,
 }

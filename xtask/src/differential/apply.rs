@@ -1,4 +1,4 @@
-//! Actions are done, to both copies at once, and what can be seen afterwards is read.
+//! Applies actions to both copies at the same time, and reads the state afterwards.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -42,7 +42,7 @@ impl HpaEnv {
         refused
     }
 
-    /// Sets what the metrics APIs say.
+    /// Sets the values of the metrics APIs.
     fn set_metrics(&self, namespace: &str, action: &HpaAction, now: Timestamp) -> anyhow::Result<()> {
         let script = &self.script;
         match action {
@@ -55,7 +55,7 @@ impl HpaEnv {
                 script.remove_custom(&DescribedObject::pod(namespace, pod), metric);
             }
             HpaAction::OfPod { pod, metric, value: Some(value) } => {
-                // Its labels are those of its workload: the name without the number.
+                // The labels of a pod are those of its workload, whose name is that of the pod without the number.
                 let app = pod.rsplit_once('-').map_or(pod.as_str(), |(app, _)| app);
                 let series = series("a", value)?.of_object(&[("app", app)]);
                 script.set_custom(DescribedObject::pod(namespace, pod), metric, series);
@@ -82,7 +82,7 @@ impl HpaEnv {
         Ok(())
     }
 
-    /// What can be seen of scenarios, theirs and ours; events too, if they are asked for.
+    /// The state of scenarios on both sides, with events if requested.
     pub(crate) async fn look(&self, scenarios: &[&Scenario], events: bool) -> anyhow::Result<Vec<[View; 2]>> {
         let [theirs, ours] = &self.namespaces;
         let seen = join(self.look_at(theirs, scenarios, events), self.look_at(ours, scenarios, events)).await;
@@ -161,9 +161,9 @@ fn sample(usage: &Usage, now: Timestamp) -> anyhow::Result<PodUsage> {
     for (name, cpu, memory) in &usage.containers {
         let mut container = ContainerUsage::new(name, 0, 0);
         container.usage.clear();
-        for (resource, said) in [("cpu", cpu), ("memory", memory)] {
-            if let Some(said) = said {
-                container.usage.insert(resource.to_owned(), amount(said)?);
+        for (resource, milli) in [("cpu", cpu), ("memory", memory)] {
+            if let Some(milli) = milli {
+                container.usage.insert(resource.to_owned(), amount(milli)?);
             }
         }
         sample.containers.push(container);

@@ -46,7 +46,7 @@ pub(crate) const MASKED: &[Mask] = &[
 /// The visible state of one copy.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct View {
-    /// The count asked of the target; absent: there is none.
+    /// The requested replica count of the target; absent: there is no target.
     pub(crate) replicas: Option<i64>,
     /// Autoscalers by name: annotations, spec and status.
     pub(crate) autoscalers: BTreeMap<String, Value>,
@@ -139,7 +139,7 @@ impl View {
         self.replicas == other.replicas && self.autoscalers == other.autoscalers
     }
 
-    /// Where the two differ.
+    /// The fields that differ.
     pub(crate) fn differences(theirs: &Self, ours: &Self) -> Vec<Field> {
         let (mut left, mut right) = (BTreeMap::new(), BTreeMap::new());
         for (view, fields) in [(theirs, &mut left), (ours, &mut right)] {

@@ -30,7 +30,7 @@ use super::scenario::target;
 /// Configuration of both controllers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Setting {
-    /// For people.
+    /// The title for people.
     pub(crate) name: &'static str,
     /// The release of Kubernetes, which ours reproduces.
     pub(crate) release: Release,
@@ -45,7 +45,7 @@ pub(crate) struct Setting {
 }
 
 /// Time between two reconciles of an autoscaler.
-pub(crate) const PERIOD: Duration = Duration::from_secs(1);
+pub(crate) const SYNC_PERIOD: Duration = Duration::from_secs(1);
 
 /// The flag that disables workload controllers.
 pub(super) const NO_WORKLOADS: &str = "--controllers=-deployment-controller,-replicaset-controller,-statefulset-controller,\
@@ -118,7 +118,7 @@ impl HpaEnv {
         // A key that was held is reconciled again as soon as its reconcile ends, often before the watch has delivered its own
         // write, so that the next write conflicts. A delay of the write avoids that.
         let status =
-            Rule::new(Fault::DelayAnswer(WATCH_DELAY)).method(Method::PUT).prefix("/apis/autoscaling/");
+            Rule::new(Fault::DelayResponse(WATCH_DELAY)).method(Method::PUT).prefix("/apis/autoscaling/");
         peers_rules.add(status.suffix("/status"));
         let ours = RunningController::start(&access, setting, ours).await?;
         let script = api.script();
@@ -135,7 +135,7 @@ impl HpaEnv {
         })
     }
 
-    /// Lets both controllers reconcile.
+    /// Releases both controllers, so that they reconcile.
     pub(crate) fn open(&self) {
         self.peers_rules.clear_log();
         self.ours.rules.clear_log();
@@ -193,13 +193,13 @@ impl RunningController {
         let settings = HpaSettings {
             config: Arc::new(config),
             kubernetes: ProfileChoice::Fixed(setting.release.kubernetes),
-            period: PERIOD,
+            period: SYNC_PERIOD,
             namespaces: vec![namespace.to_owned()],
             ..HpaSettings::default()
         };
         let (clock, discovery) = (Clock::system(), Discovery::new(client.clone()));
         let (controller, handle) = HpaController::new(HpaControllerParts {
-            samples: MetricsClient::new(client.clone(), discovery.clone(), PERIOD / 4),
+            samples: MetricsClient::new(client.clone(), discovery.clone(), SYNC_PERIOD / 4),
             recorder: EventRecorder::start(client.clone(), "horizontal-pod-autoscaler", clock.clone()),
             client,
             discovery,
@@ -218,7 +218,7 @@ impl RunningController {
 async fn peer(access: &Access, setting: &Setting, namespace: &str) -> anyhow::Result<Peer> {
     let options = PeerOptions {
         namespace: Some(namespace.to_owned()),
-        sync_period: Some(PERIOD),
+        sync_period: Some(SYNC_PERIOD),
         downscale_stabilization: Some(setting.stabilization),
         tolerance: Some(setting.tolerance),
         // A held reconcile must not block others.
@@ -229,7 +229,7 @@ async fn peer(access: &Access, setting: &Setting, namespace: &str) -> anyhow::Re
     Ok(Peer::start(access, &options).await?)
 }
 
-/// How many requests there were, and how many are under way; not those that are held.
+/// The number of requests, and of those under way, without requests that are held.
 fn traffic(rules: &Rules) -> (usize, usize) {
     let log = rules.log();
     let held = |path: &str, method: &Method| method == Method::GET && path.ends_with("/scale");
@@ -307,8 +307,8 @@ pub(super) async fn send(
         body: (!body.is_null()).then(|| (content, body.to_string().into_bytes())),
         deadline: REQUEST_TIMEOUT,
     };
-    let answer = request::send(client, request).await?;
-    Ok(serde_json::from_slice(&answer).unwrap_or(Value::Null))
+    let response = request::send(client, request).await?;
+    Ok(serde_json::from_slice(&response).unwrap_or(Value::Null))
 }
 
 /// The current time.

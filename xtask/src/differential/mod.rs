@@ -32,7 +32,7 @@ use clap::ValueEnum;
 
 use env::{HpaEnv, Setting};
 use report::{HpaOutcome, Progress};
-use rounds::HpaPlay;
+use rounds::HpaRunOptions;
 use testbed::Release;
 
 use crate::real::ReleaseArg;
@@ -141,12 +141,17 @@ fn run_hpa(args: &DifferentialArgs, steps: usize) -> anyhow::Result<ExitCode> {
         }
         progress.note(&format!("starting a control plane: {}, {}", setting.release, setting.name));
         let plane = env::plane(setting)?;
-        let play =
-            HpaPlay { seed: args.seed, steps, lanes: args.lanes.max(1), first: *first, only: args.only };
+        let options = HpaRunOptions {
+            seed: args.seed,
+            steps,
+            lanes: args.lanes.max(1),
+            first: *first,
+            only: args.only,
+        };
         let runtime = crate::local::runtime()?;
         runtime.block_on(async {
             let env = HpaEnv::start(plane, setting).await?;
-            rounds::play(&env, setting, play, &mut outcome, &mut progress).await
+            rounds::run(&env, setting, options, &mut outcome, &mut progress).await
         })?;
         runtime.shutdown_timeout(Duration::from_secs(5));
     }

@@ -140,7 +140,7 @@ impl Progress {
         self.since
     }
 
-    /// Shows what is going on.
+    /// Prints the current state.
     pub(crate) fn note(&self, text: &str) {
         if self.terminal {
             // Errors of the progress output are ignored.

@@ -1,5 +1,4 @@
-//! Rounds: one step of every lane while both controllers are held, then both look until nothing changes, then the copies
-//! are compared.
+//! Rounds: one step of every lane while both controllers are held, then both reconcile until nothing changes, then the copies are compared.
 
 use std::time::{Duration, Instant};
 
@@ -7,14 +6,14 @@ use futures::future::join_all;
 use localkube::metrics::{MetricsGroup, Outage};
 
 use super::compare::View;
-use super::env::{HpaEnv, PERIOD, Setting, now};
+use super::env::{HpaEnv, SYNC_PERIOD, Setting, now};
 use super::report::{HpaDifference, HpaOutcome, Progress};
 use super::scenario::action::HpaStep;
 use super::scenario::{Facts, Scenario};
 
 /// Which scenarios are played.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct HpaPlay {
+pub(crate) struct HpaRunOptions {
     pub(crate) seed: u64,
     pub(crate) steps: usize,
     pub(crate) lanes: usize,
@@ -27,7 +26,7 @@ pub(crate) struct HpaPlay {
 struct Rounds<'a> {
     env: &'a HpaEnv,
     setting: &'a Setting,
-    play: HpaPlay,
+    options: HpaRunOptions,
     lanes: Vec<Lane>,
     next: u64,
     /// The API that fails now.
@@ -42,9 +41,9 @@ struct Lane {
     over: bool,
 }
 
-/// Time between two reads of the copies while they settle.
+/// The time between two reads of the copies while they settle.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
-/// Time until watches have delivered a write.
+/// The time until watches have delivered a write.
 const WATCH_DELAY: Duration = Duration::from_millis(250);
 /// A step that takes longer to settle is compared as it is.
 const SETTLE_TIMEOUT: Duration = Duration::from_mins(1);
@@ -54,22 +53,22 @@ const MAX_EXTRA_ROUNDS: usize = 2;
 const MAX_EVENTS_PER_OBJECT: usize = 25;
 /// From 10 different messages of one reason on, they are combined.
 const MAX_RESCALE_EVENTS: usize = 6;
-/// How many reconciles a step takes without delays, beside those until windows have expired.
+/// The number of reconciles of a step without delays, in addition to those until windows have expired.
 const RECONCILES_PER_STEP: usize = 4;
-/// Every so many rounds a whole API fails.
+/// The number of rounds after which a whole API fails.
 const ROUNDS_BETWEEN_OUTAGES: usize = 4;
 
 /// Plays scenarios until the wanted number of steps is reached.
-pub(crate) async fn play(
+pub(crate) async fn run(
     env: &HpaEnv,
     setting: &Setting,
-    play: HpaPlay,
+    options: HpaRunOptions,
     outcome: &mut HpaOutcome,
     progress: &mut Progress,
 ) -> anyhow::Result<()> {
-    let next = play.only.unwrap_or(play.first);
-    let mut rounds = Rounds { env, setting, play, lanes: Vec::new(), next, failing: None, outages: 0 };
-    let until = outcome.steps + play.steps;
+    let next = options.only.unwrap_or(options.first);
+    let mut rounds = Rounds { env, setting, options, lanes: Vec::new(), next, failing: None, outages: 0 };
+    let until = outcome.steps + options.steps;
     let mut round = 0;
     while outcome.steps < until {
         round += 1;
@@ -94,7 +93,7 @@ impl Rounds<'_> {
             .partition(|lane| lane.over || lane.scenario.is_over());
         self.lanes = lanes;
         join_all(over.iter().map(|lane| async {
-            // Objects that are already gone cannot be deleted, which is ignored.
+            // Deletions of objects that do not exist fail, which is ignored.
             let actions = lane.scenario.end();
             self.env.apply(&actions, now()).await;
         }))
@@ -102,9 +101,10 @@ impl Rounds<'_> {
     }
 
     fn begin_scenarios(&mut self, outcome: &mut HpaOutcome, steps_left: usize) {
-        let lanes = if self.play.only.is_some() { usize::from(outcome.steps == 0) } else { self.play.lanes };
+        let lanes =
+            if self.options.only.is_some() { usize::from(outcome.steps == 0) } else { self.options.lanes };
         while self.lanes.len() < lanes.min(steps_left) {
-            let scenario = Scenario::new(self.play.seed, self.next, self.setting.to_zero);
+            let scenario = Scenario::new(self.options.seed, self.next, self.setting.to_zero);
             self.lanes.push(Lane { scenario, views: [View::default(), View::default()], over: false });
             self.next += 1;
             outcome.scenarios += 1;
@@ -140,7 +140,7 @@ impl Rounds<'_> {
 
     /// The outage of this round, if any.
     fn outage(&mut self, round: usize) -> Option<(MetricsGroup, Outage)> {
-        if !round.is_multiple_of(ROUNDS_BETWEEN_OUTAGES) || self.play.only.is_some() {
+        if !round.is_multiple_of(ROUNDS_BETWEEN_OUTAGES) || self.options.only.is_some() {
             return None;
         }
         let status =
@@ -164,7 +164,7 @@ impl Rounds<'_> {
             (MetricsGroup::Resource, Outage::Garbage),
             (MetricsGroup::Custom, Outage::Text { code: 200, body: "hello".to_owned() }),
         ];
-        let place = (self.play.seed as usize + self.outages) % outages.len();
+        let place = (self.options.seed as usize + self.outages) % outages.len();
         self.outages += 1;
         outages.into_iter().nth(place)
     }
@@ -188,7 +188,7 @@ impl Rounds<'_> {
             break;
         }
         for lane in &mut self.lanes {
-            lane.judge(self.play.seed, self.setting, outcome);
+            lane.judge(self.options.seed, self.setting, outcome);
         }
         Ok(())
     }
@@ -201,7 +201,8 @@ impl Rounds<'_> {
         let settled = |scenario: &Scenario, since: Instant| {
             let memory =
                 Duration::from_secs(scenario.memory().unsigned_abs()).max(self.setting.stabilization);
-            began.elapsed() >= PERIOD * 12 / 5 + memory && since.elapsed() >= PERIOD * 8 / 5 + memory
+            began.elapsed() >= SYNC_PERIOD * 12 / 5 + memory
+                && since.elapsed() >= SYNC_PERIOD * 8 / 5 + memory
         };
         let mut before: Vec<[View; 2]> = Vec::new();
         let mut since = vec![began; scenarios.len()];

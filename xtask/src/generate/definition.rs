@@ -1,4 +1,4 @@
-//! Makes CustomResourceDefinitions of `.schema` files.
+//! Builds CustomResourceDefinitions from `.schema` files.
 //!
 //! A file begins with `group GROUP` and, for each kind that has this schema,
 //!
@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::schema::{SchemaLine, SchemaReader, parse};
 
-/// A definition, and what it is called.
+/// A definition and its name.
 pub(super) struct Definition {
     /// `scaledobjects.keda.sh`
     pub(super) name: String,

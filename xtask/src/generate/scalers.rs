@@ -19,7 +19,7 @@ pub(super) fn files(root: &Path) -> anyhow::Result<Vec<(String, String)>> {
     Ok(files)
 }
 
-const MADE: &str = "<!-- Made by `cargo xtask generate` from crates/scalers; do not edit. -->\n";
+const GENERATED_NOTICE: &str = "<!-- Made by `cargo xtask generate` from crates/scalers; do not edit. -->\n";
 
 /// Scripts that query servers with KEDA's scalers and ours, one per server.
 const SCRIPTS: &str = "crates/testbed/tests/scalers/same_server";
@@ -80,7 +80,7 @@ impl TestedTypes {
 
 fn list(tested: &TestedTypes) -> String {
     let mut out = format!(
-        "{MADE}# Scalers\n\nWhat may stand in `type` of a trigger:\n\n| type | measures | tested with |\n|---|---|---|\n"
+        "{GENERATED_NOTICE}# Scalers\n\nWhat may stand in `type` of a trigger:\n\n| type | measures | tested with |\n|---|---|---|\n"
     );
     for scaler in SCALER_TYPES.iter() {
         let tested = tested.of(scaler.name);
@@ -96,7 +96,7 @@ fn list(tested: &TestedTypes) -> String {
     out
 }
 
-/// What holds for all parameters.
+/// Notes that apply to all parameters.
 const NOTES: &str = "
 Parameters are read from these sources; each page says which of them, and in which order:
 
@@ -109,7 +109,7 @@ as `30s`, `5m` or a number of milliseconds; lists with commas; pairs as `key=val
 ";
 
 fn page(scaler: &ScalerType) -> String {
-    let mut out = format!("{MADE}# {}\n\n{}\n", scaler.name, scaler.about);
+    let mut out = format!("{GENERATED_NOTICE}# {}\n\n{}\n", scaler.name, scaler.about);
     if scaler.since > KedaProfile::V2_20 {
         let _ = writeln!(out, "\nKEDA has it since release {}.", scaler.since);
     }
@@ -193,7 +193,7 @@ fn about(one: &Parameter) -> String {
     text
 }
 
-/// A text as it may stand in a table.
+/// A text that is escaped for a table.
 pub(super) fn cell(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
 }

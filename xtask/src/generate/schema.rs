@@ -36,7 +36,7 @@ pub(super) struct SchemaLine<'a> {
 /// Builds schemas from lines.
 pub(super) struct SchemaReader {
     defined: BTreeMap<String, Map<String, Value>>,
-    /// What `@/POINTER` points into.
+    /// The JSON into which `@/POINTER` points.
     values: Value,
 }
 

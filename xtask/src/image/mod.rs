@@ -18,7 +18,7 @@ use testbed::oci::{self, ImageConfig};
 
 /// The OCI layout in the folder of an image; it is made first, so that an interrupted run can be repeated.
 const LAYOUT: &str = "oci";
-/// How large the image that is shipped may be, compressed.
+/// The maximum compressed size of the published image.
 const MAX_LAYER_BYTES: u64 = 30_000_000;
 
 /// Writes the container image as an OCI layout.
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &ImageArgs) -> anyhow::Result<ExitCode> {
     }
     println!("{}@{} in {}", args.name, image.digest, args.output.join(LAYOUT).display());
     println!("layer: {:.1} MB compressed", megabytes(image.layer_bytes));
-    // Programs that somebody names may have debug information.
+    // A program that is given by flag may have debug information, so its size is not limited.
     if args.binary.is_none() && image.layer_bytes > MAX_LAYER_BYTES {
         bail!(
             "the image is larger than {:.0} MB\n  remedy: leave out what made the program larger, or raise MAX_LAYER_BYTES",
@@ -102,7 +102,7 @@ fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / 1e6
 }
 
-/// Where `make dist` leaves the program for an architecture; for another one than that of this machine, `make dist HOST=…`.
+/// The path of the program that `make dist` builds for an architecture (`make dist HOST=…` for another one than that of this machine).
 fn dist_binary(architecture: &str) -> anyhow::Result<PathBuf> {
     let target = match architecture {
         own if own == oci::architecture() => {
@@ -117,7 +117,7 @@ fn dist_binary(architecture: &str) -> anyhow::Result<PathBuf> {
     Ok(Path::new("target").join(target).join("dist/plimsoll"))
 }
 
-/// Runs a command; its standard output.
+/// Runs a command, and returns its standard output.
 fn output(command: &mut Command) -> anyhow::Result<String> {
     let shown = format!("{command:?}");
     let output = command.env("LC_ALL", "C").output().with_context(|| format!("running {shown}"))?;

@@ -46,7 +46,7 @@ pub(super) fn build(root: &Path, binary: &Path, architecture: &str) -> anyhow::R
     packages.push(found);
     let bundle = certificate_bundle(&files.join("usr/share/ca-certificates"))?;
     write(root, "etc/ssl/certs/ca-certificates.crt", bundle.as_bytes(), 0o644)?;
-    // glibc looks users up here; the name is what `kubectl exec` and audit logs show.
+    // glibc reads the names of users here, which `kubectl exec` and audit logs show.
     write(root, "etc/passwd", b"nonroot:x:65532:65532:nonroot:/:/nologin\n", 0o644)?;
     write(root, "etc/group", b"nonroot:x:65532:\n", 0o644)?;
     let program = fs::read(binary).with_context(|| format!("reading {}", binary.display()))?;
@@ -107,7 +107,7 @@ fn copy_libraries(files: &Path, libraries: &[&str], root: &Path) -> anyhow::Resu
     for path in tree(files)? {
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
         let is_loader = name.starts_with("ld-linux");
-        // A link of the loader is absolute: it would lead to the loader of this machine, which may be of another version.
+        // The link of the loader is absolute, and would resolve to the loader of this machine, which may have another version.
         if !(is_loader || libraries.contains(&name)) || path.is_symlink() {
             continue;
         }

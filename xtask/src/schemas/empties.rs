@@ -1,7 +1,7 @@
-//! Which zeros JSON shows. On the wire, a field that Go has as a plain value is always there, and one that it has as
-//! a pointer is there when somebody set it, both with the same zero; JSON leaves out the one and shows the other. No
-//! document tells them apart, so a server is asked: an object in which everything is there and empty is put into its
-//! database, past all validation, and read back through the API.
+//! Which zero values JSON shows. On the wire, a field that is a plain value in Go is always present, and one that is
+//! a pointer is present if it was set, both with the same zero; JSON omits the first and shows the second. No
+//! document distinguishes them, so a server is used: an object in which every field is present and empty is written to its
+//! etcd without validation, and read back through the API.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -22,11 +22,11 @@ type EmptyValues = BTreeSet<(String, String)>;
 /// The name and namespace of the objects.
 const NAME: &str = "empty";
 
-/// The groups whose objects the server acts on itself, which ends it if they are empty.
-const LIVE: &[&str] = &["apiextensions.k8s.io", "apiregistration.k8s.io"];
+/// The groups of objects that the server itself uses. Empty objects of these groups would end the server.
+const LIVE_GROUPS: &[&str] = &["apiextensions.k8s.io", "apiregistration.k8s.io"];
 
-/// Where a zero is what somebody set, in messages that cannot be observed: those of [`LIVE`] groups, those that are no part
-/// of any object, and one that the server takes away from an empty object.
+/// Fields whose zero is shown, in messages that cannot be observed: those of [`LIVE_GROUPS`], those that are no part
+/// of any object, and one that the server removes from an empty object.
 const SET_ON_PURPOSE: &[(&str, &str)] = &[
     (".ClientIPConfig", "timeoutSeconds"),
     (".DeleteOptions", "gracePeriodSeconds"),
@@ -47,14 +47,14 @@ const SET_ON_PURPOSE: &[(&str, &str)] = &[
     (".ValidationRule", "optionalOldSelf"),
 ];
 
-/// Asks a server about every kind that it stores.
+/// Observes the zeros of every kind that a server stores.
 pub(super) fn observe(
     access: &Access,
     messages: &mut Messages,
     name_of: impl Fn(&str, &str, &str) -> anyhow::Result<String>,
 ) -> anyhow::Result<()> {
     let mut shown = EmptyValues::new();
-    for kind in KINDS.iter().filter(|kind| !kind.review && !LIVE.contains(&kind.group)) {
+    for kind in KINDS.iter().filter(|kind| !kind.review && !LIVE_GROUPS.contains(&kind.group)) {
         for version in kind.versions {
             let message = name_of(kind.group, version, kind.kind)?;
             let mut object = empty(messages, &message, &mut Vec::new());
@@ -75,7 +75,7 @@ pub(super) fn observe(
     Ok(())
 }
 
-/// Gives an object a kind and a name.
+/// Sets the kind and the name of an object.
 fn identify(object: &mut Value, kind: &BuiltInKind, version: &str) {
     let Some(map) = object.as_object_mut() else { return };
     map.extend([
@@ -88,7 +88,7 @@ fn identify(object: &mut Value, kind: &BuiltInKind, version: &str) {
     }
 }
 
-/// A message in which every field is there and empty.
+/// A message in which every field is present and empty.
 fn empty(messages: &Messages, name: &str, above: &mut Vec<String>) -> Value {
     match name.rsplit('.').next().unwrap_or_default() {
         "string" | "bytes" => return json!(""),
@@ -97,7 +97,7 @@ fn empty(messages: &Messages, name: &str, above: &mut Vec<String>) -> Value {
         "Quantity" => return json!("0"),
         "ExtraValue" => return json!([]),
         "RawExtension" | "FieldsV1" => return json!({}),
-        // Nothing at all.
+        // The value is empty.
         "Time" | "MicroTime" => return Value::Null,
         _ => {}
     }
@@ -120,7 +120,7 @@ fn empty(messages: &Messages, name: &str, above: &mut Vec<String>) -> Value {
     object.into()
 }
 
-/// Notes which zeros are there in an answer. One that was filled in was as good as absent, so it does not count.
+/// Records which zeros a response shows. A field that the server has defaulted counts as absent.
 fn look(messages: &Messages, name: &str, answer: &Value, shown: &mut EmptyValues) {
     let Some(object) = answer.as_object() else { return };
     for field in messages.get(name).into_iter().flatten() {
@@ -153,14 +153,14 @@ fn api_version(kind: &BuiltInKind, version: &str) -> String {
     if kind.group.is_empty() { version.to_owned() } else { format!("{}/{version}", kind.group) }
 }
 
-/// Where an object is in the API.
+/// The path of an object in the API.
 fn path(kind: &BuiltInKind, version: &str) -> String {
     let root = if kind.group.is_empty() { "api" } else { "apis" };
     let namespace = if kind.namespaced { format!("namespaces/{NAME}/") } else { String::new() };
     format!("/{root}/{}/{namespace}{}/{NAME}", api_version(kind, version), kind.plural)
 }
 
-/// Where it is in the database.
+/// The key of an object in etcd.
 fn key(kind: &BuiltInKind) -> String {
     let namespace = if kind.namespaced { format!("{NAME}/") } else { String::new() };
     let folder = match kind.plural {

@@ -1,5 +1,4 @@
-//! The messages in which Kubernetes' protobuf encoding writes objects: a table of wire facts, read from the `.proto` files
-//! that its Go modules come with.
+//! The messages of Kubernetes' protobuf encoding: a table of fields, read from the `.proto` files of its Go modules.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,7 +14,7 @@ pub(super) type Messages = BTreeMap<String, Vec<MessageField>>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct MessageField {
     pub(super) number: u32,
-    /// Its name in JSON; empty where JSON has the fields of the message inside in its place.
+    /// The name in JSON; empty if JSON has the fields of the embedded message instead.
     pub(super) name: String,
     /// `string`, `bytes`, `bool`, `int32`, `int64`, `double`, `json`, or the name of a message.
     pub(super) kind: String,
@@ -32,7 +31,7 @@ pub(super) enum FieldShape {
 }
 
 impl MessageField {
-    /// Whether it is one value without parts.
+    /// Whether the field is a single scalar value.
     pub(super) fn is_scalar(&self) -> bool {
         self.shape == FieldShape::One && SCALARS.contains(&self.kind.as_str())
     }
@@ -43,7 +42,7 @@ const MODULE: &str = "crates/testbed/go/kubernetes";
 const MODULES: &[&str] =
     &["k8s.io/api", "k8s.io/apimachinery", "k8s.io/apiextensions-apiserver", "k8s.io/kube-aggregator"];
 const SCALARS: &[&str] = &["string", "bytes", "bool", "int32", "int64", "double"];
-/// Messages that are nothing but JSON.
+/// Messages that contain only JSON.
 const JSON: &[&str] = &[".RawExtension", ".FieldsV1", ".apiextensions.v1.JSON"];
 
 /// Reads the `.proto` files of all modules.
@@ -129,7 +128,7 @@ fn schema_name(message: &str) -> String {
     message.replacen("k8s.io", "io.k8s", 1).replace('_', "-")
 }
 
-/// Keeps the messages that these ones consist of, and fits them to the schemas: names, and zeros that must be there.
+/// Keeps the messages that are reachable from these, and adapts names and required zeros to the schemas.
 pub(super) fn reachable(
     all: &Messages,
     roots: &[String],
@@ -175,7 +174,7 @@ fn fitted(message: &str, mut field: MessageField, schema: Option<&Value>) -> any
     Ok(field)
 }
 
-/// As it is stored: message → `[number, name, kind, shape, shows zero]`.
+/// The stored form: message → `[number, name, kind, shape, shows zero]`.
 pub(super) fn to_json(messages: &Messages) -> Value {
     let row = |field: &MessageField| {
         let shape = match field.shape {

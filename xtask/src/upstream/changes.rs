@@ -1,4 +1,4 @@
-//! What differs between the folders of two releases.
+//! The differences between the folders of two releases.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -28,21 +28,21 @@ pub(super) struct TextChanges {
     pub(super) removed: BTreeSet<String>,
 }
 
-/// What differs in one module.
+/// The differences in one module.
 #[derive(Debug, Default)]
 pub(super) struct ModuleChanges {
-    /// By path.
+    /// Changed files, by path.
     pub(super) files: BTreeMap<String, FileChange>,
-    /// By kind; kinds without a difference are missing.
+    /// Changed texts, by kind; kinds without a difference are absent.
     pub(super) texts: BTreeMap<TextKind, TextChanges>,
     /// Fields of resource definitions.
     pub(super) fields: TextChanges,
 }
 
-/// Where generated code says that it is: behind the licence.
+/// The number of lines in which generated code is marked as such, after the licence.
 const MAX_HEADER_LINES: usize = 40;
 
-/// What users see of one release.
+/// The texts and fields of one release that users see.
 #[derive(Default)]
 struct Visible {
     texts: BTreeSet<(TextKind, String)>,
@@ -71,7 +71,7 @@ impl ModuleChanges {
         }
         let gone = old.keys().filter(|path| !new.contains_key(*path));
         changes.files.extend(gone.map(|path| (path.clone(), FileChange::Removed)));
-        // A text that moves to another file has not changed, so all files count, not only those that differ.
+        // All files are compared, not only those that differ, because a text that moves to another file has not changed.
         let (old, new) = (visible(&old), visible(&new));
         for (kind, text) in new.texts.difference(&old.texts) {
             changes.texts.entry(*kind).or_default().added.insert(text.clone());
@@ -126,7 +126,7 @@ fn walk(
     Ok(())
 }
 
-/// Whether a file is written by people and is no test.
+/// Whether a file is neither generated nor a test.
 fn is_source(name: &str) -> bool {
     let end = name.rsplit_once('.').map_or("", |(_, end)| end);
     let is_generated = end == "go" && name.contains("generated") || name.ends_with(".pb.go");
@@ -146,7 +146,7 @@ fn visible(files: &BTreeMap<String, String>) -> Visible {
     all
 }
 
-/// How many lines of a file the other does not have.
+/// The number of lines of a file that the other one does not have.
 fn lines_only_in(one: &str, other: &str) -> usize {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for line in other.lines() {

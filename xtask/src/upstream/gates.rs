@@ -14,7 +14,7 @@ pub(super) fn gates(tokens: &[Token]) -> BTreeSet<String> {
         let rest = tokens.get(at + 1..).unwrap_or_default();
         match rest {
             [Token::Sign(':'), Token::Sign('{'), Token::Sign('{'), ..] => gate = Some(word),
-            // The words of the last stage; the versions in front of it are older.
+            // The words of the last stage; those before it are of older versions.
             _ if word == "Version" && is_last(rest) => {
                 found.extend(gate.take().map(|gate| format!("{gate}: {}", stage(rest))));
             }
@@ -37,7 +37,7 @@ fn stage(rest: &[Token]) -> String {
     let mut key = "";
     for token in own {
         match token {
-            // The first version: another one may follow, with which the gate is compatible.
+            // Only the first version counts, because a compatible version may follow.
             Token::Text(version) if since.is_empty() => since.clone_from(version),
             Token::Word(word) => match (key, word.as_str()) {
                 (_, "Default" | "PreRelease" | "LockToDefault" | "MinCompatibilityVersion") => key = word,

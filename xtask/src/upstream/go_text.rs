@@ -1,4 +1,4 @@
-//! Tokens of Go, as far as string literals need them. Malformed input ends the list of tokens early.
+//! A tokenizer for the string literals of Go. Malformed input ends the list of tokens early.
 
 /// A token.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub(super) fn tokens(source: &str) -> Vec<Token> {
                 tokens.push(Token::Text(text));
                 next
             }
-            // The value of a rune is of no use.
+            // The value of a rune is not needed.
             '\'' => quoted(after, '\'').1,
             '`' => {
                 let (text, next) = after.split_once('`').unwrap_or((after, ""));
@@ -48,7 +48,7 @@ pub(super) fn tokens(source: &str) -> Vec<Token> {
     tokens
 }
 
-/// The value of a literal that begins behind its first quote, and what follows it. A literal ends with its line at the latest.
+/// The value of a literal after its first quote, and the text after it. A literal ends at the end of its line at the latest.
 fn quoted(source: &str, quote: char) -> (String, &str) {
     let mut text = String::new();
     let mut letters = source.char_indices();

@@ -14,15 +14,15 @@ pub(super) enum Upstream {
 /// A Go module.
 #[derive(Debug)]
 pub(super) struct Module {
-    /// Its path.
+    /// The path of the module.
     pub(super) path: &'static str,
-    /// What stands in front of the release in its version; the major version is part of it.
+    /// The notation of the release in the module's version.
     scheme: VersionScheme,
-    /// Folders that matter.
+    /// The relevant folders.
     pub(super) packages: &'static [WatchedPackage],
 }
 
-/// How a release is written as a version of the module.
+/// The notation of a release as a version of a module.
 #[derive(Clone, Copy, Debug)]
 enum VersionScheme {
     /// `v1.37.1`.

@@ -1,4 +1,4 @@
-//! The result, as text.
+//! The report as text.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -7,10 +7,10 @@ use super::changes::{FileChange, ModuleChanges, TextChanges};
 use super::releases::{Module, package_of};
 use super::texts::TextKind;
 
-/// Longer texts are cut.
+/// The maximum length of a text in characters.
 const MAX_TEXT_CHARS: usize = 240;
 
-/// Changed files by package, changed texts by kind, and the vectors to record. `with_others` lists texts of no kind, too.
+/// Changed files by package, changed texts by kind, and the vectors to record again. `with_others` also lists texts without a kind.
 pub(super) fn text(modules: &[(&Module, ModuleChanges)], with_others: bool) -> String {
     let mut out = String::new();
     for (module, changes) in modules {
@@ -62,7 +62,7 @@ fn texts<'a>(out: &mut String, title: &str, changes: impl Iterator<Item = &'a Te
     out.push('\n');
 }
 
-/// A text on one line, not too long.
+/// A text on one line, truncated.
 fn shown(text: &str) -> String {
     let line = text.escape_debug().to_string().replace("\\\"", "\"").replace("\\'", "'");
     match line.char_indices().nth(MAX_TEXT_CHARS) {

@@ -1,12 +1,12 @@
-//! The texts that users see, by the call that a string literal stands in. Where that is not enough, the list is longer than it needs
-//! to be: a person reads it.
+//! The texts that users see, by the call that contains a string literal. Where the call is ambiguous, the text is included, because a person
+//! reads the list.
 
 use std::collections::BTreeSet;
 
 use super::gates::gates;
 use super::go_text::{Token, tokens};
 
-/// What a text is.
+/// The kind of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum TextKind {
     /// A reason or note of an event.
@@ -72,7 +72,7 @@ pub(super) fn texts(path: &str, source: &str) -> BTreeSet<(TextKind, String)> {
     }
     // The last type that was declared.
     let mut owner = "";
-    // The names of the calls that are open, and whether each is one.
+    // The open parentheses: the name of the call, and whether it is a call.
     let mut calls: Vec<Option<String>> = Vec::new();
     let mut previous: Option<&Token> = None;
     for (at, token) in tokens.iter().enumerate() {
@@ -98,7 +98,7 @@ pub(super) fn texts(path: &str, source: &str) -> BTreeSet<(TextKind, String)> {
     found
 }
 
-/// Joins literals that are added: a long text is written in pieces.
+/// Joins literals that are concatenated with `+`.
 fn joined(tokens: Vec<Token>) -> Vec<Token> {
     let mut all: Vec<Token> = Vec::with_capacity(tokens.len());
     for token in tokens {
@@ -131,11 +131,11 @@ fn classify(path: &str, calls: &[Option<String>], owner: &str, text: &str) -> Ve
         None if is_variable(text) => TextKind::Variable,
         None if path.contains("eventreason") || path.ends_with("events.go") => TextKind::Event,
         None if path.contains("metricscollector") || path.contains("/monitor/") => TextKind::Metric,
-        // The list of gates has their names.
+        // Names of feature gates are in their own list.
         None if is_of_gates(path) => return Vec::new(),
         None => TextKind::Other,
     };
-    // Whether an error is wrapped is not visible.
+    // Users do not see whether an error is wrapped.
     vec![(kind, text.replace("%w", "%v"))]
 }
 
@@ -145,15 +145,15 @@ fn is_variable(text: &str) -> bool {
     text.contains('_') && text.starts_with(|c: char| c.is_ascii_uppercase()) && text.chars().all(is_upper)
 }
 
-/// What the arguments of a call are for.
+/// The use of a call's arguments.
 enum CallKind {
     /// Users see them.
     Visible(TextKind),
-    /// They do not: texts of the log, and paths of imports.
+    /// Users do not see them: texts of the log, and paths of imports.
     Hidden,
 }
 
-/// What the arguments of a call are for; unknown for most calls.
+/// The use of a call's arguments; none for most calls.
 fn kind_of_call(name: &str) -> Option<CallKind> {
     let is_any = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
     let kind = match name {

@@ -52,7 +52,7 @@ pub(crate) fn text_of(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// What a selector selects, or why that is not known.
+/// The series that a selector selects, or the error.
 pub(crate) enum FixtureResponse {
     Series(Vec<Series>),
     /// `"data": null`
@@ -60,7 +60,7 @@ pub(crate) enum FixtureResponse {
     Failed,
 }
 
-/// The answer of Prometheus to a selector; to an unknown one, nothing.
+/// The response of Prometheus to a selector, which is empty for an unknown one.
 pub(crate) fn answer(series: &Value, selector: &str) -> FixtureResponse {
     let Some(answer) = series.get(selector) else { return FixtureResponse::Series(Vec::new()) };
     match answer {

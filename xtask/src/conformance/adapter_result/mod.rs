@@ -23,7 +23,7 @@ use sources::prometheus::provider::{self, PrometheusProvider};
 use super::{Difference, Outcome, adapter_config};
 use played::{PlayedPrometheus, RecordedCluster};
 
-/// What all records rest on.
+/// The fixture of all records.
 struct AdapterResultFixture {
     config: AdapterConfig,
     series: Value,
@@ -52,14 +52,14 @@ pub(crate) fn replay(file: &Path, records: &[Value]) -> anyhow::Result<Vec<Outco
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let replayed = |record: &Value| {
         Outcome::of(record, |compat| {
-            let answer = runtime.block_on(ask(&fixture, record, compat))?;
+            let answer = runtime.block_on(send_request(&fixture, record, compat))?;
             Ok::<_, anyhow::Error>(compare(&record["expect"], &answer))
         })
     };
     Ok(records.iter().map(replayed).collect())
 }
 
-fn ask<'a>(
+fn send_request<'a>(
     fixture: &'a AdapterResultFixture,
     record: &'a Value,
     compat: Compat,
@@ -100,7 +100,7 @@ fn ask<'a>(
 }
 
 fn compare(expected: &Value, got: &RecordedResponse) -> Vec<Difference> {
-    // prometheus-adapter crashes here, which needs no imitation.
+    // prometheus-adapter crashes here, which we do not reproduce.
     if expected.get("panic").is_some() {
         return Vec::new();
     }

@@ -14,7 +14,7 @@ use crate::conformance::{Difference, Outcome};
 /// Fields of what is expected that are not headers.
 const NOT_HEADERS: [&str; 6] = ["status", "contentType", "body", "text", "bodyBase64", "pathIndex"];
 
-/// Sends every record's request to the servers that imitate and to those that do not.
+/// Sends every record's request to the servers with and without `--compat=strict`.
 pub(crate) fn replay(
     records: &[Value],
     servers: impl Fn(Compat) -> ServersByName,

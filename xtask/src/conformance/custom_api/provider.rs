@@ -47,7 +47,7 @@ struct Series {
     window: Option<i64>,
 }
 
-/// What discovery says.
+/// The discovery document.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Listed {
     All,
@@ -67,7 +67,7 @@ impl CustomApiFixture {
         serde_json::from_value(record.clone()).context("the first record is no fixture")
     }
 
-    /// A provider that knows this; without a listing it has no metrics either.
+    /// A provider of these records; without a listing it has no metrics either.
     pub(super) fn provider(&self, listed: Listed) -> CustomApiProvider {
         let (custom, external) = match listed {
             Listed::All => (self.custom.clone(), self.external.clone()),
@@ -78,7 +78,7 @@ impl CustomApiFixture {
 }
 
 impl CustomApiProvider {
-    /// The error that asking for this metric is recorded to give.
+    /// The recorded error of a request for this metric.
     fn failure(&self, metric: &str) -> Result<(), MetricsError> {
         let Some(error) = self.errors.get(metric) else { return Ok(()) };
         let text = |of: &Value, key: &str| of[key].as_str().unwrap_or_default().to_owned();

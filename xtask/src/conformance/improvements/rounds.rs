@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::conformance::Difference;
 
-/// Whether a text differs in nothing but a cause that we say behind the recorded words.
+/// Whether a text differs only in a cause that we append to the recorded text.
 pub(super) fn only_causes(difference: &Difference) -> bool {
     let Some((Value::String(theirs), Value::String(ours))) = both(difference) else { return false };
     ours.strip_prefix(&theirs).is_some_and(|rest| rest.starts_with(": "))

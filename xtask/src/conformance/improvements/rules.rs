@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::conformance::Difference;
 
-/// Whether lists of custom values differ in nothing but their times.
+/// Whether lists of custom values differ only in their times.
 pub(super) fn only_times(difference: &Difference) -> bool {
     let Some((theirs, mut ours)) = bodies(difference) else { return false };
     let is_list = |body: &Value| body.get("kind").is_some_and(|kind| kind == "MetricValueList");
@@ -23,19 +23,19 @@ pub(super) fn only_times(difference: &Difference) -> bool {
     theirs == ours
 }
 
-/// Whether errors differ in nothing but the response, whose length is given instead.
+/// Whether errors differ only in the response, of which we state the length instead.
 pub(crate) fn only_hidden_body(difference: &Difference) -> bool {
     let ours = difference.got.split_once(" response: (").filter(|(_, rest)| rest.contains("not shown)"));
     let theirs = difference.expected.split_once(" response: ");
     ours.zip(theirs).is_some_and(|((ours, _), (theirs, _))| ours == theirs)
 }
 
-/// Whether an external scaler that does not answer is an error instead of an empty list.
+/// Whether an external scaler that does not respond is an error instead of an empty list.
 pub(super) fn only_silence(difference: &Difference) -> bool {
     difference.expected == "[]" && difference.got.starts_with("external scaler ")
 }
 
-/// Whether errors differ in nothing but a cause that we say behind the recorded words.
+/// Whether errors differ only in a cause that we append to the recorded text.
 pub(super) fn only_causes(difference: &Difference) -> bool {
     const WORDS: [&str; 2] = ["unable to fetch metrics", "unable to list matching resources"];
     let Some((theirs, mut ours)) = bodies(difference) else { return false };

@@ -1,4 +1,4 @@
-//! The HTTP server that records speak of: `{httpServer}`.
+//! The HTTP server that records name `{httpServer}`.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-/// How its base URL is written.
+/// The placeholder of its base URL.
 const ADDRESS: &str = "{httpServer}";
 
-/// A server that answers every request as a record says.
+/// A server with the response of a record for every request.
 pub(super) struct HttpServer {
     base: String,
     state: Arc<Mutex<ServedState>>,
@@ -65,7 +65,7 @@ impl HttpServer {
     }
 }
 
-/// Answers the requests of one connection.
+/// Serves the requests of one connection.
 async fn serve(mut stream: TcpStream, state: Arc<Mutex<ServedState>>) -> Option<()> {
     let (mut bytes, mut piece) = (Vec::new(), [0; 4096]);
     loop {

@@ -1,4 +1,4 @@
-//! The external scaler that records speak of: `{externalServer}`.
+//! The external scaler that records name `{externalServer}`.
 
 use std::sync::{Arc, Mutex};
 
@@ -8,7 +8,7 @@ use scalers::Trigger;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-/// How its address is written.
+/// The placeholder of its address.
 const ADDRESS: &str = "{externalServer}";
 
 /// A server with the responses of a record.
@@ -52,7 +52,7 @@ impl ExternalServer {
         }
     }
 
-    /// What it was asked; null if it was not.
+    /// The request that it received; null if there was none.
     pub(super) fn saw(&self) -> Value {
         let state = self.state.locked();
         let Some(asked) = &state.asked else { return Value::Null };

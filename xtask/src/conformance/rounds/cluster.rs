@@ -1,4 +1,4 @@
-//! The scripted cluster: what is scaled, its scale subresource, its pods.
+//! The scripted cluster: the target, its scale subresource and its pods.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use quantity::Quantity;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// What is scaled.
+/// The target.
 #[derive(Deserialize)]
 pub(super) struct Target {
     #[serde(rename = "specReplicas", default)]
@@ -22,7 +22,7 @@ pub(super) struct Target {
     missing: bool,
 }
 
-/// What its scale subresource answers.
+/// The response of its scale subresource.
 #[derive(Deserialize)]
 pub(super) struct RoundsScale {
     #[serde(rename = "specReplicas", default)]
@@ -72,7 +72,7 @@ pub(super) fn current(
     }
 }
 
-/// What fallback may ask.
+/// The input of fallback.
 pub(super) fn facts(
     object: &ScaledObject,
     target: &Target,
@@ -101,7 +101,7 @@ pub(super) fn target(type_: &str, text: &str) -> anyhow::Result<MetricTarget> {
     Ok(target)
 }
 
-/// What a source says.
+/// The response of a source.
 pub(super) fn reading(
     name: &str,
     values: Option<&[String]>,

@@ -1,4 +1,4 @@
-//! One decision, and what becomes of it (`executor.jsonl`).
+//! One decision and its effects (`executor.jsonl`).
 
 use api::autoscaling::v2::HorizontalPodAutoscalerCondition;
 use api::keda::ScaledObject;
@@ -80,7 +80,7 @@ pub(super) fn check(given: &ExecutorInputRecord, out: &Value, compat: Compat) ->
     differences
 }
 
-/// Does what was decided.
+/// Applies the decision.
 pub(super) fn carry_out(
     object: &ScaledObject,
     decision: &ScaleDecision,

@@ -1,4 +1,4 @@
-//! Rounds over the triggers of ScaledObjects, and questions for their metrics (`executor.jsonl`, `fallback.jsonl`,
+//! Polls of the triggers of ScaledObjects, and requests for their metrics (`executor.jsonl`, `fallback.jsonl`,
 //! `poll.jsonl`).
 
 mod cluster;
@@ -36,7 +36,7 @@ pub(crate) fn fallback(records: &[Value]) -> Vec<Outcome> {
     replay(records, fallback::check)
 }
 
-/// Replays one round or question each.
+/// Replays one poll or metric request each.
 pub(crate) fn poll(records: &[Value]) -> Vec<Outcome> {
     replay(records, poll::check)
 }
@@ -55,7 +55,7 @@ fn replay<I: DeserializeOwned>(
     records.iter().map(replayed).collect()
 }
 
-/// Where two values differ, place by place.
+/// The differences of two values, field by field.
 pub(super) fn compare(at: &str, expected: &Value, got: &Value, differences: &mut Vec<Difference>) {
     match (expected, got) {
         (Value::Object(theirs), Value::Object(ours)) => {
@@ -82,7 +82,7 @@ pub(super) fn object(fields: impl IntoIterator<Item = (&'static str, Option<Valu
     Value::Object(given.collect::<Map<_, _>>())
 }
 
-/// A list, or nothing at all.
+/// A list, or null.
 pub(super) fn list(values: Vec<Value>) -> Option<Value> {
     (!values.is_empty()).then_some(Value::Array(values))
 }

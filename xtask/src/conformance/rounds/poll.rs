@@ -1,4 +1,4 @@
-//! A whole round, or one question, over scripted scalers (`poll.jsonl`).
+//! A whole poll, or one metric request, over scripted scalers (`poll.jsonl`).
 
 use std::collections::BTreeMap;
 
@@ -138,7 +138,7 @@ impl PollInput {
         ]))
     }
 
-    /// What all scalers say of the metrics that are wanted, or what is remembered of that.
+    /// The values of the requested metrics from all scalers or from the cache.
     fn reported(
         &self,
         records: &Records,
@@ -196,7 +196,7 @@ fn shown(status: &ScaledObjectStatus) -> Value {
     Value::Object(part.collect())
 }
 
-/// What is remembered; not recorded where the original drops it.
+/// The cached values, which were not recorded where KEDA drops them.
 fn kept(records: &Records, is_dropped: bool) -> Option<Value> {
     let one = |(name, record): (&String, &CachedReading)| {
         let record = match record {

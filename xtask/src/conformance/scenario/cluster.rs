@@ -1,4 +1,4 @@
-//! A controller and the little of a cluster it sees, for one scenario.
+//! A controller and its simulated cluster, for one scenario.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(super) struct ScenarioCluster<'a> {
     registry: SelectorRegistry,
 }
 
-/// What one step did.
+/// The result of one step.
 #[derive(Default)]
 pub(super) struct PlayedCluster {
     pub(super) deleted: bool,
@@ -128,7 +128,7 @@ impl<'a> ScenarioCluster<'a> {
             let written = write(step, replicas.get(), &seen.spec.reference(), &mut played);
             state.settle(self.now, &seen, &mut decision, written);
         }
-        // What is remembered must survive being saved and loaded.
+        // The state must survive a snapshot and its restore.
         let saved = serde_json::to_string(&state)?;
         self.states.insert(step.hpa, serde_json::from_str(&saved)?);
         self.store(step, &hpa, &mut decision, &mut played)?;
@@ -324,7 +324,7 @@ fn either<'a, T>(list: &'a T, error: Option<&'a ApiError>) -> Result<&'a T, &'a 
     error.map_or(Ok(list), |e| Err(e.message.as_str()))
 }
 
-/// Writes the scale as the recording lets it.
+/// Writes the scale, with the recorded result.
 fn write(
     step: &RecordedStep,
     replicas: i32,

@@ -1,4 +1,4 @@
-//! What a step did against what was recorded.
+//! Compares the result of a step with the recording.
 
 use engine::report::EventKind;
 use serde_json::{Value, json};

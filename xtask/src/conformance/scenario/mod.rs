@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::Difference;
 
-/// Plays a scenario and says where we differ.
+/// Plays a scenario, and returns the differences.
 pub(super) fn check(record: &Value) -> anyhow::Result<Vec<Difference>> {
     let scenario = record::RecordedScenario::deserialize(record)?;
     let mut cluster = cluster::ScenarioCluster::new(&scenario);

@@ -1,4 +1,4 @@
-//! Actions on every subject: plain data.
+//! Actions on every compared operator, as plain data.
 
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ pub(crate) enum KedaAction {
     Say { key: String, state: SourceResponse },
     /// A source pushes "active" to its streams.
     Push { key: String },
-    /// The status of every Job of this scenario that has none yet is set, up to so many.
+    /// The status of the Jobs of this scenario that have none yet is set, up to this number.
     EndJobs { scenario: String, how: Ending, most: usize },
     /// The status of the autoscaler of this ScaledObject is set, as the HPA controller would.
     TellHpa { name: String, status: Value },
@@ -28,7 +28,7 @@ pub(crate) enum KedaAction {
 pub(crate) enum Ending {
     Complete,
     Failed,
-    /// They do not end: their pod runs.
+    /// The Jobs do not end: their pods run.
     Running,
 }
 

@@ -1,4 +1,4 @@
-//! Actions are done, to all subjects at once, and what can be seen afterwards is read.
+//! Applies actions for all operators at the same time, and reads the state afterwards.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::action::{Ending, KedaAction};
-use super::env::{KedaEnv, Subject};
+use super::env::{ComparedOperator, KedaEnv};
 use super::scenario::{
     AUTHENTICATIONS, CLUSTER_AUTHENTICATIONS, HPAS, KedaScenario, OBJECTS, PODS, SCALED_JOBS,
 };
@@ -22,22 +22,22 @@ use crate::differential::action::ApiRequest;
 use crate::differential::env::send;
 use crate::differential::scenario::target::Kind;
 
-/// What all subjects look like at one moment.
+/// The state of all operators' objects at one time.
 #[derive(Clone, Debug)]
 pub(crate) struct Snapshot {
-    /// When it was begun.
+    /// The time at which reading began.
     pub(crate) at: Instant,
-    /// In the order of [`Subject::ALL`].
+    /// In the order of [`ComparedOperator::ALL`].
     pub(crate) lists: Vec<Lists>,
 }
 
-/// How often all subjects are looked at.
+/// The time between two reads of all objects.
 const LIST_INTERVAL: Duration = Duration::from_millis(300);
 const JOBS: &str = "/apis/batch/v1/namespaces/{ns}/jobs";
 const EVENTS: &str = "/api/v1/namespaces/{ns}/events";
 
-/// Does the actions of one step to all subjects, each request between two rounds of who polls this scenario; what was refused where
-/// not all refused it alike.
+/// Applies the actions of one step for all operators, each request between two polls of the scenario. Returns the requests that were not
+/// rejected for all operators alike.
 pub(crate) async fn apply(
     env: &KedaEnv,
     polled: Option<&KedaScenario>,
@@ -47,12 +47,14 @@ pub(crate) async fn apply(
     let (mut refused, mut saying) = (Vec::new(), false);
     for action in actions {
         if let (KedaAction::Say { .. }, Some(scenario), false) = (action, polled, saying) {
-            // What sources say they say to all.
-            script.between_rounds(Subject::Keda.namespace(), &scenario.name, scenario.interval()).await;
+            // Sources return the same values to all operators.
+            script
+                .between_rounds(ComparedOperator::Keda.namespace(), &scenario.name, scenario.interval())
+                .await;
         }
         saying = matches!(action, KedaAction::Say { .. } | KedaAction::Push { .. });
-        let all = join_all(Subject::ALL.map(async |subject| {
-            let namespace = subject.namespace();
+        let all = join_all(ComparedOperator::ALL.map(async |operator| {
+            let namespace = operator.namespace();
             if let (Some(scenario), false) = (polled, saying) {
                 script.between_rounds(namespace, &scenario.name, scenario.interval()).await;
             }
@@ -64,12 +66,14 @@ pub(crate) async fn apply(
         let alike = codes
             .windows(2)
             .all(|pair| pair.first().map(Option::is_some) == pair.get(1).map(Option::is_some));
-        // Actions may come too late for what is already gone; what one refuses alone is a difference.
+        // Actions may fail because an object was deleted already. A failure for only one operator is a difference.
         let expected = codes.iter().flatten().all(|error| error.contains("not found"));
         if !alike || !expected {
-            let reported =
-                Subject::ALL.iter().zip(codes).filter_map(|(subject, error)| Some((subject, error?)));
-            refused.extend(reported.map(|(subject, error)| format!("{subject:?}: {action}: {error}")));
+            let reported = ComparedOperator::ALL
+                .iter()
+                .zip(codes)
+                .filter_map(|(operator, error)| Some((operator, error?)));
+            refused.extend(reported.map(|(operator, error)| format!("{operator:?}: {action}: {error}")));
         }
     }
     refused
@@ -82,13 +86,13 @@ async fn done(client: &Client, script: &Script, namespace: &str, action: &KedaAc
             let body = serde_json::from_str(&body.to_string().replace("{ns}", namespace)).unwrap_or_default();
             send(client, method.clone(), &path, &body).await.map(drop).map_err(Into::into)
         }
-        // The same source for all: it does not matter who comes first.
+        // All operators share the source, so the order does not matter.
         KedaAction::Say { key, state } => {
-            script.say(key, state.clone());
+            script.set_response(key, state.clone());
             Ok(())
         }
         KedaAction::Push { key } => {
-            if namespace == Subject::Keda.namespace() {
+            if namespace == ComparedOperator::Keda.namespace() {
                 script.push(key);
             }
             Ok(())
@@ -115,7 +119,7 @@ async fn end_jobs(
     jobs.retain(|job| {
         job.pointer("/status/conditions").is_none() && job.pointer("/metadata/deletionTimestamp").is_none()
     });
-    // The oldest version first, so that the same ones end everywhere.
+    // Jobs are sorted by version, so that the same ones end in every namespace.
     let version = |job: &Value| {
         job.pointer("/metadata/annotations/scaledjob.keda.sh~1generation").map(Value::to_string)
     };
@@ -124,7 +128,7 @@ async fn end_jobs(
     if how == Ending::Running {
         try_join_all(names.iter().map(|name| make_pod(client, namespace, scenario, name))).await?;
     }
-    // At the same moment: a poll that sees one job of several change decides differently, and Jobs that were created stay.
+    // All statuses are written at the same time, because a poll that sees only some of the changes decides differently, and created Jobs remain.
     let all = names.iter().map(async |name| match how {
         Ending::Running => run_pod(client, namespace, name).await,
         Ending::Complete | Ending::Failed => {
@@ -146,7 +150,7 @@ fn ended(how: Ending) -> Value {
     }
 }
 
-/// Makes the pod of a job, which is pending.
+/// Creates the pending pod of a Job.
 async fn make_pod(
     client: &Client,
     namespace: &str,
@@ -167,7 +171,7 @@ async fn make_pod(
     }
 }
 
-/// Lets the pod of a job run.
+/// Sets the pod of a Job to running.
 async fn run_pod(client: &Client, namespace: &str, name: &str) -> Result<(), cluster::request::ApiError> {
     let condition = |kind: &str| json!({"type": kind, "status": "True"});
     let status = json!({"phase": "Running", "conditions": [condition("PodScheduled"), condition("Ready")]});
@@ -188,7 +192,7 @@ async fn list(
         .unwrap_or_default())
 }
 
-async fn lists(client: &Client, subject: Subject) -> anyhow::Result<Lists> {
+async fn lists(client: &Client, operator: ComparedOperator) -> anyhow::Result<Lists> {
     let kinds = [Kind::Deployment, Kind::ReplicaSet, Kind::StatefulSet, Kind::Worker];
     let mut paths: Vec<String> =
         [OBJECTS, SCALED_JOBS, AUTHENTICATIONS, CLUSTER_AUTHENTICATIONS, HPAS, JOBS, EVENTS]
@@ -196,7 +200,7 @@ async fn lists(client: &Client, subject: Subject) -> anyhow::Result<Lists> {
             .map(|path| (*path).to_owned())
             .collect();
     paths.extend(kinds.iter().map(|kind| kind.collection()));
-    let read = paths.iter().map(|path| list(client, subject.namespace(), path));
+    let read = paths.iter().map(|path| list(client, operator.namespace(), path));
     let mut read = try_join_all(read).await.context("failed to look")?.into_iter();
     let mut next = || read.next().unwrap_or_default();
     let (objects, scaled_jobs) = (next(), next());
@@ -207,14 +211,14 @@ async fn lists(client: &Client, subject: Subject) -> anyhow::Result<Lists> {
     Ok(Lists { objects, scaled_jobs, authentications, cluster_authentications, hpas, targets, jobs, events })
 }
 
-/// Polls all subjects, for all lanes.
+/// Reads the objects of all operators periodically, for all lanes.
 pub(crate) async fn watch(
     client: Client,
     reported: watch::Sender<Option<Arc<Snapshot>>>,
 ) -> anyhow::Result<()> {
     loop {
         let at = Instant::now();
-        let lists = try_join_all(Subject::ALL.map(|subject| lists(&client, subject))).await?;
+        let lists = try_join_all(ComparedOperator::ALL.map(|operator| lists(&client, operator))).await?;
         if reported.send(Some(Arc::new(Snapshot { at, lists }))).is_err() {
             return Ok(());
         }
@@ -222,17 +226,22 @@ pub(crate) async fn watch(
     }
 }
 
-/// Without what the layers between put before it.
+/// An error text without the prefixes of the layers between.
 fn bare(error: &str, namespace: &str) -> String {
     error.rsplit("error when getting metric values ").next().unwrap_or_default().replace(namespace, "{ns}")
 }
 
 impl KedaEnv {
-    /// The value of a metric that a subject serves to an HPA.
-    pub(crate) async fn answer(&self, subject: Subject, object: &str, metric: &str) -> String {
-        let namespace = subject.namespace();
+    /// The value of a metric that an operator serves to an HPA.
+    pub(crate) async fn metric_value(
+        &self,
+        operator: ComparedOperator,
+        object: &str,
+        metric: &str,
+    ) -> String {
+        let namespace = operator.namespace();
         let metric = &metric.replace("{ns}", namespace);
-        let Some(ours) = self.ours.iter().find(|ours| ours.subject == subject) else {
+        let Some(ours) = self.ours.iter().find(|ours| ours.operator == operator) else {
             let path = format!(
                 "/apis/external.metrics.k8s.io/v1beta1/namespaces/{namespace}/{metric}?labelSelector=scaledobject.keda.sh%2Fname%3D{object}"
             );

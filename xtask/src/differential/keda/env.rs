@@ -20,9 +20,9 @@ use tokio::task::JoinHandle;
 use super::source::Sources;
 use crate::differential::env::{NO_WORKLOADS, connect, prepare, until_synced};
 
-/// The operator that acts on a subject.
+/// One of the compared operators.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Subject {
+pub(crate) enum ComparedOperator {
     /// KEDA.
     Keda,
     /// Plimsoll with `--compat strict`.
@@ -42,7 +42,7 @@ pub(crate) struct KedaEnv {
 
 /// One operator of ours.
 pub(crate) struct RunningOperator {
-    pub(crate) subject: Subject,
+    pub(crate) operator: ComparedOperator,
     pub(crate) handle: OperatorHandle,
     task: JoinHandle<()>,
     _stop: watch::Sender<bool>,
@@ -53,7 +53,7 @@ const SLOW_RESPONSE_TIME: Duration = Duration::from_millis(400);
 /// How often our operators check whether Secrets changed: often enough that a step need not wait for it.
 const SECRETS_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-impl Subject {
+impl ComparedOperator {
     pub(crate) const ALL: [Self; 3] = [Self::Keda, Self::Strict, Self::Better];
 
     /// The namespace.
@@ -85,20 +85,22 @@ impl KedaEnv {
         let access = plane.access().clone();
         let client = testbed::harness::connect(&access.kubeconfig_for(access.admin())).await?;
         testbed::keda::prepare(&access, "keda").await?;
-        prepare(&client, &Subject::ALL.map(Subject::namespace)).await?;
+        prepare(&client, &ComparedOperator::ALL.map(ComparedOperator::namespace)).await?;
         let sources = Sources::start(if rush { SLOW_RESPONSE_TIME } else { Duration::ZERO }).await?;
         let options = KedaOptions {
             release,
-            // Its own too, where the Secrets of ClusterTriggerAuthentications are.
-            namespace: Some(format!("{},keda", Subject::Keda.namespace())),
+            // KEDA also watches its own namespace, which has the Secrets of ClusterTriggerAuthentications.
+            namespace: Some(format!("{},keda", ComparedOperator::Keda.namespace())),
             adapter: true,
             ..KedaOptions::default()
         };
         let keda = Keda::start(&access, &options).await?;
         let mut ours = Vec::new();
-        for (subject, compat) in [(Subject::Strict, Compat::Strict), (Subject::Better, Compat::Better)] {
+        for (compared, compat) in
+            [(ComparedOperator::Strict, Compat::Strict), (ComparedOperator::Better, Compat::Better)]
+        {
             let settings = OperatorSettings { compat, profile, ..OperatorSettings::default() };
-            ours.push(RunningOperator::start(&access, subject, settings, sabotage).await?);
+            ours.push(RunningOperator::start(&access, compared, settings, sabotage).await?);
         }
         Ok(Self { ours, keda, sources, client, _plane: plane })
     }
@@ -109,12 +111,12 @@ impl KedaEnv {
             anyhow::bail!("KEDA's operator has ended ({code}):\n{}", self.keda.log());
         }
         for ours in &self.ours {
-            ensure!(!ours.task.is_finished(), "our operator has ended ({:?})", ours.subject);
+            ensure!(!ours.task.is_finished(), "our operator has ended ({:?})", ours.operator);
         }
         Ok(())
     }
 
-    /// The end of the log of KEDA's operator.
+    /// The last lines of the log of KEDA's operator.
     pub(crate) fn keda_log(&self) -> String {
         self.keda.log()
     }
@@ -129,16 +131,16 @@ impl Drop for RunningOperator {
 impl RunningOperator {
     async fn start(
         access: &Access,
-        subject: Subject,
+        compared: ComparedOperator,
         settings: OperatorSettings,
         sabotage: bool,
     ) -> anyhow::Result<Self> {
-        let client = connect(access, subject.namespace(), &access.kubeconfig_for(access.admin())).await?;
+        let client = connect(access, compared.namespace(), &access.kubeconfig_for(access.admin())).await?;
         let (clock, discovery) = (Clock::system(), Discovery::new(client.clone()));
         let settings = OperatorSettings {
-            namespaces: vec![subject.namespace().to_owned()],
+            namespaces: vec![compared.namespace().to_owned()],
             secrets_check: SECRETS_CHECK_INTERVAL,
-            // Where secrets are looked for is what a run that must find something changes.
+            // With `--sabotage` the operator reads no Secrets, so that the run must find differences.
             restrict_secret_access: sabotage,
             ..settings
         };
@@ -158,6 +160,6 @@ impl RunningOperator {
         let (stop, stopped) = watch::channel(false);
         let task = tokio::spawn(operator.run(stopped));
         until_synced("our operator", || handle.synced()).await?;
-        Ok(Self { subject, handle, task, _stop: stop })
+        Ok(Self { operator: compared, handle, task, _stop: stop })
     }
 }

@@ -1,4 +1,4 @@
-//! Lanes: in each, one scenario after the other; after every step all operators are left alone until nothing changes.
+//! Lanes: each runs one scenario after the other. After every step, the lane waits until nothing changes.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use locks::MutexExt as _;
 use tokio::sync::watch;
 
 use super::apply::{Snapshot, apply};
-use super::env::{KedaEnv, Subject};
+use super::env::{ComparedOperator, KedaEnv};
 use super::judge::{Known, Seen, judge};
 use super::report::KedaOutcome;
 use super::scenario::KedaScenario;
@@ -20,51 +20,51 @@ use super::view::KedaView;
 
 /// Which scenarios are played.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct KedaPlay {
+pub(crate) struct KedaRunOptions {
     pub(crate) seed: u64,
     pub(crate) steps: usize,
     pub(crate) lanes: usize,
     /// Play this scenario alone.
     pub(crate) only: Option<u64>,
-    /// Whether changes come in the middle of rounds too.
+    /// Whether changes are also made during polls.
     pub(crate) rush: bool,
 }
 
-/// What all lanes share.
+/// The state that all lanes share.
 pub(crate) struct KedaRun<'a> {
     pub(crate) env: &'a KedaEnv,
-    pub(crate) play: KedaPlay,
+    pub(crate) options: KedaRunOptions,
     pub(crate) seen: watch::Receiver<Option<Arc<Snapshot>>>,
     pub(crate) outcome: &'a Mutex<KedaOutcome>,
     next: AtomicU64,
     steps: AtomicUsize,
 }
 
-/// For how long nothing must have changed, beside what the scenario remembers.
-const CALM: Duration = Duration::from_millis(900);
-/// So often every subject must have asked its sources, if it asks at all.
+/// The time without changes after which a step has settled, in addition to the windows of the scenario.
+const SETTLE_TIME: Duration = Duration::from_millis(900);
+/// The number of polls of each operator after which a step has settled, if it polls.
 const POLLS_PER_STEP: usize = 3;
-/// Copies that differ may take so long to become the same: KEDA tries again what failed after pauses that double.
-const LATEST: Duration = Duration::from_secs(20);
+/// The time after which copies that differ are compared, because KEDA retries failures with delays that double.
+const MAX_SETTLE_TIME: Duration = Duration::from_secs(20);
 /// Timeout of a step.
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(45);
-/// How often a metric is read again when the subjects differ.
+/// How often a metric is read again when the operators differ.
 const MAX_EXTRA_ROUNDS: usize = 2;
 
 impl<'a> KedaRun<'a> {
     pub(crate) fn new(
         env: &'a KedaEnv,
-        play: KedaPlay,
+        options: KedaRunOptions,
         seen: watch::Receiver<Option<Arc<Snapshot>>>,
         outcome: &'a Mutex<KedaOutcome>,
     ) -> Self {
-        let next = AtomicU64::new(play.only.unwrap_or_default());
-        Self { env, play, seen, outcome, next, steps: AtomicUsize::new(0) }
+        let next = AtomicU64::new(options.only.unwrap_or_default());
+        Self { env, options, seen, outcome, next, steps: AtomicUsize::new(0) }
     }
 
-    /// Plays in all lanes until there were as many steps as were asked for.
+    /// Runs all lanes until the requested number of steps is reached.
     pub(crate) async fn run(&self) -> anyhow::Result<()> {
-        let lanes = if self.play.only.is_some() { 1 } else { self.play.lanes };
+        let lanes = if self.options.only.is_some() { 1 } else { self.options.lanes };
         for lane in join_all((0..lanes).map(|_| self.lane())).await {
             lane?;
         }
@@ -72,20 +72,20 @@ impl<'a> KedaRun<'a> {
     }
 
     async fn lane(&self) -> anyhow::Result<()> {
-        while self.steps.load(Ordering::Relaxed) < self.play.steps {
+        while self.steps.load(Ordering::Relaxed) < self.options.steps {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let places = Places {
                 scaler: self.env.sources.scaler.to_string(),
                 http: self.env.sources.http.to_string(),
             };
-            let mut scenario = KedaScenario::new(self.play.seed, number, places);
+            let mut scenario = KedaScenario::new(self.options.seed, number, places);
             self.outcome().scenarios += 1;
             let mut known = Known::default();
-            while !scenario.is_over() && self.steps.fetch_add(1, Ordering::Relaxed) < self.play.steps {
+            while !scenario.is_over() && self.steps.fetch_add(1, Ordering::Relaxed) < self.options.steps {
                 self.step(&mut scenario, &mut known).await?;
             }
             apply(self.env, None, &scenario.end()).await;
-            if self.play.only.is_some() {
+            if self.options.only.is_some() {
                 break;
             }
         }
@@ -98,11 +98,11 @@ impl<'a> KedaRun<'a> {
 
     async fn step(&self, scenario: &mut KedaScenario, known: &mut Known) -> anyhow::Result<()> {
         let step = scenario.step();
-        let polled = Some(&*scenario).filter(|_| !self.play.rush);
+        let polled = Some(&*scenario).filter(|_| !self.options.rush);
         let refused = apply(self.env, polled, &step.actions).await;
-        let asked = self.asked(scenario);
-        let mut views = self.settle(scenario, &asked, known).await?;
-        self.ask(scenario, &mut views).await;
+        let request_counts = self.request_counts(scenario);
+        let mut views = self.settle(scenario, &request_counts, known).await?;
+        self.read_metrics(scenario, &mut views).await;
         let seen = Seen {
             scenario: scenario.name.clone(),
             titles: scenario.done.iter().map(|step| step.title.clone()).collect(),
@@ -112,24 +112,27 @@ impl<'a> KedaRun<'a> {
         };
         let mut outcome = self.outcome();
         outcome.refused.extend(refused);
-        outcome.take(self.play.seed, seen, known);
+        outcome.take(self.options.seed, seen, known);
         Ok(())
     }
 
-    fn asked(&self, scenario: &KedaScenario) -> Vec<usize> {
+    fn request_counts(&self, scenario: &KedaScenario) -> Vec<usize> {
         let script = &self.env.sources.script;
-        Subject::ALL.iter().map(|subject| script.asked(subject.namespace(), &scenario.name)).collect()
+        ComparedOperator::ALL
+            .iter()
+            .map(|operator| script.value_request_count(operator.namespace(), &scenario.name))
+            .collect()
     }
 
-    /// Waits until nothing changes any more and all subjects are the same, or until they had time enough.
+    /// Waits until nothing changes and all views are equal, or until a timeout.
     async fn settle(
         &self,
         scenario: &KedaScenario,
-        asked: &[usize],
+        request_counts: &[usize],
         known: &Known,
     ) -> anyhow::Result<Vec<KedaView>> {
         let began = Instant::now();
-        let calm = CALM + Duration::from_secs(scenario.memory());
+        let settle_time = SETTLE_TIME + Duration::from_secs(scenario.memory());
         let mut seen = self.seen.clone();
         let facts = scenario.facts();
         let (mut before, mut since): (Vec<KedaView>, _) = (Vec::new(), Instant::now());
@@ -140,21 +143,23 @@ impl<'a> KedaRun<'a> {
                 .context("the task that lists the objects has ended")?
                 .clone();
             let Some(snapshot) = snapshot else { continue };
-            let views: Vec<KedaView> = Subject::ALL
+            let views: Vec<KedaView> = ComparedOperator::ALL
                 .into_iter()
                 .zip(&snapshot.lists)
-                .map(|(subject, lists)| KedaView::new(lists, scenario, subject))
+                .map(|(operator, lists)| KedaView::new(lists, scenario, operator))
                 .collect();
             if !views.iter().map(|view| &view.fields).eq(before.iter().map(|view| &view.fields)) {
                 since = Instant::now();
             }
             before = views;
-            let now = self.asked(scenario);
-            let are_polled =
-                now.iter().zip(asked).all(|(now, before)| now == before || now - before >= POLLS_PER_STEP);
+            let now = self.request_counts(scenario);
+            let are_polled = now
+                .iter()
+                .zip(request_counts)
+                .all(|(now, before)| now == before || now - before >= POLLS_PER_STEP);
             let same = judge(&before, &facts, known).differences.is_empty();
-            let quiet = since.elapsed() >= calm && are_polled;
-            let late = began.elapsed() >= LATEST;
+            let quiet = since.elapsed() >= settle_time && are_polled;
+            let late = began.elapsed() >= MAX_SETTLE_TIME;
             if quiet && (same || late) || began.elapsed() >= SETTLE_TIMEOUT {
                 return Ok(before);
             }
@@ -162,8 +167,8 @@ impl<'a> KedaRun<'a> {
         }
     }
 
-    /// Asks for the metrics as HPAs do.
-    async fn ask(&self, scenario: &KedaScenario, views: &mut [KedaView]) {
+    /// Reads the metrics as HPAs do.
+    async fn read_metrics(&self, scenario: &KedaScenario, views: &mut [KedaView]) {
         if scenario.is_job() {
             return;
         }
@@ -177,16 +182,17 @@ impl<'a> KedaRun<'a> {
         }
         for metric in metrics {
             for attempt in 0..=MAX_EXTRA_ROUNDS {
-                let answers = Subject::ALL.map(|subject| self.env.answer(subject, &scenario.name, &metric));
-                let answers = join_all(answers).await;
-                let same = answers.windows(2).all(|pair| pair.first() == pair.get(1));
-                for (view, answer) in views.iter_mut().zip(answers) {
-                    view.fields.insert(format!("answer {metric}"), answer);
+                let values = ComparedOperator::ALL
+                    .map(|operator| self.env.metric_value(operator, &scenario.name, &metric));
+                let values = join_all(values).await;
+                let same = values.windows(2).all(|pair| pair.first() == pair.get(1));
+                for (view, value) in views.iter_mut().zip(values) {
+                    view.fields.insert(format!("answer {metric}"), value);
                 }
                 if same || attempt == MAX_EXTRA_ROUNDS {
                     break;
                 }
-                tokio::time::sleep(CALM).await;
+                tokio::time::sleep(SETTLE_TIME).await;
             }
         }
     }

@@ -1,18 +1,18 @@
-//! `cargo xtask differential keda`: KEDA's own operator (`--keda`: which release) and ours on the same real API server, over subject objects with
+//! `cargo xtask differential keda`: KEDA's own operator (`--keda`: which release) and ours on the same real API server, over copies of objects with
 //! the same scripted sources, compared step by step.
 //!
 //! ```text
 //! scenario    the steps of an object: a function of a seed and a number            pure
 //! source      an external scaler and an HTTP API, polled by all operators
 //! env         a control plane with KEDA and two operators of ours: strict and better
-//! apply       applies actions to all subjects, and reads their state
+//! apply       applies actions to all copies, and reads their state
 //! lane        change, wait until nothing changes, compare
 //! view        the compared fields, and the list of masked values                   pure
-//! facts       what the script asks for, as far as `deliberate` depends on it       pure
-//! judge       what differs, and which differences are deliberate                   pure
+//! facts       the settings on which deliberate differences depend                  pure
+//! judge       the differences, and which of them are deliberate                    pure
 //! deliberate  the list of deliberate differences                                   pure
 //! record      views on disk, which can be compared again without a cluster
-//! spoil       spoils recorded views, which must be detected                        pure
+//! mutation    mutates recorded views, which must be detected                       pure
 //! report      the result
 //! ```
 
@@ -23,11 +23,11 @@ mod env;
 mod facts;
 mod judge;
 mod lane;
+mod mutation;
 mod record;
 mod report;
 mod scenario;
 mod source;
-mod spoil;
 mod view;
 
 use std::process::ExitCode;
@@ -37,18 +37,18 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use env::KedaEnv;
-use lane::{KedaPlay, KedaRun};
+use lane::{KedaRun, KedaRunOptions};
+use mutation::MutationResult;
 use report::KedaOutcome;
-use spoil::Spoiled;
 
 use super::{DifferentialArgs, Format};
 
-/// Runs it with these many steps, or judges again what was recorded.
+/// Runs this many steps, or judges recorded views again.
 pub(super) fn run(args: &DifferentialArgs, steps: usize) -> anyhow::Result<ExitCode> {
     let since = Instant::now();
-    let (outcome, spoiled) = match &args.replay {
+    let (outcome, mutated) = match &args.replay {
         Some(file) => record::judge_again(file, args.seed)?,
-        None => (play(args, steps)?, Spoiled::default()),
+        None => (run_live(args, steps)?, MutationResult::default()),
     };
     if let Some(file) = &args.record {
         record::write(file, &outcome.record)?;
@@ -58,7 +58,7 @@ pub(super) fn run(args: &DifferentialArgs, steps: usize) -> anyhow::Result<ExitC
         Format::Json => println!("{}", serde_json::to_string_pretty(&outcome)?),
     }
     if args.replay.is_some() && args.output == Format::Table {
-        print!("{}", spoiled.text());
+        print!("{}", mutated.text());
     }
     let whole = args.only.is_none() && outcome.steps >= WHOLE_RUN_STEPS;
     let unused = if whole { outcome.unused() } else { Vec::new() };
@@ -66,20 +66,20 @@ pub(super) fn run(args: &DifferentialArgs, steps: usize) -> anyhow::Result<ExitC
         println!("no longer needed in the list of deliberate differences: {entry}");
     }
     let same = outcome.differences.is_empty() && outcome.refused.is_empty() && unused.is_empty();
-    let same = same && spoiled.missed.is_empty();
+    let same = same && mutated.missed.is_empty();
     Ok(if same { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn play(args: &DifferentialArgs, steps: usize) -> anyhow::Result<KedaOutcome> {
-    let play =
-        KedaPlay { seed: args.seed, steps, lanes: args.lanes.max(1), only: args.only, rush: args.rush };
+fn run_live(args: &DifferentialArgs, steps: usize) -> anyhow::Result<KedaOutcome> {
+    let options =
+        KedaRunOptions { seed: args.seed, steps, lanes: args.lanes.max(1), only: args.only, rush: args.rush };
     let plane = env::plane()?;
     let runtime = crate::local::runtime()?;
     let outcome = Mutex::new(KedaOutcome::default());
     runtime.block_on(async {
         let mut env = KedaEnv::start(plane, &args.keda, args.sabotage, args.rush).await?;
         let (reported, seen) = watch::channel(None);
-        let game = KedaRun::new(&env, play, seen, &outcome);
+        let game = KedaRun::new(&env, options, seen, &outcome);
         let looking = apply::watch(env.client.clone(), reported);
         let played = tokio::select! {
             played = game.run() => played,

@@ -1,4 +1,4 @@
-//! What was seen, on disk: one JSON object a line. It can be judged again without a cluster.
+//! Recorded views in a file, one JSON object per line, which can be judged again without a cluster.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,8 +6,8 @@ use std::path::Path;
 use anyhow::Context;
 
 use super::judge::{Known, Seen};
+use super::mutation::MutationResult;
 use super::report::KedaOutcome;
-use super::spoil::Spoiled;
 
 pub(crate) fn write(file: &Path, record: &[Seen]) -> anyhow::Result<()> {
     let mut text = String::new();
@@ -18,17 +18,17 @@ pub(crate) fn write(file: &Path, record: &[Seen]) -> anyhow::Result<()> {
     std::fs::write(file, text).with_context(|| format!("failed to write {}", file.display()))
 }
 
-/// The result of a recorded run, and whether spoiled copies of it are detected.
-pub(crate) fn judge_again(file: &Path, seed: u64) -> anyhow::Result<(KedaOutcome, Spoiled)> {
+/// The result of a recorded run, and whether mutated copies of it are detected.
+pub(crate) fn judge_again(file: &Path, seed: u64) -> anyhow::Result<(KedaOutcome, MutationResult)> {
     let text = std::fs::read_to_string(file).with_context(|| format!("failed to read {}", file.display()))?;
     let (mut outcome, mut known) = (KedaOutcome::default(), BTreeMap::<String, Known>::new());
-    let mut spoiled = Spoiled::default();
+    let mut mutated = MutationResult::default();
     for line in text.lines() {
         let seen: Seen = serde_json::from_str(line).context("failed to read what was recorded")?;
         let known = known.entry(seen.scenario.clone()).or_default();
-        spoiled.try_all(&seen, known);
+        mutated.try_all(&seen, known);
         outcome.take(seed, seen, known);
     }
     outcome.scenarios = known.len();
-    Ok((outcome, spoiled))
+    Ok((outcome, mutated))
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use testbed::progress::human;
 
 use super::deliberate::{self, Deliberate};
-use super::env::Subject;
+use super::env::ComparedOperator;
 use super::judge::{Known, Seen, judge};
 use super::view::MASKED;
 use crate::differential::compare::Field;
@@ -18,19 +18,19 @@ use crate::differential::compare::Field;
 pub(crate) struct KedaOutcome {
     pub(crate) steps: usize,
     pub(crate) scenarios: usize,
-    /// Writes of the test itself that the API server refused to one subject and not to another.
+    /// Writes of the test itself that the API server rejected for one operator and not for another.
     pub(crate) refused: Vec<String>,
     pub(crate) differences: Vec<KedaDifference>,
-    /// What each entry of the list of deliberate differences excused, and where.
+    /// The differences that each entry of the list of deliberate differences explains.
     pub(crate) excused: BTreeMap<usize, Vec<String>>,
-    /// What the steps ended with on their side: conditions and events, and in how many steps.
+    /// Conditions and events of KEDA after the steps, and in how many steps each occurred.
     pub(crate) seen: BTreeMap<String, usize>,
-    /// All that was seen, to be judged again.
+    /// All recorded views, which can be judged again.
     #[serde(skip)]
     pub(crate) record: Vec<Seen>,
 }
 
-/// A step after which a subject was not as theirs.
+/// A step after which an operator's objects differ from KEDA's.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct KedaDifference {
@@ -40,16 +40,16 @@ pub(crate) struct KedaDifference {
     step: usize,
     /// All steps up to it.
     titles: Vec<String>,
-    /// What was done last.
+    /// The actions of the last step.
     actions: Vec<String>,
     fields: Vec<Field>,
 }
 
 impl KedaDifference {
-    fn new(seed: u64, subject: Subject, seen: &Seen, fields: Vec<Field>) -> Self {
+    fn new(seed: u64, operator: ComparedOperator, seen: &Seen, fields: Vec<Field>) -> Self {
         Self {
             seed,
-            who: format!("{subject:?}").to_lowercase(),
+            who: format!("{operator:?}").to_lowercase(),
             scenario: seen.scenario.clone(),
             step: seen.titles.len(),
             titles: seen.titles.clone(),
@@ -77,7 +77,7 @@ impl KedaDifference {
 }
 
 impl KedaOutcome {
-    /// Judges what was seen after a step.
+    /// Judges the views after a step.
     pub(crate) fn take(&mut self, seed: u64, seen: Seen, known: &mut Known) {
         self.steps += 1;
         let judgement = judge(&seen.views, &seen.facts, known);
@@ -90,16 +90,16 @@ impl KedaOutcome {
             let Field { name, theirs, ours } = excused.field;
             let step = seen.titles.len();
             let line =
-                format!("{} step {step} {:?}: {name}: {theirs} / {ours}", seen.scenario, excused.subject);
+                format!("{} step {step} {:?}: {name}: {theirs} / {ours}", seen.scenario, excused.operator);
             self.excused.entry(excused.entry).or_default().push(line);
         }
-        for (subject, fields) in judgement.differences {
-            self.differences.push(KedaDifference::new(seed, subject, &seen, fields));
+        for (operator, fields) in judgement.differences {
+            self.differences.push(KedaDifference::new(seed, operator, &seen, fields));
         }
         self.record.push(seen);
     }
 
-    /// Entries of the list that nothing needed.
+    /// Entries of the list that explained no difference.
     pub(crate) fn unused(&self) -> Vec<&'static str> {
         let unused = |(place, entry): &(usize, &Deliberate)| entry.often && !self.excused.contains_key(place);
         deliberate::all().enumerate().filter(unused).map(|(_, entry)| entry.why).collect()

@@ -1,4 +1,4 @@
-//! The scripted sources: one external scaler and one HTTP API for all subjects, so that all get the same values.
+//! The scripted sources: one external scaler and one HTTP API for all operators, so that all get the same values.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -40,14 +40,14 @@ pub(crate) enum SourceFault {
 
 /// The responses of all sources. Cheap to clone.
 #[derive(Clone, Default)]
-pub(crate) struct Script(Arc<Mutex<Book>>);
+pub(crate) struct Script(Arc<Mutex<ScriptState>>);
 
 #[derive(Default)]
-struct Book {
+struct ScriptState {
     states: BTreeMap<String, SourceResponse>,
-    /// How often each subject (namespace and key) asked for values.
-    asked: BTreeMap<(String, String), usize>,
-    /// How often each subject (namespace and scenario) asked anything, and when it last did.
+    /// The number of value requests of each operator (namespace and key).
+    value_requests: BTreeMap<(String, String), usize>,
+    /// The number of requests of each operator (namespace and scenario), and the time of the last one.
     requests: BTreeMap<(String, String), (usize, Instant)>,
     pushes: BTreeMap<String, broadcast::Sender<()>>,
 }
@@ -55,19 +55,19 @@ struct Book {
 /// The running sources; they end when this is dropped.
 pub(crate) struct Sources {
     pub(crate) script: Script,
-    /// Where the external scaler listens.
+    /// The address of the external scaler.
     pub(crate) scaler: SocketAddr,
-    /// Where the HTTP API listens.
+    /// The address of the HTTP API.
     pub(crate) http: SocketAddr,
     tasks: Vec<JoinHandle<()>>,
 }
 
-/// No request of a scaler is longer.
+/// The maximum size of a request in bytes.
 const MAX_REQUEST_BYTES: usize = 16 * 1024;
-/// A poll is over this long after its last request: the operator has scaled and written its status.
-const OVER: Duration = Duration::from_millis(250);
+/// The time after the last request of a poll when the poll counts as ended: the operator has scaled and written the status.
+const POLL_QUIET_TIME: Duration = Duration::from_millis(250);
 /// Maximum delay of a poll.
-const LATE: Duration = Duration::from_secs(1);
+const MAX_POLL_DELAY: Duration = Duration::from_secs(1);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 impl SourceResponse {
@@ -85,73 +85,76 @@ impl std::fmt::Display for SourceResponse {
 }
 
 impl Script {
-    fn book(&self) -> std::sync::MutexGuard<'_, Book> {
+    fn script_state(&self) -> std::sync::MutexGuard<'_, ScriptState> {
         self.0.locked()
     }
 
-    pub(crate) fn say(&self, key: &str, state: SourceResponse) {
-        self.book().states.insert(key.to_owned(), state);
+    pub(crate) fn set_response(&self, key: &str, state: SourceResponse) {
+        self.script_state().states.insert(key.to_owned(), state);
     }
 
     pub(crate) fn push(&self, key: &str) {
-        if let Some(sender) = self.book().pushes.get(key) {
+        if let Some(sender) = self.script_state().pushes.get(key) {
             // Without an open stream, the push is lost.
             let _ = sender.send(());
         }
     }
 
-    /// How often a subject asked the sources whose key begins so.
-    pub(crate) fn asked(&self, namespace: &str, scenario: &str) -> usize {
-        let book = self.book();
+    /// The number of requests of an operator to sources whose key has this prefix.
+    pub(crate) fn value_request_count(&self, namespace: &str, scenario: &str) -> usize {
+        let script_state = self.script_state();
         let mine = |key: &str| key.strip_prefix(scenario).is_some_and(|rest| rest.starts_with('-'));
-        book.asked
+        script_state
+            .value_requests
             .iter()
-            .filter(|((subject, key), _)| subject == namespace && mine(key))
+            .filter(|((operator, key), _)| operator == namespace && mine(key))
             .map(|(_, count)| count)
             .sum()
     }
 
-    /// Waits until a subject has just polled a scenario. An edit in the middle of a poll aborts it in KEDA, which then may
+    /// Waits until an operator has just polled a scenario. An edit during a poll aborts the poll in KEDA, which then may
     /// see nothing active and scale to zero.
     pub(crate) async fn between_rounds(&self, namespace: &str, scenario: &str, interval: Duration) {
         let key = (namespace.to_owned(), scenario.to_owned());
-        let last = || self.book().requests.get(&key).copied();
-        let polls = |(_, at): &(usize, Instant)| at.elapsed() < interval + LATE;
+        let last = || self.script_state().requests.get(&key).copied();
+        let polls = |(_, at): &(usize, Instant)| at.elapsed() < interval + MAX_POLL_DELAY;
         let Some((before, _)) = last().filter(polls) else { return };
-        let until = Instant::now() + interval + LATE;
+        let until = Instant::now() + interval + MAX_POLL_DELAY;
         while Instant::now() < until {
-            if last().is_some_and(|(count, at)| count > before && at.elapsed() >= OVER) {
+            if last().is_some_and(|(count, at)| count > before && at.elapsed() >= POLL_QUIET_TIME) {
                 return;
             }
             tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
-    /// Counts a request of a subject.
+    /// Counts a request of an operator.
     fn count_request(&self, namespace: &str, key: &str) {
         let scenario = key.split('-').next().unwrap_or_default();
-        let mut book = self.book();
+        let mut script_state = self.script_state();
         let now = Instant::now();
-        let requests =
-            book.requests.entry((namespace.to_owned(), scenario.to_owned())).or_insert_with(|| (0, now));
+        let requests = script_state
+            .requests
+            .entry((namespace.to_owned(), scenario.to_owned()))
+            .or_insert_with(|| (0, now));
         *requests = (requests.0 + 1, now);
     }
 
     fn state(&self, key: &str) -> Result<SourceResponse, Status> {
-        let state = self.book().states.get(key).cloned();
+        let state = self.script_state().states.get(key).cloned();
         state.ok_or_else(|| Status::not_found("no such source"))
     }
 }
 
 impl Sources {
-    /// Starts them; the external scaler takes so long for each value.
+    /// Starts the sources. `delay` is the response time of the external scaler for each value.
     pub(crate) async fn start(pause: Duration) -> anyhow::Result<Self> {
         let script = Script::default();
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("failed to listen")?;
         let scaler = listener.local_addr()?;
         let server = Server::new(Scripted(script.clone(), pause));
         let serving = tokio::spawn(async move {
-            // It ends with the run.
+            // The task ends when the run ends.
             let _ = server.serve_until(listener, std::future::pending()).await;
         });
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("failed to listen")?;
@@ -189,7 +192,12 @@ impl ExternalScaler for Scripted {
 
     async fn metrics(&self, object: &ScaledObjectRef, metric: &str) -> Result<Vec<MetricValue>, Status> {
         let key = object.text("key")?;
-        *self.0.book().asked.entry((object.namespace.clone(), key.to_owned())).or_default() += 1;
+        *self
+            .0
+            .script_state()
+            .value_requests
+            .entry((object.namespace.clone(), key.to_owned()))
+            .or_default() += 1;
         let state = self.state(object)?;
         tokio::time::sleep(self.1).await;
         match state.fault {
@@ -209,8 +217,8 @@ impl ExternalScaler for Scripted {
     async fn activity(&self, object: &ScaledObjectRef) -> Result<ActivityStream, Status> {
         let key = object.text("key")?;
         let receiver = {
-            let mut book = self.0.book();
-            book.pushes.entry(key.to_owned()).or_insert_with(|| broadcast::channel(4).0).subscribe()
+            let mut script_state = self.0.script_state();
+            script_state.pushes.entry(key.to_owned()).or_insert_with(|| broadcast::channel(4).0).subscribe()
         };
         let reported = futures::stream::unfold(receiver, |mut receiver| async move {
             receiver.recv().await.ok().map(|()| (Ok(true), receiver))
@@ -219,18 +227,18 @@ impl ExternalScaler for Scripted {
     }
 }
 
-/// An HTTP API: `/NAMESPACE/KEY` is answered with `{"value": …}`.
+/// The HTTP API, which returns `{"value": …}` for `/NAMESPACE/KEY`.
 async fn accept(listener: TcpListener, script: Script) {
     while let Ok((stream, _)) = listener.accept().await {
         let script = script.clone();
         tokio::spawn(async move {
             // Malformed requests get no response.
-            let _ = answer(stream, &script).await;
+            let _ = serve_request(stream, &script).await;
         });
     }
 }
 
-async fn answer(mut stream: TcpStream, script: &Script) -> std::io::Result<()> {
+async fn serve_request(mut stream: TcpStream, script: &Script) -> std::io::Result<()> {
     let (mut text, mut part) = (Vec::new(), [0; 1024]);
     while !text.windows(4).any(|end| end == b"\r\n\r\n") && text.len() < MAX_REQUEST_BYTES {
         match stream.read(&mut part).await? {
@@ -242,7 +250,7 @@ async fn answer(mut stream: TcpStream, script: &Script) -> std::io::Result<()> {
     let path = text.split(' ').nth(1).unwrap_or_default().trim_start_matches('/');
     let (namespace, key) = path.split_once('/').unwrap_or_default();
     script.count_request(namespace, key);
-    *script.book().asked.entry((namespace.to_owned(), key.to_owned())).or_default() += 1;
+    *script.script_state().value_requests.entry((namespace.to_owned(), key.to_owned())).or_default() += 1;
     let (code, body) = match script.state(key) {
         Ok(state) if state.fault == SourceFault::None => {
             let value = if state.active { state.value.max(1) } else { 0 };

@@ -1,31 +1,31 @@
-//! The visible state of a subject, field by field, without values that necessarily differ between subjects.
+//! The visible state of an operator's objects, field by field, without values that necessarily differ between operators.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::env::Subject;
+use super::env::ComparedOperator;
 use super::scenario::KedaScenario;
 use super::scenario::trigger::{AUTH, CLUSTER};
 use crate::differential::compare::{Field, flatten};
 
-/// All that is listed in the namespace of one subject.
+/// All objects in the namespace of one operator.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lists {
     pub(crate) objects: Vec<Value>,
     pub(crate) scaled_jobs: Vec<Value>,
     pub(crate) authentications: Vec<Value>,
-    /// Of all subjects.
+    /// The cluster-scoped objects of all operators.
     pub(crate) cluster_authentications: Vec<Value>,
     pub(crate) hpas: Vec<Value>,
-    /// By kind.
+    /// The objects by kind.
     pub(crate) targets: BTreeMap<&'static str, Vec<Value>>,
     pub(crate) jobs: Vec<Value>,
     pub(crate) events: Vec<Value>,
 }
 
-/// The visible state of one scenario of one subject.
+/// The visible state of one scenario with one operator.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct KedaView {
     /// The compared text of every field. Each event is a field.
@@ -63,10 +63,10 @@ pub(crate) const MASKED: &[(&str, &str)] = &[
 ];
 
 impl KedaView {
-    /// One scenario of one subject.
-    pub(crate) fn new(lists: &Lists, scenario: &KedaScenario, subject: Subject) -> Self {
+    /// The view of one scenario with one operator.
+    pub(crate) fn new(lists: &Lists, scenario: &KedaScenario, operator: ComparedOperator) -> Self {
         let name = &scenario.name;
-        let namespace = subject.namespace();
+        let namespace = operator.namespace();
         let mut view = Self::default();
         let fields = &mut view.fields;
         let find = |list: &[Value], wanted: &str| {
@@ -112,7 +112,7 @@ impl KedaView {
         view
     }
 
-    /// Where the two differ.
+    /// The fields that differ.
     pub(crate) fn differences(theirs: &Self, ours: &Self) -> Vec<Field> {
         let names: BTreeSet<&String> = theirs.fields.keys().chain(ours.fields.keys()).collect();
         let shown = |value: Option<&String>| value.cloned().unwrap_or_else(|| "-".to_owned());
@@ -244,7 +244,7 @@ fn seen_job(job: &Value, generation: Option<i64>) -> String {
 /// The count of an event.
 fn count(event: &Value) -> u64 {
     let counts = ["/count", "/series/count"].map(|path| event.pointer(path).and_then(Value::as_u64));
-    // A series is what comes after the first time.
+    // An event series counts the occurrences after the first one.
     let series = u64::from(event.pointer("/series").is_some_and(|series| !series.is_null()));
     counts.into_iter().flatten().max().unwrap_or_default().max(1 + series)
 }
@@ -285,7 +285,7 @@ pub(crate) fn text(value: &Value, path: &str) -> String {
     value.pointer(path).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// Whether something of this name is the scenario's.
+/// Whether an object of this name belongs to the scenario.
 fn belongs(name: &str, scenario: &str) -> bool {
     let name = name.strip_prefix("keda-hpa-").unwrap_or(name);
     name == scenario || name.strip_prefix(scenario).is_some_and(|rest| rest.starts_with('-'))
@@ -306,8 +306,8 @@ mod tests {
         KedaScenario::new(1, number, Places { scaler: "127.0.0.1:1".into(), http: "127.0.0.1:2".into() })
     }
 
-    fn lists(subject: Subject, failures: u64, time: &str, reason: &str) -> Lists {
-        let namespace = subject.namespace();
+    fn lists(operator: ComparedOperator, failures: u64, time: &str, reason: &str) -> Lists {
+        let namespace = operator.namespace();
         let condition = json!({"type": "Ready", "status": "True", "reason": reason, "message": format!("in {namespace}")});
         let health = json!({"s0-jobs": {"numberOfFailures": failures, "status": "Failing"}});
         let status = json!({"lastActiveTime": time, "health": health, "conditions": [condition]});
@@ -326,20 +326,23 @@ mod tests {
     #[test]
     fn only_what_is_masked_is_left_out() {
         let scenario = scenario(0);
-        let theirs =
-            KedaView::new(&lists(Subject::Keda, 3, "2026-01-01T00:00:00Z", "X"), &scenario, Subject::Keda);
-        let ours = KedaView::new(
-            &lists(Subject::Strict, 9, "2026-01-01T00:00:09Z", "X"),
+        let theirs = KedaView::new(
+            &lists(ComparedOperator::Keda, 3, "2026-01-01T00:00:00Z", "X"),
             &scenario,
-            Subject::Strict,
+            ComparedOperator::Keda,
+        );
+        let ours = KedaView::new(
+            &lists(ComparedOperator::Strict, 9, "2026-01-01T00:00:09Z", "X"),
+            &scenario,
+            ComparedOperator::Strict,
         );
         assert_eq!(KedaView::differences(&theirs, &ours), []);
         let reported = "event Normal A: from 0 to 1, triggered by s0-a;s1-b (about";
         assert!(theirs.fields.keys().any(|name| name.starts_with(reported)), "{theirs:?}");
         let ours = KedaView::new(
-            &lists(Subject::Strict, 0, "2026-01-01T00:00:09Z", "Y"),
+            &lists(ComparedOperator::Strict, 0, "2026-01-01T00:00:09Z", "Y"),
             &scenario,
-            Subject::Strict,
+            ComparedOperator::Strict,
         );
         let names: Vec<String> =
             KedaView::differences(&theirs, &ours).into_iter().map(|field| field.name).collect();
@@ -369,7 +372,7 @@ mod tests {
                 .collect(),
             ..Lists::default()
         };
-        let view = |lists: &Lists| KedaView::new(lists, &scenario(4), Subject::Keda);
+        let view = |lists: &Lists| KedaView::new(lists, &scenario(4), ComparedOperator::Keda);
         assert_eq!(view(&made(2, ["2", "2"])), view(&made(1, ["1", "1"])), "one version more");
         assert_ne!(view(&made(2, ["2", "2"])), view(&made(2, ["2", "1"])));
     }

@@ -27,22 +27,22 @@ pub(crate) enum HpaAction {
 pub(crate) struct Usage {
     /// The label of selectors.
     pub(crate) app: String,
-    /// Container, cpu and memory; what is not there is not served.
+    /// Container, CPU and memory; absent values are not served.
     pub(crate) containers: Vec<(String, Option<String>, Option<String>)>,
-    /// When it was measured.
+    /// The age of the sample.
     pub(crate) when: Age,
-    /// Over how many seconds.
+    /// The window of the sample in seconds.
     pub(crate) window: u32,
 }
 
-/// How long ago something was.
+/// The age of a sample.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Age {
-    /// At any time just now.
+    /// The sample is always new.
     Fresh,
-    /// So long before the step.
+    /// The sample was measured this long before the step.
     Old(SignedDuration),
-    /// Without a time.
+    /// The sample has no time.
     Unknown,
 }
 

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::action::HpaAction;
-use super::chance::Chance;
 use super::pod::Pod;
+use super::random::RandomSource;
 use super::target::Kind;
 
 /// One metric of an autoscaler.
@@ -61,23 +61,23 @@ impl Goal {
         }
     }
 
-    fn amount(chance: &mut Chance) -> &'static str {
-        chance.of(["10", "7500m", "3", "1", "12345m", "2k"])
+    fn amount(random: &mut RandomSource) -> &'static str {
+        random.of(["10", "7500m", "3", "1", "12345m", "2k"])
     }
 }
 
 impl Choice {
-    fn any(chance: &mut Chance) -> Self {
-        match chance.below(12) {
+    fn any(random: &mut RandomSource) -> Self {
+        match random.below(12) {
             0 | 1 => Self::A,
             2 => Self::AOrB,
             3 => Self::NoSeries,
-            4 if chance.once_in(3) => Self::Bogus,
+            4 if random.once_in(3) => Self::Bogus,
             _ => Self::All,
         }
     }
 
-    /// Null if all count.
+    /// The selector; null selects all series.
     fn selector(self) -> Value {
         let expression = |operator: &str, values: Value| json!({"matchExpressions": [{"key": "queue", "operator": operator, "values": values}]});
         match self {
@@ -95,76 +95,76 @@ impl Choice {
 }
 
 impl Metric {
-    /// Any metric; `number` makes its name the only one.
-    pub(crate) fn any(chance: &mut Chance, app: &str, number: usize, target: Kind) -> Self {
-        match chance.weighted([30, 12, 14, 18, 20]) {
+    /// A random metric; `number` makes its name unique.
+    pub(crate) fn any(random: &mut RandomSource, app: &str, number: usize, target: Kind) -> Self {
+        match random.weighted([30, 12, 14, 18, 20]) {
             of_pods @ (0 | 1) => {
-                let name = Self::resource(chance);
-                let container = if chance.once_in(4) { "side" } else { "app" };
-                let target = Self::resource_goal(chance, name);
+                let name = Self::resource(random);
+                let container = if random.once_in(4) { "side" } else { "app" };
+                let target = Self::resource_goal(random, name);
                 Self::Resource { name, container: (of_pods == 1).then_some(container), target }
             }
             2 => Self::Pods {
                 metric: format!("{app}-qps-{number}"),
-                selector: Choice::any(chance),
-                target: Goal::Average(Goal::amount(chance)),
+                selector: Choice::any(random),
+                target: Goal::Average(Goal::amount(random)),
             },
-            3 => Self::object(chance, app, number, target),
-            _ => Self::external(chance, app, number),
+            3 => Self::object(random, app, number, target),
+            _ => Self::external(random, app, number),
         }
     }
 
-    /// One that is known when there are no pods.
-    pub(crate) fn outside(chance: &mut Chance, app: &str, number: usize, target: Kind) -> Self {
-        if chance.once_in(3) {
-            Self::object(chance, app, number, target)
+    /// A random metric that has a value without pods.
+    pub(crate) fn outside(random: &mut RandomSource, app: &str, number: usize, target: Kind) -> Self {
+        if random.once_in(3) {
+            Self::object(random, app, number, target)
         } else {
-            Self::external(chance, app, number)
+            Self::external(random, app, number)
         }
     }
 
-    fn object(chance: &mut Chance, app: &str, number: usize, target: Kind) -> Self {
-        let of = match chance.below(10) {
+    fn object(random: &mut RandomSource, app: &str, number: usize, target: Kind) -> Self {
+        let of = match random.below(10) {
             0..4 => Of::Namespace,
             4..6 => Of::Service,
             6 => Of::UnknownKind,
             _ => Of::Target(target),
         };
         Self::Object {
-            // Capitals are part of a custom metric's name.
+            // The name of a custom metric is case-sensitive.
             metric: format!("{app}-Depth-{number}"),
-            selector: Choice::any(chance),
-            target: Self::outside_goal(chance),
+            selector: Choice::any(random),
+            target: Self::outside_goal(random),
             of,
         }
     }
 
-    fn external(chance: &mut Chance, app: &str, number: usize) -> Self {
-        let metric = format!("{app}-{}-{number}", chance.of(["queue", "Queue"]));
-        Self::External { metric, selector: Choice::any(chance), target: Self::outside_goal(chance) }
+    fn external(random: &mut RandomSource, app: &str, number: usize) -> Self {
+        let metric = format!("{app}-{}-{number}", random.of(["queue", "Queue"]));
+        Self::External { metric, selector: Choice::any(random), target: Self::outside_goal(random) }
     }
 
-    fn outside_goal(chance: &mut Chance) -> Goal {
-        let amount = Goal::amount(chance);
-        if chance.once_in(2) { Goal::Average(amount) } else { Goal::Value(amount) }
+    fn outside_goal(random: &mut RandomSource) -> Goal {
+        let amount = Goal::amount(random);
+        if random.once_in(2) { Goal::Average(amount) } else { Goal::Value(amount) }
     }
 
-    fn resource(chance: &mut Chance) -> &'static str {
-        match chance.below(12) {
+    fn resource(random: &mut RandomSource) -> &'static str {
+        match random.below(12) {
             0..8 => "cpu",
             8..11 => "memory",
             _ => "example.com/gpu",
         }
     }
 
-    /// Amounts fit the resource: a memory target of half a byte would overflow, where we differ on purpose.
-    fn resource_goal(chance: &mut Chance, name: &str) -> Goal {
-        if chance.below(10) < 6 {
-            Goal::Utilization(chance.of([1, 30, 50, 80, 100, 150]))
+    /// The target fits the resource: a memory target of half a byte would overflow, where we differ deliberately.
+    fn resource_goal(random: &mut RandomSource, name: &str) -> Goal {
+        if random.below(10) < 6 {
+            Goal::Utilization(random.of([1, 30, 50, 80, 100, 150]))
         } else if name == "memory" {
-            Goal::Average(chance.of(["512Mi", "300M", "1Gi", "123456789"]))
+            Goal::Average(random.of(["512Mi", "300M", "1Gi", "123456789"]))
         } else {
-            Goal::Average(chance.of(["500m", "450m", "1", "333333u"]))
+            Goal::Average(random.of(["500m", "450m", "1", "333333u"]))
         }
     }
 
@@ -173,13 +173,13 @@ impl Metric {
     }
 
     /// The same metric with another target.
-    pub(crate) fn retargeted(&self, chance: &mut Chance) -> Self {
+    pub(crate) fn retargeted(&self, random: &mut RandomSource) -> Self {
         let mut new = self.clone();
         match &mut new {
-            Self::Resource { name, target, .. } => *target = Self::resource_goal(chance, name),
-            Self::Pods { target, .. } => *target = Goal::Average(Goal::amount(chance)),
+            Self::Resource { name, target, .. } => *target = Self::resource_goal(random, name),
+            Self::Pods { target, .. } => *target = Goal::Average(Goal::amount(random)),
             Self::Object { target, .. } | Self::External { target, .. } => {
-                *target = Self::outside_goal(chance);
+                *target = Self::outside_goal(random);
             }
         }
         new
@@ -268,11 +268,11 @@ impl Metric {
     }
 
     /// New values; sometimes only some pods have a value. Resource metrics come from the pods.
-    pub(crate) fn say(&self, chance: &mut Chance, app: &str, pods: &[Pod]) -> Vec<HpaAction> {
+    pub(crate) fn set_values(&self, random: &mut RandomSource, app: &str, pods: &[Pod]) -> Vec<HpaAction> {
         match self {
             Self::Resource { .. } => Vec::new(),
             Self::Pods { metric, .. } => {
-                let level = chance.of([
+                let level = random.of([
                     0,
                     1,
                     333,
@@ -287,27 +287,27 @@ impl Metric {
                     1_000_000_000,
                     -5_000,
                 ]);
-                let some = chance.once_in(4);
+                let some = random.once_in(4);
                 let each = pods.iter().map(|pod| {
-                    let value = (!some || chance.once_in(2)).then(|| milli(level + chance.between(0, 3)));
+                    let value = (!some || random.once_in(2)).then(|| milli(level + random.between(0, 3)));
                     HpaAction::OfPod { pod: pod.name.clone(), metric: metric.clone(), value }
                 });
                 each.collect()
             }
             Self::Object { metric, of, target, .. } => {
-                let mut values = vec![milli(Self::total(chance, *target, 1_000_000_000))];
-                if chance.once_in(10) {
+                let mut values = vec![milli(Self::total(random, *target, 1_000_000_000))];
+                if random.once_in(10) {
                     values.push(milli(4_000));
                 }
                 vec![of.action(app, metric, values)]
             }
             Self::External { metric, target, .. } => {
-                // Thousandths that just fit; two of them do not.
-                let mut series = vec![("a", milli(Self::total(chance, *target, 9_000_000_000_000_000_000)))];
-                if chance.once_in(3) {
-                    series.push(("b", milli(Self::total(chance, *target, 9_000_000_000_000_000_000))));
+                // A value whose milli-value just fits 64 bits; the sum of two does not.
+                let mut series = vec![("a", milli(Self::total(random, *target, 9_000_000_000_000_000_000)))];
+                if random.once_in(3) {
+                    series.push(("b", milli(Self::total(random, *target, 9_000_000_000_000_000_000))));
                 }
-                if chance.once_in(12) {
+                if random.once_in(12) {
                     series.clear();
                 }
                 vec![HpaAction::External { metric: metric.clone(), series: Some(series) }]
@@ -316,7 +316,7 @@ impl Metric {
     }
 
     /// Sets the value zero.
-    pub(crate) fn say_zero(&self, app: &str, pods: &[Pod]) -> Vec<HpaAction> {
+    pub(crate) fn set_zero_values(&self, app: &str, pods: &[Pod]) -> Vec<HpaAction> {
         let zero = || "0".to_owned();
         match self {
             Self::Resource { .. } => Vec::new(),
@@ -356,15 +356,15 @@ impl Metric {
         }
     }
 
-    /// Half of the time close to what some count of replicas wants, where tolerances matter.
-    fn total(chance: &mut Chance, target: Goal, huge: i64) -> i64 {
-        if chance.once_in(2)
+    /// A value that is half of the time close to the target of some replica count, where tolerances matter.
+    fn total(random: &mut RandomSource, target: Goal, huge: i64) -> i64 {
+        if random.once_in(2)
             && let Ok(goal) = quantity::Quantity::parse(&target.text())
         {
-            let thousandths = chance.of([900, 899, 980, 999, 1000, 1001, 1020, 1100, 1101, 1200]);
-            return goal.milli_value() * chance.between(1, 6) * thousandths / 1000;
+            let thousandths = random.of([900, 899, 980, 999, 1000, 1001, 1020, 1100, 1101, 1200]);
+            return goal.milli_value() * random.between(1, 6) * thousandths / 1000;
         }
-        chance.of([0, 0, 1, 7_777, 20_000, 29_999, 33_000, 45_001, 60_000, 90_000, 100_001, huge, -20_000])
+        random.of([0, 0, 1, 7_777, 20_000, 29_999, 33_000, 45_001, 60_000, 90_000, 100_001, huge, -20_000])
     }
 }
 

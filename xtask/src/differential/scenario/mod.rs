@@ -1,10 +1,10 @@
-//! One workload with its autoscaler, and what happens to it: a function of a seed and a number.
+//! A scenario: one workload with its autoscaler, and the changes of both. It is a function of a seed and a number.
 
 pub(crate) mod action;
 mod behavior;
-pub(crate) mod chance;
 mod metric;
 mod pod;
+pub(crate) mod random;
 mod steps;
 pub(crate) mod target;
 
@@ -16,9 +16,9 @@ use serde_json::{Value, json};
 
 use action::{HpaAction, HpaStep};
 use behavior::Behavior;
-use chance::Chance;
 use metric::Metric;
 use pod::{Condition, Level, Pod, PodShape};
+use random::RandomSource;
 use target::Kind;
 
 use super::action::RequestAction as _;
@@ -26,7 +26,7 @@ use super::action::RequestAction as _;
 /// The facts that the next step of a scenario depends on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
-    /// The count that is asked of the target, the same on both sides; absent: there is no target.
+    /// The requested replica count of the target, which is the same on both sides; absent: there is no target.
     pub(crate) replicas: Option<i64>,
     pub(crate) now: Timestamp,
 }
@@ -37,7 +37,7 @@ pub(crate) struct Scenario {
     /// The name of its objects.
     pub(crate) name: String,
     pub(crate) kind: Kind,
-    chance: Chance,
+    random: RandomSource,
     to_zero: bool,
     pods: Vec<Pod>,
     pods_made: usize,
@@ -55,11 +55,11 @@ pub(crate) struct Scenario {
     rival: bool,
     steps_left: usize,
     made: bool,
-    /// What was done so far.
+    /// The titles of the steps so far.
     pub(crate) done: Vec<HpaStep>,
 }
 
-/// What is broken at the moment.
+/// The current fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Broken {
     NoTarget,
@@ -75,15 +75,15 @@ const MAX_PODS: usize = 6;
 impl Scenario {
     /// The scenario of this number; `to_zero` if the cluster lets autoscalers scale to zero.
     pub(crate) fn new(seed: u64, number: u64, to_zero: bool) -> Self {
-        let mut chance = Chance::new(seed, number);
-        let place = chance.weighted([40, 12, 12, 10, 20, 3]);
+        let mut random = RandomSource::new(seed, number);
+        let place = random.weighted([40, 12, 12, 10, 20, 3]);
         let kind = Kind::ALL.into_iter().nth(place).unwrap_or(Kind::Deployment);
-        let steps_left = chance.between(4, 7) as usize;
-        let level = Level::any(&mut chance);
+        let steps_left = random.between(4, 7) as usize;
+        let level = Level::any(&mut random);
         let mut scenario = Self {
             name: format!("s{number}"),
             kind,
-            chance,
+            random,
             to_zero,
             pods: Vec::new(),
             pods_made: 0,
@@ -102,10 +102,10 @@ impl Scenario {
         };
         scenario.draw_bounds();
         scenario.draw_metrics();
-        if scenario.chance.once_in(3) {
-            scenario.behavior = Some(Behavior::any(&mut scenario.chance));
+        if scenario.random.once_in(3) {
+            scenario.behavior = Some(Behavior::any(&mut scenario.random));
         }
-        scenario.old_api = scenario.chance.once_in(8);
+        scenario.old_api = scenario.random.once_in(8);
         scenario
     }
 
@@ -130,7 +130,7 @@ impl Scenario {
         self.done.iter().flat_map(|step| &step.actions).filter_map(deleted).collect()
     }
 
-    /// For how long after the last change something may still be remembered, in seconds.
+    /// The number of seconds after the last change during which controllers may still keep earlier recommendations.
     pub(crate) fn memory(&self) -> i64 {
         self.behavior.as_ref().map_or(0, |behavior| behavior.memory)
     }
@@ -162,12 +162,12 @@ impl Scenario {
         step
     }
 
-    /// Whether it has begun.
+    /// Whether the scenario has begun.
     pub(crate) fn is_made(&self) -> bool {
         self.made
     }
 
-    /// Removes everything.
+    /// Removes all objects and values of the scenario.
     pub(crate) fn end(&self) -> Vec<HpaAction> {
         let mine = format!("labelSelector=scenario%3D{}", self.name);
         let hpas = "/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers";
@@ -188,63 +188,63 @@ impl Scenario {
         actions
     }
 
-    /// Target, pods, values and autoscaler.
+    /// Creates the target, pods, values and autoscaler.
     fn begin(&mut self, facts: Facts) -> HpaStep {
         self.made = true;
-        let replicas = self.chance.between(1, 5);
+        let replicas = self.random.between(1, 5);
         let mut actions: Vec<HpaAction> = self.kind.create(&self.name, replicas);
-        let pods = if self.chance.once_in(5) { self.chance.below(5) } else { replicas as usize };
+        let pods = if self.random.once_in(5) { self.random.below(5) } else { replicas as usize };
         for _ in 0..pods {
             let (shape, condition) = (self.usual_shape(), self.usual_condition());
             actions.extend(self.add_pod(shape, condition, facts.now));
         }
-        actions.extend(self.say_all());
+        actions.extend(self.set_all_values());
         actions.push(self.create_autoscaler());
         let title = format!("a {} of {replicas} with {pods} pods and its autoscaler", self.kind.kind());
         HpaStep::new(title).with(actions)
     }
 
     fn usual_shape(&mut self) -> PodShape {
-        if self.chance.once_in(10) { PodShape::any(&mut self.chance) } else { PodShape::Plain }
+        if self.random.once_in(10) { PodShape::any(&mut self.random) } else { PodShape::Plain }
     }
 
     fn usual_condition(&mut self) -> Condition {
-        if self.chance.once_in(10) { Condition::any(&mut self.chance) } else { Condition::Ready }
+        if self.random.once_in(10) { Condition::any(&mut self.random) } else { Condition::Ready }
     }
 
     fn add_pod(&mut self, shape: PodShape, condition: Condition, now: Timestamp) -> Vec<HpaAction> {
         let pod = Pod { name: format!("{}-{}", self.name, self.pods_made), shape, condition };
         self.pods_made += 1;
         let mut actions = pod.create(&self.name, now);
-        actions.push(pod.usage(&self.name, self.level, &mut self.chance));
+        actions.push(pod.usage(&self.name, self.level, &mut self.random));
         self.pods.push(pod);
         actions
     }
 
-    /// New values of all metrics that are not resource metrics of pods.
-    fn say_all(&mut self) -> Vec<HpaAction> {
-        let Self { metrics, chance, name, pods, .. } = self;
-        metrics.iter().flat_map(|metric| metric.say(chance, name, pods)).collect()
+    /// Sets new values of all metrics that are not resource metrics of pods.
+    fn set_all_values(&mut self) -> Vec<HpaAction> {
+        let Self { metrics, random, name, pods, .. } = self;
+        metrics.iter().flat_map(|metric| metric.set_values(random, name, pods)).collect()
     }
 
     fn draw_bounds(&mut self) {
         let lowest = i64::from(!self.to_zero || !self.metrics.iter().any(Metric::is_outside));
-        self.min = (!self.chance.once_in(5)).then(|| self.chance.between(lowest.max(0), 4));
+        self.min = (!self.random.once_in(5)).then(|| self.random.between(lowest.max(0), 4));
         let least = self.min.unwrap_or(1).max(1);
-        self.max = if self.chance.once_in(12) { 40 } else { self.chance.between(least, MAX_REPLICAS) };
+        self.max = if self.random.once_in(12) { 40 } else { self.random.between(least, MAX_REPLICAS) };
     }
 
     fn draw_metrics(&mut self) {
-        let count = 1 + self.chance.weighted([60, 25, 15]);
+        let count = 1 + self.random.weighted([60, 25, 15]);
         self.metrics.clear();
         for place in 0..count {
             self.metrics_made += 1;
             let number = self.metrics_made;
             let outside = self.to_zero && place == 0;
             let make = if outside { Metric::outside } else { Metric::any };
-            self.metrics.push(make(&mut self.chance, &self.name, number, self.kind));
+            self.metrics.push(make(&mut self.random, &self.name, number, self.kind));
         }
-        if self.to_zero && self.chance.once_in(2) {
+        if self.to_zero && self.random.once_in(2) {
             self.min = Some(0);
         }
     }

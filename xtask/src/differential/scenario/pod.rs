@@ -1,10 +1,10 @@
-//! Pods as kubelets and users would leave them.
+//! The pods of a scenario, in all states that kubelets and users can cause.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::action::{Age, HpaAction, Usage};
-use super::chance::Chance;
+use super::random::RandomSource;
 use crate::differential::action::RequestAction as _;
 
 /// The requests of a pod.
@@ -26,9 +26,9 @@ pub(crate) enum PodShape {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Condition {
     Ready,
-    /// Started just now, and its samples are from before it was ready.
+    /// Started just now, with samples from before it was ready.
     Young,
-    /// Started just now, and trusted nevertheless.
+    /// Started just now, with samples that count.
     YoungTrusted,
     YoungUnready,
     /// Started long ago and never ready.
@@ -54,14 +54,14 @@ pub(crate) struct Pod {
 }
 
 const PODS: &str = "/api/v1/namespaces/{ns}/pods";
-/// Over how long samples are usually measured, in seconds.
-const WINDOW: u32 = 15;
-/// Longer than any scenario: a sample of a young pod stays untrusted.
-const LONG_WINDOW: u32 = 3600;
+/// The usual window of samples in seconds.
+const SAMPLE_WINDOW_SECONDS: u32 = 15;
+/// A window that is longer than any scenario, so that the sample of a young pod never counts.
+const LONG_SAMPLE_WINDOW_SECONDS: u32 = 3600;
 
 impl PodShape {
-    pub(crate) fn any(chance: &mut Chance) -> Self {
-        chance.of([
+    pub(crate) fn any(random: &mut RandomSource) -> Self {
+        random.of([
             Self::Odd,
             Self::NoRequests,
             Self::ZeroRequests,
@@ -117,8 +117,8 @@ impl PodShape {
 }
 
 impl Condition {
-    pub(crate) fn any(chance: &mut Chance) -> Self {
-        chance.of([
+    pub(crate) fn any(random: &mut RandomSource) -> Self {
+        random.of([
             Self::Young,
             Self::YoungTrusted,
             Self::YoungUnready,
@@ -158,7 +158,7 @@ impl Condition {
 }
 
 impl Pod {
-    /// Makes it.
+    /// Creates the pod.
     pub(crate) fn create(&self, app: &str, now: Timestamp) -> Vec<HpaAction> {
         let object = json!({
             "apiVersion": "v1", "kind": "Pod",
@@ -183,18 +183,22 @@ impl Pod {
         HpaAction::delete(format!("{PODS}/{}", self.name))
     }
 
-    /// What it uses; `chance` varies the pods a little.
-    pub(crate) fn usage(&self, app: &str, level: Level, chance: &mut Chance) -> HpaAction {
+    /// The usage of the pod, which `random` varies a little.
+    pub(crate) fn usage(&self, app: &str, level: Level, random: &mut RandomSource) -> HpaAction {
         let part = self.shape.containers().len() as i64;
-        let vary = |amount: i64, chance: &mut Chance| {
-            if level.even { amount } else { amount + amount * chance.between(-20, 20) / 100 }
+        let vary = |amount: i64, random: &mut RandomSource| {
+            if level.even { amount } else { amount + amount * random.between(-20, 20) / 100 }
         };
         let containers = self.shape.containers().iter().map(|name| {
-            let cpu = level.cpu.map(|milli| format!("{}m", vary(milli / part, chance)));
-            let memory = level.memory.map(|bytes| vary(bytes / part, chance).to_string());
+            let cpu = level.cpu.map(|milli| format!("{}m", vary(milli / part, random)));
+            let memory = level.memory.map(|bytes| vary(bytes / part, random).to_string());
             ((*name).to_owned(), cpu, memory)
         });
-        let window = if self.condition == Condition::Young { LONG_WINDOW } else { WINDOW };
+        let window = if self.condition == Condition::Young {
+            LONG_SAMPLE_WINDOW_SECONDS
+        } else {
+            SAMPLE_WINDOW_SECONDS
+        };
         let usage = Usage { app: app.to_owned(), containers: containers.collect(), when: level.when, window };
         HpaAction::Usage { pod: self.name.clone(), usage: Some(usage) }
     }
@@ -203,9 +207,9 @@ impl Pod {
 /// Usage of a scenario's pods.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Level {
-    /// Thousandths of a core; absent: the sample has none.
+    /// The CPU usage in thousandths of a core; absent: the sample has none.
     pub(crate) cpu: Option<i64>,
-    /// Bytes.
+    /// The memory usage in bytes.
     pub(crate) memory: Option<i64>,
     pub(crate) when: Age,
     /// All pods use the same.
@@ -218,11 +222,11 @@ impl Level {
         Self { cpu: Some(0), memory: Some(0), when: Age::Fresh, even: true }
     }
 
-    pub(crate) fn any(chance: &mut Chance) -> Self {
+    pub(crate) fn any(random: &mut RandomSource) -> Self {
         const MI: i64 = 1 << 20;
-        let cpu = chance
+        let cpu = random
             .of([0, 1, 90, 250, 449, 450, 500, 501, 549, 550, 551, 700, 900, 1499, 3000, 10_000_000, -500]);
-        let memory = chance.of([
+        let memory = random.of([
             0,
             1,
             100 * MI,
@@ -235,17 +239,17 @@ impl Level {
             (1 << 40) + 7,
             -MI,
         ]);
-        let when = match chance.below(8) {
+        let when = match random.below(8) {
             0 => Age::Old(SignedDuration::from_hours(2)),
             1 => Age::Unknown,
             _ => Age::Fresh,
         };
-        let lacks = chance.below(16);
+        let lacks = random.below(16);
         Self {
             cpu: (lacks != 0).then_some(cpu),
             memory: (lacks != 1).then_some(memory),
             when,
-            even: chance.once_in(2),
+            even: random.once_in(2),
         }
     }
 }

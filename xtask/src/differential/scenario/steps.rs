@@ -1,7 +1,7 @@
 //! The steps of a scenario after the first.
 //!
-//! A step changes either the autoscaler, in one write, or the objects around it: a reconcile that has begun before it has read
-//! the autoscaler, and nothing else.
+//! A step changes either the autoscaler, in one write, or the objects on which it depends, because a reconcile that began before the step
+//! has read only the autoscaler.
 
 use serde_json::{Value, json};
 
@@ -12,10 +12,10 @@ use super::pod::{Condition, Level, PodShape};
 use super::{Broken, Facts, MAX_PODS, Scenario};
 use crate::differential::action::{ApiRequest, RequestAction as _};
 
-type Make = fn(&mut Scenario, Facts) -> HpaStep;
+type MakeStep = fn(&mut Scenario, Facts) -> HpaStep;
 
 /// All changes with their weights.
-const CHANGES: [(usize, Make); 21] = [
+const WEIGHTED_CHANGES: [(usize, MakeStep); 21] = [
     (26, Scenario::new_values),
     (5, Scenario::all_zero),
     (5, Scenario::some_samples_gone),
@@ -42,8 +42,8 @@ const CHANGES: [(usize, Make); 21] = [
 impl Scenario {
     pub(super) fn change(&mut self, facts: Facts) -> HpaStep {
         if self.rival {
-            // Any other change could let both autoscalers act at once, in random order.
-            if self.chance.once_in(3) {
+            // Any other change could make both autoscalers act at the same time, in random order.
+            if self.random.once_in(3) {
                 return self.new_values(facts);
             }
             self.rival = false;
@@ -51,7 +51,7 @@ impl Scenario {
         }
         match self.broken.take() {
             Some(Broken::NoTarget) => {
-                let replicas = self.chance.between(1, 5);
+                let replicas = self.random.between(1, 5);
                 return HpaStep::new(format!("the target comes back with {replicas}"))
                     .with(self.kind.create(&self.name, replicas));
             }
@@ -66,28 +66,29 @@ impl Scenario {
             None => {}
         }
         // With scaling to zero, every scenario should reach zero once.
-        if self.to_zero && self.min == Some(0) && self.chance.once_in(5) {
+        if self.to_zero && self.min == Some(0) && self.random.once_in(5) {
             return self.all_zero(facts);
         }
-        let place = self.chance.weighted(CHANGES.iter().map(|(weight, _)| *weight));
-        let make = CHANGES.get(place).map_or(nothing as Make, |(_, make)| *make);
+        let place = self.random.weighted(WEIGHTED_CHANGES.iter().map(|(weight, _)| *weight));
+        let make = WEIGHTED_CHANGES.get(place).map_or(nothing as MakeStep, |(_, make)| *make);
         make(self, facts)
     }
 
     fn new_values(&mut self, _: Facts) -> HpaStep {
-        self.level = Level::any(&mut self.chance);
-        let Self { pods, chance, name, level, .. } = self;
-        let usage: Vec<HpaAction> = pods.iter().map(|pod| pod.usage(name, *level, chance)).collect();
-        let said = self.say_all();
-        HpaStep::new("new values").with(usage).with(said)
+        self.level = Level::any(&mut self.random);
+        let Self { pods, random, name, level, .. } = self;
+        let usage: Vec<HpaAction> = pods.iter().map(|pod| pod.usage(name, *level, random)).collect();
+        let value_actions = self.set_all_values();
+        HpaStep::new("new values").with(usage).with(value_actions)
     }
 
     fn all_zero(&mut self, _: Facts) -> HpaStep {
         self.level = Level::zero();
-        let Self { pods, chance, name, level, metrics, .. } = self;
-        let usage: Vec<HpaAction> = pods.iter().map(|pod| pod.usage(name, *level, chance)).collect();
-        let said: Vec<HpaAction> = metrics.iter().flat_map(|metric| metric.say_zero(name, pods)).collect();
-        HpaStep::new("all values are zero").with(usage).with(said)
+        let Self { pods, random, name, level, metrics, .. } = self;
+        let usage: Vec<HpaAction> = pods.iter().map(|pod| pod.usage(name, *level, random)).collect();
+        let value_actions: Vec<HpaAction> =
+            metrics.iter().flat_map(|metric| metric.set_zero_values(name, pods)).collect();
+        HpaStep::new("all values are zero").with(usage).with(value_actions)
     }
 
     fn annotated(&mut self, _: Facts) -> HpaStep {
@@ -97,21 +98,21 @@ impl Scenario {
     }
 
     fn some_samples_gone(&mut self, _: Facts) -> HpaStep {
-        let Self { pods, chance, .. } = self;
+        let Self { pods, random, .. } = self;
         let gone = pods
             .iter()
-            .filter(|_| chance.once_in(2))
+            .filter(|_| random.once_in(2))
             .map(|pod| HpaAction::Usage { pod: pod.name.clone(), usage: None });
         HpaStep::new("samples of some pods are gone").with(gone.collect::<Vec<_>>())
     }
 
     fn metric_gone(&mut self, _: Facts) -> HpaStep {
-        let place = self.chance.below(self.metrics.len());
+        let place = self.random.below(self.metrics.len());
         let actions = self.metrics.get(place).map(|metric| metric.forget(&self.name, &self.pods));
         HpaStep::new(format!("a metric is removed: {place}")).with(actions.into_iter().flatten())
     }
 
-    /// Pods and status become what was asked for.
+    /// Pods and status follow the requested replica count.
     fn catch_up(&mut self, facts: Facts) -> HpaStep {
         let Some(replicas) = facts.replicas else { return self.new_values(facts) };
         let wanted = usize::try_from(replicas).unwrap_or_default().min(MAX_PODS);
@@ -130,39 +131,39 @@ impl Scenario {
 
     fn pods_change(&mut self, facts: Facts) -> HpaStep {
         let condition =
-            if self.chance.once_in(4) { Condition::Ready } else { Condition::any(&mut self.chance) };
-        let most = self.chance.once_in(3);
-        let Self { pods, chance, name, level, .. } = self;
+            if self.random.once_in(4) { Condition::Ready } else { Condition::any(&mut self.random) };
+        let most = self.random.once_in(3);
+        let Self { pods, random, name, level, .. } = self;
         let mut actions = Vec::new();
         for pod in pods.iter_mut().filter(|pod| pod.condition != Condition::Terminating) {
-            if most || chance.once_in(2) {
+            if most || random.once_in(2) {
                 pod.condition = condition;
                 actions.extend(pod.become_so(facts.now));
-                actions.push(pod.usage(name, *level, chance));
+                actions.push(pod.usage(name, *level, random));
             }
         }
         HpaStep::new(format!("some pods are {condition:?}")).with(actions)
     }
 
     fn odd_pod(&mut self, facts: Facts) -> HpaStep {
-        let (shape, condition) = (PodShape::any(&mut self.chance), self.usual_condition());
+        let (shape, condition) = (PodShape::any(&mut self.random), self.usual_condition());
         let actions = self.add_pod(shape, condition, facts.now);
         HpaStep::new(format!("another pod: {shape:?}, {condition:?}")).with(actions)
     }
 
     fn pod_gone(&mut self, facts: Facts) -> HpaStep {
         let Some(pod) = self.pods.pop() else { return self.odd_pod(facts) };
-        // Its sample stays for a while, as in a real cluster.
+        // The sample of the pod is still served, as in a real cluster.
         HpaStep::new(format!("pod {} is gone", pod.name)).with([pod.remove()])
     }
 
     fn scaled_by_hand(&mut self, _: Facts) -> HpaStep {
-        let replicas = self.chance.of([0, 0, 1, 2, 3, 5, 8, 20]);
+        let replicas = self.random.of([0, 0, 1, 2, 3, 5, 8, 20]);
         HpaStep::new(format!("scaled to {replicas} by hand")).with([self.kind.scale(&self.name, replicas)])
     }
 
     fn roll_out(&mut self, facts: Facts) -> HpaStep {
-        let replicas = facts.replicas.unwrap_or(1) + self.chance.of([1, 2, 3]);
+        let replicas = facts.replicas.unwrap_or(1) + self.random.of([1, 2, 3]);
         HpaStep::new(format!("the status says {replicas}"))
             .with([self.kind.write_status(&self.name, replicas)])
     }
@@ -185,8 +186,8 @@ impl Scenario {
     }
 
     fn other_goals(&mut self, _: Facts) -> HpaStep {
-        let Self { metrics, chance, .. } = self;
-        *metrics = metrics.iter().map(|metric| metric.retargeted(chance)).collect();
+        let Self { metrics, random, .. } = self;
+        *metrics = metrics.iter().map(|metric| metric.retargeted(random)).collect();
         let edit = self.patch_autoscaler(&json!({"metrics": self.metrics_json()}));
         HpaStep::new("other targets").with([edit])
     }
@@ -199,23 +200,23 @@ impl Scenario {
         if self.to_zero && before == Some(0) && !self.metrics.iter().any(Metric::is_outside) {
             self.min = Some(1);
         }
-        let said = self.say_all();
+        let value_actions = self.set_all_values();
         let edit = self.patch_autoscaler(&json!({"metrics": self.metrics_json(), "minReplicas": self.min}));
-        HpaStep::new("other metrics").with(said).with([edit])
+        HpaStep::new("other metrics").with(value_actions).with([edit])
     }
 
     fn other_behavior(&mut self, _: Facts) -> HpaStep {
-        let behavior = (!self.chance.once_in(5)).then(|| Behavior::any(&mut self.chance));
+        let behavior = (!self.random.once_in(5)).then(|| Behavior::any(&mut self.random));
         // A merge patch keeps absent fields, so all fields are set.
         let edit = behavior.as_ref().map_or(Value::Null, |behavior| {
-            let said = |direction: &str| {
+            let rules = |direction: &str| {
                 let unsaid = ["stabilizationWindowSeconds", "selectPolicy", "tolerance"]
                     .map(|key| (key.to_owned(), Value::Null));
                 let rules =
                     behavior.json.get(direction).and_then(Value::as_object).cloned().unwrap_or_default();
                 unsaid.into_iter().chain(rules).collect::<Value>()
             };
-            json!({"scaleUp": said("scaleUp"), "scaleDown": said("scaleDown")})
+            json!({"scaleUp": rules("scaleUp"), "scaleDown": rules("scaleDown")})
         });
         self.behavior = behavior;
         HpaStep::new("other behavior").with([self.patch_autoscaler(&json!({"behavior": edit}))])
@@ -223,7 +224,7 @@ impl Scenario {
 
     fn other_reference(&mut self, _: Facts) -> HpaStep {
         self.broken = Some(Broken::Reference);
-        let (title, reference) = match self.chance.below(5) {
+        let (title, reference) = match self.random.below(5) {
             0 => (
                 "nobody",
                 json!({"apiVersion": self.kind.api_version(), "kind": self.kind.kind(), "name": "nobody"}),
@@ -265,7 +266,7 @@ impl Scenario {
         HpaStep::new("the autoscaler is deleted").with([self.delete_autoscaler(0)])
     }
 
-    /// A second autoscaler of the same target.
+    /// Creates a second autoscaler of the same target.
     fn rival(&mut self, facts: Facts) -> HpaStep {
         // Without pods their selectors do not overlap, and both act.
         if self.pods.is_empty() || facts.replicas.is_none() {

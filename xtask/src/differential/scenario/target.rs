@@ -72,7 +72,7 @@ impl Kind {
         }
     }
 
-    /// Where such objects are, with `{ns}`.
+    /// The path of the collection, with `{ns}`.
     pub(crate) fn collection(self) -> String {
         let root = if self == Self::ReplicationController { "api" } else { "apis" };
         format!("/{root}/{}/namespaces/{{ns}}/{}", self.api_version(), self.plural())
@@ -86,7 +86,7 @@ impl Kind {
         json!({"apiVersion": self.api_version(), "kind": self.kind(), "name": name})
     }
 
-    /// Makes one whose pods have the label `app: {name}`.
+    /// Creates a target whose pods have the label `app: {name}`.
     pub(crate) fn create<D: RequestAction>(self, name: &str, replicas: i64) -> Vec<D> {
         let labels = json!({"app": name});
         let containers = json!([{"name": "app", "image": "app"}]);
@@ -110,7 +110,7 @@ impl Kind {
         vec![D::post(self.collection(), object), self.write_status(name, replicas)]
     }
 
-    /// Writes the replicas in its status, as its controller would.
+    /// Writes the replicas to the status of the target, as its controller would.
     pub(crate) fn write_status<D: RequestAction>(self, name: &str, replicas: i64) -> D {
         let status = match self {
             Self::Worker => json!({"replicas": replicas, "selector": format!("app={name}")}),
@@ -120,7 +120,7 @@ impl Kind {
         D::patch(format!("{}/status", self.path(name)), json!({"status": status}))
     }
 
-    /// Scales it by hand.
+    /// Scales the target, as a user would.
     pub(crate) fn scale<D: RequestAction>(self, name: &str, replicas: i64) -> D {
         D::patch(self.path(name), json!({"spec": {"replicas": replicas}}))
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn play(seed: u64, number: u64) -> Vec<String> {
+fn step_titles(seed: u64, number: u64) -> Vec<String> {
     let mut scenario = Scenario::new(seed, number, number.is_multiple_of(2));
     let facts = Facts { replicas: Some(3), now: Timestamp::UNIX_EPOCH };
     let mut lines = Vec::new();
@@ -16,13 +16,13 @@ fn play(seed: u64, number: u64) -> Vec<String> {
 
 #[test]
 fn scenario_is_determined_by_its_number() {
-    assert_eq!(play(1, 7), play(1, 7));
-    assert_ne!(play(1, 7), play(2, 7));
+    assert_eq!(step_titles(1, 7), step_titles(1, 7));
+    assert_ne!(step_titles(1, 7), step_titles(2, 7));
 }
 
 #[test]
 fn every_action_occurs() {
-    let all: String = (0..400).flat_map(|number| play(1, number)).collect::<Vec<_>>().join("\n");
+    let all: String = (0..400).flat_map(|number| step_titles(1, number)).collect::<Vec<_>>().join("\n");
     let kinds = ["Deployment", "ReplicaSet", "StatefulSet", "ReplicationController", "Worker", "Blind"];
     let types = ["Resource", "ContainerResource", "Pods", "Object", "External"]
         .map(|kind| format!("\"type\":\"{kind}\""));

@@ -1,8 +1,8 @@
 //! What differs with `--compat strict` too.
 
 use super::case::{Case, Ready, SeenEvent, events, is_true, ready};
-use super::{Applies, BURST, Deliberate};
-use crate::differential::keda::env::Subject;
+use super::{Applies, Deliberate, EVENT_BURST};
+use crate::differential::keda::env::ComparedOperator;
 
 pub(super) const LIST: &[Deliberate] = &[
     Deliberate {
@@ -37,7 +37,7 @@ pub(super) const LIST: &[Deliberate] = &[
         often: false,
         why: "an object with many events at once: ours records 25 events of each type, then one every 5 minutes",
         is_it: |case| {
-            let held_back = |event: SeenEvent<'_>| case.ours.reported.get(event.kind) >= Some(&BURST);
+            let held_back = |event: SeenEvent<'_>| case.ours.reported.get(event.kind) >= Some(&EVENT_BURST);
             case.theirs_alone().is_some_and(held_back)
         },
     },
@@ -133,7 +133,7 @@ pub(super) const LIST: &[Deliberate] = &[
             let swings =
                 |one: Ready<'_>, other: Ready<'_>| is_swinging(one) && (is_swinging(other) || is_well(other));
             // Plimsoll with its defaults keeps refusing.
-            let ours_may = case.subject == Subject::Strict || is_swinging(ours);
+            let ours_may = case.operator == ComparedOperator::Strict || is_swinging(ours);
             case.is_condition(&["Ready", "Active"])
                 && ours_may
                 && (swings(theirs, ours) || swings(ours, theirs))

@@ -1,13 +1,13 @@
 //! A field that differs, and everything that can be seen around it.
 
 use crate::differential::compare::Field;
-use crate::differential::keda::env::Subject;
+use crate::differential::keda::env::ComparedOperator;
 use crate::differential::keda::facts::KedaFacts;
 use crate::differential::keda::view::KedaView;
 
 /// A field that differs, and everything around it.
 pub(crate) struct Case<'a> {
-    pub(crate) subject: Subject,
+    pub(crate) operator: ComparedOperator,
     pub(crate) field: &'a Field,
     pub(crate) theirs: &'a KedaView,
     pub(crate) ours: &'a KedaView,

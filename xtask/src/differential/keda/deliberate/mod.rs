@@ -17,7 +17,7 @@ mod tests;
 
 pub(crate) use case::Case;
 
-use super::env::Subject;
+use super::env::ComparedOperator;
 
 /// A kind of difference, with its reason; docs/compatibility.md lists the same.
 pub(crate) struct Deliberate {
@@ -40,7 +40,7 @@ pub(crate) enum Applies {
 }
 
 /// Burst of Plimsoll's event recorder per object.
-pub(crate) const BURST: u64 = 25;
+pub(crate) const EVENT_BURST: u64 = 25;
 
 /// The list. An entry that a whole run does not need fails the run, unless it is about something that happens seldom.
 pub(crate) fn all() -> impl Iterator<Item = &'static Deliberate> {
@@ -49,6 +49,6 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Deliberate> {
 
 /// The entry of the list that explains a difference.
 pub(crate) fn explains(case: &Case<'_>) -> Option<usize> {
-    let applies = |who: Applies| who == Applies::Both || case.subject == Subject::Better;
+    let applies = |who: Applies| who == Applies::Both || case.operator == ComparedOperator::Better;
     all().position(|entry| applies(entry.who) && (entry.is_it)(case))
 }

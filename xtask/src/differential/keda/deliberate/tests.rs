@@ -6,7 +6,7 @@ use crate::differential::keda::judge::{Judgement, Known, judge};
 use crate::differential::keda::view::KedaView;
 
 /// What can be seen of an object that works.
-const WELL: &[(&str, &str)] = &[
+const HEALTHY_FIELDS: &[(&str, &str)] = &[
     ("object.status.conditions.Ready.status", "True"),
     ("object.status.conditions.Ready.reason", "ScaledObjectReady"),
     ("object.status.conditions.Ready.message", "ScaledObject is defined correctly and is ready for scaling"),
@@ -30,13 +30,14 @@ const WELL: &[(&str, &str)] = &[
 ];
 
 /// Fields whose loss no state of an object excuses.
-const HARD: &[&str] = &["target.replicas", "hpa/keda-hpa-s1.spec.maxReplicas", "object.finalizers[0]"];
+const UNEXCUSED_FIELDS: &[&str] =
+    &["target.replicas", "hpa/keda-hpa-s1.spec.maxReplicas", "object.finalizers[0]"];
 
 const TRIGGER: &str = "Some triggers defined in ScaledObject are not working correctly";
 const ENSURE: &str = "failed to ensure HPA is correctly created for ScaledObject: no scaler found";
 
 fn view(changes: &[(&str, &str)]) -> KedaView {
-    let fields = WELL.iter().chain(changes).filter(|(_, value)| *value != "-");
+    let fields = HEALTHY_FIELDS.iter().chain(changes).filter(|(_, value)| *value != "-");
     let mut view = KedaView {
         fields: fields.map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
         ..KedaView::default()
@@ -60,9 +61,9 @@ fn judged(theirs: &KedaView, strict: &KedaView, better: &KedaView, facts: &KedaF
 /// The fields of `ours` that are found, for the strict one and the other.
 fn found(theirs: &KedaView, ours: &KedaView, facts: &KedaFacts) -> [Vec<String>; 2] {
     let judgement = judged(theirs, ours, ours, facts);
-    [Subject::Strict, Subject::Better].map(|subject| {
+    [ComparedOperator::Strict, ComparedOperator::Better].map(|operator| {
         let fields =
-            judgement.differences.iter().filter(|(who, _)| *who == subject).flat_map(|(_, fields)| fields);
+            judgement.differences.iter().filter(|(who, _)| *who == operator).flat_map(|(_, fields)| fields);
         fields.map(|field| field.name.clone()).collect()
     })
 }
@@ -133,7 +134,7 @@ fn states() -> Vec<(&'static str, KedaView, KedaView, KedaFacts)> {
 #[test]
 fn no_object_state_excuses_a_different_replica_count_or_bound() {
     for (name, theirs, ours, facts) in states() {
-        for field in HARD {
+        for field in UNEXCUSED_FIELDS {
             let mut broken = ours.clone();
             broken.fields.insert((*field).to_owned(), "1".to_owned());
             for found in found(&theirs, &broken, &facts) {
@@ -157,7 +158,7 @@ fn no_object_state_excuses_a_lost_status() {
 #[test]
 fn healthy_objects_excuse_no_difference() {
     let well = view(&[]);
-    for (field, _) in WELL {
+    for (field, _) in HEALTHY_FIELDS {
         let changed = view(&[(*field, "-")]);
         for found in found(&well, &changed, &KedaFacts::default()) {
             assert_eq!(found, [*field]);
@@ -267,8 +268,8 @@ fn event_is_judged_by_the_state_at_its_time() {
 }
 
 #[test]
-fn spoiled_recordings_are_detected() {
-    let mut spoiled = crate::differential::keda::spoil::Spoiled::default();
+fn mutated_recordings_are_detected() {
+    let mut mutated = crate::differential::keda::mutation::MutationResult::default();
     for (_, theirs, ours, facts) in states() {
         let seen = crate::differential::keda::judge::Seen {
             scenario: "s1".to_owned(),
@@ -277,8 +278,8 @@ fn spoiled_recordings_are_detected() {
             facts,
             views: vec![theirs.clone(), ours.clone(), ours],
         };
-        spoiled.try_all(&seen, &Known::default());
+        mutated.try_all(&seen, &Known::default());
     }
-    assert_eq!(spoiled.missed, [""; 0], "{}", spoiled.text());
-    assert!(spoiled.text().contains("another number of replicas"), "{}", spoiled.text());
+    assert_eq!(mutated.missed, [""; 0], "{}", mutated.text());
+    assert!(mutated.text().contains("another number of replicas"), "{}", mutated.text());
 }

@@ -1,28 +1,30 @@
-//! Faults that one step makes and the next one repairs.
+//! Faults that one step causes and the next one repairs.
 
 use serde_json::json;
 
-use super::card::Card;
-use super::trigger::{AUTH, BARE, CLUSTER, LATE, Source, Trigger};
-use super::{AUTHENTICATIONS, HPAS, KedaScenario, RESTS, RESTS_LONG, SECRET, SECRETS, said};
+use super::change_kind::ChangeKind;
+use super::trigger::{AUTH, AUTHENTICATION_WITHOUT_SECRET, CLUSTER, LATE_AUTHENTICATION, Source, Trigger};
+use super::{
+    AUTHENTICATIONS, COOLDOWN_SECONDS, HPAS, KedaScenario, LONG_COOLDOWN_SECONDS, SECRET, SECRETS, json_text,
+};
 use crate::differential::action::RequestAction as _;
 use crate::differential::keda::action::{KedaAction, KedaStep};
 use crate::differential::keda::source::{SourceFault, SourceResponse};
 
-/// What is broken at the moment.
+/// The current fault.
 #[derive(Clone, Debug)]
 pub(super) enum KedaBreakage {
     /// The sources of these keys fail.
     Sources(Vec<String>),
     /// The object before the fault.
     Spec(Box<KedaScenario>),
-    /// This annotation is to go.
+    /// This annotation is to be removed.
     Annotation(&'static str),
     NoAuthentication,
     NoSecret,
     /// The TriggerAuthentication was deleted; whether the object was edited since.
     AuthenticationGone(bool),
-    /// The same of its Secret.
+    /// The Secret was deleted; whether the object was edited since.
     SecretGone(bool),
     NoTarget,
     /// Its HPA has the name of an HPA that a user created.
@@ -36,15 +38,17 @@ const PAUSED_IN: &str = "autoscaling.keda.sh/paused-scale-in";
 const PAUSED_OUT: &str = "autoscaling.keda.sh/paused-scale-out";
 
 impl KedaScenario {
-    pub(super) fn play_broken(&mut self, card: Card) -> Option<KedaStep> {
+    pub(super) fn plan_broken(&mut self, change: ChangeKind) -> Option<KedaStep> {
         let annotation = |value: &'static str, key: &'static str| Some((key, value));
-        let pause = match card {
-            Card::Pause => annotation("true", PAUSED),
-            Card::PauseOddly => annotation(self.chance.of(["", "yes", "1", "false"]), PAUSED),
-            Card::PausedReplicas => annotation(self.chance.of(["0", "1", "4"]), PAUSED_REPLICAS),
-            Card::PausedReplicasBadly => annotation(self.chance.of(["many", "-1", ""]), PAUSED_REPLICAS),
-            Card::PauseIn => annotation("true", PAUSED_IN),
-            Card::PauseOut => annotation("true", PAUSED_OUT),
+        let pause = match change {
+            ChangeKind::Pause => annotation("true", PAUSED),
+            ChangeKind::PauseOddly => annotation(self.random.of(["", "yes", "1", "false"]), PAUSED),
+            ChangeKind::PausedReplicas => annotation(self.random.of(["0", "1", "4"]), PAUSED_REPLICAS),
+            ChangeKind::PausedReplicasBadly => {
+                annotation(self.random.of(["many", "-1", ""]), PAUSED_REPLICAS)
+            }
+            ChangeKind::PauseIn => annotation("true", PAUSED_IN),
+            ChangeKind::PauseOut => annotation("true", PAUSED_OUT),
             _ => None,
         };
         if let Some((key, value)) = pause {
@@ -52,27 +56,27 @@ impl KedaScenario {
             let mut actions = vec![self.annotate(key, Some(value))];
             // An invalid edit is tried.
             let keys: Vec<String> = self.triggers.iter().filter_map(|t| t.key().map(str::to_owned)).collect();
-            if matches!(card, Card::PauseIn | Card::PauseOut) {
-                let active = card == Card::PauseOut;
-                actions.extend(keys.iter().map(|key| self.say(key, SourceResponse::new(9, active))));
+            if matches!(change, ChangeKind::PauseIn | ChangeKind::PauseOut) {
+                let active = change == ChangeKind::PauseOut;
+                actions.extend(keys.iter().map(|key| self.set_response(key, SourceResponse::new(9, active))));
             }
             return Some(KedaStep::new(format!("{key}: {value:?}")).with(actions));
         }
-        self.play_failure(card).or_else(|| self.play_missing(card)).or_else(|| self.play_invalid(card))
+        self.plan_failure(change).or_else(|| self.plan_missing(change)).or_else(|| self.plan_invalid(change))
     }
 
     /// Sources that fail.
-    fn play_failure(&mut self, card: Card) -> Option<KedaStep> {
-        let fault = match card {
-            Card::MetricsFail
-            | Card::FallbackAndFailure(_)
-            | Card::FallbackToZero
-            | Card::FallbackInFormula => SourceFault::Metrics,
-            Card::ActiveFails => SourceFault::Active,
-            Card::SpecsFail => SourceFault::Specs,
-            Card::SpecsEmpty => SourceFault::Empty,
-            Card::Refused => {
-                self.cooldown = Some(RESTS_LONG);
+    fn plan_failure(&mut self, change: ChangeKind) -> Option<KedaStep> {
+        let fault = match change {
+            ChangeKind::MetricsFail
+            | ChangeKind::FallbackAndFailure(_)
+            | ChangeKind::FallbackToZero
+            | ChangeKind::FallbackInFormula => SourceFault::Metrics,
+            ChangeKind::ActiveFails => SourceFault::Active,
+            ChangeKind::SpecsFail => SourceFault::Specs,
+            ChangeKind::SpecsEmpty => SourceFault::Empty,
+            ChangeKind::Refused => {
+                self.cooldown = Some(LONG_COOLDOWN_SECONDS);
                 let before = self.clone();
                 for trigger in &mut self.triggers {
                     if let Source::External { refused, .. } = &mut trigger.source {
@@ -87,17 +91,17 @@ impl KedaScenario {
             _ => return None,
         };
         let mut actions = Vec::new();
-        if let Card::FallbackAndFailure(behavior) = card {
+        if let ChangeKind::FallbackAndFailure(behavior) = change {
             self.fallback = Some(self.fallback_of(behavior));
-            self.cooldown = Some(RESTS);
+            self.cooldown = Some(COOLDOWN_SECONDS);
             actions.push(self.edit());
         }
-        if card == Card::FallbackToZero {
-            (self.min, self.idle, self.cooldown) = (None, None, Some(RESTS));
+        if change == ChangeKind::FallbackToZero {
+            (self.min, self.idle, self.cooldown) = (None, None, Some(COOLDOWN_SECONDS));
             self.fallback = Some(json!({"failureThreshold": 0, "replicas": 0}));
             actions.push(self.edit());
         }
-        if card == Card::FallbackInFormula {
+        if change == ChangeKind::FallbackInFormula {
             self.name_triggers();
             let name = self.named().into_iter().next()?;
             self.modifiers = Some(json!({"formula": format!("{name} ?? 7"), "target": "4"}));
@@ -105,19 +109,19 @@ impl KedaScenario {
                 Some(json!({"failureThreshold": 1, "replicas": 3, "behavior": "scalingModifiers"}));
             actions.push(self.edit());
         }
-        let keys: Vec<String> = if card == Card::FallbackToZero {
-            // Nothing goes to zero while another source is active.
+        let keys: Vec<String> = if change == ChangeKind::FallbackToZero {
+            // No target is scaled to zero while another source is active.
             self.triggers.iter().filter_map(|trigger| trigger.key().map(str::to_owned)).collect()
         } else {
             vec![self.any_key()?]
         };
         for key in &keys {
             let state = SourceResponse { fault, ..self.state(key) };
-            actions.push(self.say(key, state));
+            actions.push(self.set_response(key, state));
         }
         self.broken = Some(KedaBreakage::Sources(keys));
         let fallback = if actions.len() > 1 {
-            format!(", with fallback {}", said(self.fallback.as_ref()))
+            format!(", with fallback {}", json_text(self.fallback.as_ref()))
         } else {
             String::new()
         };
@@ -125,34 +129,34 @@ impl KedaScenario {
     }
 
     /// Deletes a referenced object.
-    fn play_missing(&mut self, card: Card) -> Option<KedaStep> {
+    fn plan_missing(&mut self, change: ChangeKind) -> Option<KedaStep> {
         let name = self.name.clone();
         let mut actions = Vec::new();
         let uses = |scenario: &mut Self, auth: &'static str| {
             let letter = scenario.letter();
             let key = format!("{}-{letter}", scenario.name);
-            let said = scenario.say(&key, SourceResponse::new(4, true));
+            let value_action = scenario.set_response(&key, SourceResponse::new(4, true));
             let mut trigger = Trigger::new(Source::Api { key, target: 3 });
             trigger.auth = Some(auth);
             scenario.triggers.push(trigger);
-            [said, scenario.edit()]
+            [value_action, scenario.edit()]
         };
         let uses_it = self.triggers.iter().any(|trigger| trigger.auth == Some(AUTH));
-        let (title, broken) = match card {
-            Card::AuthenticationGone | Card::SecretGone if self.job.is_none() && !uses_it => {
-                // First it works.
-                self.cards.insert(0, card);
+        let (title, broken) = match change {
+            ChangeKind::AuthenticationGone | ChangeKind::SecretGone if self.job.is_none() && !uses_it => {
+                // The trigger works first.
+                self.changes.insert(0, change);
                 return Some(KedaStep::new("a trigger with credentials").with(uses(self, AUTH)));
             }
-            Card::AuthenticationGone if self.job.is_none() => {
+            ChangeKind::AuthenticationGone if self.job.is_none() => {
                 actions.push(KedaAction::delete(format!("{AUTHENTICATIONS}/{name}-{AUTH}")));
                 ("the TriggerAuthentication is deleted", KedaBreakage::AuthenticationGone(false))
             }
-            Card::SecretGone if self.job.is_none() => {
+            ChangeKind::SecretGone if self.job.is_none() => {
                 actions.push(KedaAction::delete(format!("{SECRETS}/{name}-{SECRET}")));
                 ("the Secret is deleted", KedaBreakage::SecretGone(false))
             }
-            Card::ClusterAuthentication if self.job.is_none() => {
+            ChangeKind::ClusterAuthentication if self.job.is_none() => {
                 if self.triggers.iter().any(|trigger| trigger.auth == Some(CLUSTER)) {
                     return None;
                 }
@@ -160,16 +164,18 @@ impl KedaScenario {
                 actions.extend(uses(self, CLUSTER));
                 return Some(KedaStep::new("a trigger with a ClusterTriggerAuthentication").with(actions));
             }
-            Card::NoAuthentication if self.job.is_none() => {
-                actions.extend(uses(self, LATE));
+            ChangeKind::NoAuthentication if self.job.is_none() => {
+                actions.extend(uses(self, LATE_AUTHENTICATION));
                 ("a TriggerAuthentication that is not there", KedaBreakage::NoAuthentication)
             }
-            Card::NoSecret if self.job.is_none() => {
-                actions.extend(self.authentication(BARE, BARE));
-                actions.extend(uses(self, BARE));
+            ChangeKind::NoSecret if self.job.is_none() => {
+                actions.extend(
+                    self.authentication(AUTHENTICATION_WITHOUT_SECRET, AUTHENTICATION_WITHOUT_SECRET),
+                );
+                actions.extend(uses(self, AUTHENTICATION_WITHOUT_SECRET));
                 ("a Secret that is not there", KedaBreakage::NoSecret)
             }
-            Card::NoTarget if self.job.is_none() => {
+            ChangeKind::NoTarget if self.job.is_none() => {
                 actions.push(KedaAction::delete(self.target.path(&name)));
                 ("the target is deleted", KedaBreakage::NoTarget)
             }
@@ -179,47 +185,47 @@ impl KedaScenario {
         Some(KedaStep::new(title).with(actions))
     }
 
-    /// Specs that the API server takes and the operator does not.
-    fn play_invalid(&mut self, card: Card) -> Option<KedaStep> {
-        let rests = self.cooldown.replace(RESTS_LONG);
+    /// Specs that the API server accepts and the operator rejects.
+    fn plan_invalid(&mut self, change: ChangeKind) -> Option<KedaStep> {
+        let rests = self.cooldown.replace(LONG_COOLDOWN_SECONDS);
         let before = self.clone();
         let mut body = None;
-        match card {
-            Card::WrongTarget => {
+        match change {
+            ChangeKind::WrongTarget => {
                 let mut spec = self.spec();
                 let missing = self.target.reference("nowhere");
                 spec.as_object_mut()?.insert("scaleTargetRef".to_owned(), missing);
                 body = Some(spec);
             }
-            Card::BadIdle => (self.min, self.max, self.idle) = (Some(2), Some(5), Some(2)),
-            Card::UnknownType => self.triggers.push(Trigger::new(Source::Nonsense)),
-            Card::BadCron => {
+            ChangeKind::BadIdle => (self.min, self.max, self.idle) = (Some(2), Some(5), Some(2)),
+            ChangeKind::UnknownType => self.triggers.push(Trigger::new(Source::Nonsense)),
+            ChangeKind::BadCron => {
                 self.triggers.push(Trigger::new(Source::Cron { open: true, replicas: 2, broken: true }));
             }
-            Card::BadMetricType => {
+            ChangeKind::BadMetricType => {
                 for trigger in self.triggers.iter_mut().filter(|trigger| !trigger.is_resource()) {
                     trigger.metric_type = Some("Utilization");
                 }
             }
-            Card::SameNames => {
+            ChangeKind::SameNames => {
                 self.add_trigger();
                 self.triggers.iter_mut().for_each(|trigger| trigger.name = Some("same".to_owned()));
             }
-            Card::CachedCron => {
+            ChangeKind::CachedCron => {
                 let mut cron = Trigger::new(Source::Cron { open: true, replicas: 2, broken: false });
                 cron.cached = true;
                 self.triggers.push(cron);
             }
-            Card::NoAddress => {
+            ChangeKind::NoAddress => {
                 let mut spec = self.spec();
                 let trigger = json!({"type": "external", "metadata": {"metric": "jobs"}});
                 spec.get_mut("triggers")?.as_array_mut()?.push(trigger);
                 body = Some(spec);
             }
-            Card::BadModifiers => {
+            ChangeKind::BadModifiers => {
                 self.name_triggers();
-                let formula = self.chance.of(["nobody + 1", "trig_0 +", "\"text\""]);
-                let target = self.chance.of(["2", "0", "x"]);
+                let formula = self.random.of(["nobody + 1", "trig_0 +", "\"text\""]);
+                let target = self.random.of(["2", "0", "x"]);
                 self.modifiers = Some(json!({"formula": formula, "target": target}));
             }
             _ => {
@@ -237,10 +243,10 @@ impl KedaScenario {
         let keys: Vec<String> = self.triggers.iter().filter_map(|t| t.key().map(str::to_owned)).collect();
         let new: Vec<String> = keys.into_iter().filter(|key| !self.states.contains_key(key)).collect();
         let mut actions: Vec<KedaAction> =
-            new.iter().map(|key| self.say(key, SourceResponse::new(3, true))).collect();
+            new.iter().map(|key| self.set_response(key, SourceResponse::new(3, true))).collect();
         actions.push(action);
         self.broken = Some(KedaBreakage::Spec(Box::new(before)));
-        Some(KedaStep::new(format!("a spec that cannot work: {card:?}")).with(actions))
+        Some(KedaStep::new(format!("a spec that cannot work: {change:?}")).with(actions))
     }
 
     pub(super) fn mend(&mut self, broken: KedaBreakage) -> KedaStep {
@@ -249,7 +255,7 @@ impl KedaScenario {
             KedaBreakage::Sources(keys) => {
                 let mended = |key: &String| {
                     let state = SourceResponse { fault: SourceFault::None, ..self.state(key) };
-                    self.say(key, state)
+                    self.set_response(key, state)
                 };
                 KedaStep::new("the source answers again").with(keys.iter().map(mended).collect::<Vec<_>>())
             }
@@ -270,24 +276,25 @@ impl KedaScenario {
             }
             KedaBreakage::Spec(before) => {
                 let (states, made) = (self.states.clone(), self.triggers_made);
-                let (cards, done, chance) = (self.cards.clone(), self.done.clone(), self.chance.clone());
-                *self = Self { states, triggers_made: made, cards, done, chance, broken: None, ..*before };
+                let (changes, done, random) = (self.changes.clone(), self.done.clone(), self.random.clone());
+                *self = Self { states, triggers_made: made, changes, done, random, broken: None, ..*before };
                 KedaStep::new("as it was before").with([self.edit()])
             }
             KedaBreakage::Annotation(key) => {
                 KedaStep::new(format!("without {key}")).with([self.annotate(key, None)])
             }
-            KedaBreakage::NoAuthentication => {
-                KedaStep::new("the TriggerAuthentication appears").with(self.authentication(LATE, SECRET))
+            KedaBreakage::NoAuthentication => KedaStep::new("the TriggerAuthentication appears")
+                .with(self.authentication(LATE_AUTHENTICATION, SECRET)),
+            KedaBreakage::NoSecret => {
+                KedaStep::new("the Secret appears").with(self.secret(AUTHENTICATION_WITHOUT_SECRET))
             }
-            KedaBreakage::NoSecret => KedaStep::new("the Secret appears").with(self.secret(BARE)),
             KedaBreakage::NoTarget => {
-                let replicas = self.chance.between(0, 2);
+                let replicas = self.random.between(0, 2);
                 KedaStep::new(format!("a target of {replicas} appears"))
                     .with(self.target.create(&name, replicas))
             }
             KedaBreakage::Foreign => {
-                // Another object that waited for the name has it now.
+                // Another object with the same HPA name may own the HPA now.
                 KedaStep::new("that HPA goes").with([KedaAction::delete(format!("{HPAS}/{}", self.hpa()))])
             }
             KedaBreakage::Deleted => {
@@ -299,7 +306,11 @@ impl KedaScenario {
 
     /// Triggers are rebuilt while a referenced object is missing.
     fn edit_without(&mut self, what: &str) -> KedaStep {
-        self.cooldown = Some(if self.cooldown == Some(RESTS_LONG) { RESTS_LONG + 1 } else { RESTS_LONG });
+        self.cooldown = Some(if self.cooldown == Some(LONG_COOLDOWN_SECONDS) {
+            LONG_COOLDOWN_SECONDS + 1
+        } else {
+            LONG_COOLDOWN_SECONDS
+        });
         KedaStep::new(format!("an edit without the {what}")).with([self.edit()])
     }
 }

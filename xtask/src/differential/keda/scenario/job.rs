@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::KedaScenario;
-use super::card::Card;
+use super::change_kind::ChangeKind;
 use crate::differential::keda::action::{Ending, KedaAction, KedaStep};
-use crate::differential::scenario::chance::Chance;
+use crate::differential::scenario::random::RandomSource;
 
 /// The fields of ScaledJobs only.
 #[derive(Clone, Debug)]
@@ -18,13 +18,13 @@ pub(super) struct JobSpec {
 }
 
 impl JobSpec {
-    pub(super) fn any(chance: &mut Chance) -> Self {
-        Self { strategy: any_strategy(chance), calculation: None, rollout: None, history: None, image: "app" }
+    pub(super) fn any(random: &mut RandomSource) -> Self {
+        Self { strategy: any_strategy(random), calculation: None, rollout: None, history: None, image: "app" }
     }
 }
 
-fn any_strategy(chance: &mut Chance) -> Option<Value> {
-    match chance.below(6) {
+fn any_strategy(random: &mut RandomSource) -> Option<Value> {
+    match random.below(6) {
         0 => None,
         1 => Some(json!({"strategy": "default"})),
         2 => Some(json!({
@@ -63,47 +63,47 @@ impl KedaScenario {
         })
     }
 
-    pub(super) fn play_job(&mut self, card: Card) -> Option<KedaStep> {
+    pub(super) fn plan_job(&mut self, change: ChangeKind) -> Option<KedaStep> {
         let scenario = self.name.clone();
-        let most = self.chance.between(1, 3) as usize;
+        let most = self.random.between(1, 3) as usize;
         let end = |how| KedaAction::EndJobs { scenario, how, most };
-        match card {
-            Card::JobsEnd => {
+        match change {
+            ChangeKind::JobsEnd => {
                 return Some(
                     KedaStep::new(format!("{most} jobs are complete")).with([end(Ending::Complete)]),
                 );
             }
-            Card::JobsFail => {
+            ChangeKind::JobsFail => {
                 return Some(KedaStep::new(format!("{most} jobs fail")).with([end(Ending::Failed)]));
             }
-            Card::JobsRun => {
+            ChangeKind::JobsRun => {
                 return Some(KedaStep::new(format!("{most} jobs run")).with([end(Ending::Running)]));
             }
             _ => {}
         }
-        let chance = &mut self.chance;
+        let random = &mut self.random;
         let job = self.job.as_mut()?;
-        let title = match card {
-            Card::Strategy => {
-                job.strategy = any_strategy(chance);
+        let title = match change {
+            ChangeKind::Strategy => {
+                job.strategy = any_strategy(random);
                 format!("strategy {:?}", job.strategy)
             }
-            Card::Rollout => {
-                job.rollout = chance
+            ChangeKind::Rollout => {
+                job.rollout = random
                     .of([None, Some("gradual"), Some("immediate")])
                     .map(|strategy| json!({"strategy": strategy}));
                 format!("rollout {:?}", job.rollout)
             }
-            Card::Calculation => {
-                job.calculation = chance.of([None, Some("min"), Some("avg"), Some("sum"), Some("max")]);
+            ChangeKind::Calculation => {
+                job.calculation = random.of([None, Some("min"), Some("avg"), Some("sum"), Some("max")]);
                 format!("calculation {:?}", job.calculation)
             }
-            Card::History => {
-                job.history = Some((chance.between(0, 1), chance.between(0, 1)));
+            ChangeKind::History => {
+                job.history = Some((random.between(0, 1), random.between(0, 1)));
                 format!("history {:?}", job.history)
             }
-            Card::Template => {
-                job.image = chance.of(["app:2", "app:3"]);
+            ChangeKind::Template => {
+                job.image = random.of(["app:2", "app:3"]);
                 format!("image {}", job.image)
             }
             _ => return None,

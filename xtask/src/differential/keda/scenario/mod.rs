@@ -1,7 +1,7 @@
-//! One ScaledObject or ScaledJob with its target and sources, and what happens to it: a function of a seed and a number.
+//! A scenario: one ScaledObject or ScaledJob with its target and sources, and their changes. It is a function of a seed and a number.
 
 mod breakage;
-mod card;
+mod change_kind;
 mod job;
 mod object;
 #[cfg(test)]
@@ -17,20 +17,20 @@ use super::action::{KedaAction, KedaStep};
 use super::facts::{FallbackFacts, KedaFacts};
 use super::source::{SourceFault, SourceResponse};
 use crate::differential::action::RequestAction as _;
-use crate::differential::scenario::chance::Chance;
+use crate::differential::scenario::random::RandomSource;
 use crate::differential::scenario::target::Kind;
 use breakage::KedaBreakage;
-use card::Card;
+use change_kind::ChangeKind;
 use job::JobSpec;
-use trigger::{AUTH, BARE, CLUSTER, LATE, Places, Source, Trigger};
+use trigger::{AUTH, AUTHENTICATION_WITHOUT_SECRET, CLUSTER, LATE_AUTHENTICATION, Places, Source, Trigger};
 
-/// An object as it was last left.
+/// A scenario in its current state.
 #[derive(Clone, Debug)]
 pub(crate) struct KedaScenario {
     /// The name of its objects.
     pub(crate) name: String,
     places: Places,
-    chance: Chance,
+    random: RandomSource,
     /// Set for ScaledJobs.
     job: Option<JobSpec>,
     target: Kind,
@@ -53,23 +53,23 @@ pub(crate) struct KedaScenario {
     pods: usize,
     /// What must be undone in the next step.
     broken: Option<KedaBreakage>,
-    cards: Vec<Card>,
+    changes: Vec<ChangeKind>,
     made: bool,
-    /// What was done so far.
+    /// The titles of the steps so far.
     pub(crate) done: Vec<KedaStep>,
 }
 
-/// The Secret that is there from the beginning.
+/// The Secret that exists from the beginning.
 const SECRET: &str = "secret";
-/// How many cards a scenario plays.
-const CARDS: usize = 7;
-/// Cooldown of targets in seconds, longer than a poll. After an edit KEDA rebuilds its triggers while its new loop already
+/// The number of changes of a scenario.
+const CHANGES_PER_SCENARIO: usize = 7;
+/// The cooldown of targets in seconds, longer than a poll. After an edit KEDA rebuilds its triggers while its new loop already
 /// polls them, which then sees nothing active (docs/spec/keda.md 3.3, trap 30); without a cooldown, whether the target
 /// scales to zero would be random.
-const RESTS: i64 = 3;
+const COOLDOWN_SECONDS: i64 = 3;
 /// Cooldown where polls stop for a while, as with an invalid spec: the same would happen when it is repaired.
-const RESTS_LONG: i64 = 300;
-/// One scenario in so many is about a ScaledJob.
+const LONG_COOLDOWN_SECONDS: i64 = 300;
+/// The number of scenarios of which one is about a ScaledJob.
 const JOBS: u64 = 5;
 
 pub(crate) const OBJECTS: &str = "/apis/keda.sh/v1alpha1/namespaces/{ns}/scaledobjects";
@@ -79,22 +79,22 @@ pub(crate) const CLUSTER_AUTHENTICATIONS: &str = "/apis/keda.sh/v1alpha1/cluster
 pub(crate) const HPAS: &str = "/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers";
 pub(crate) const PODS: &str = "/api/v1/namespaces/{ns}/pods";
 pub(crate) const SECRETS: &str = "/api/v1/namespaces/{ns}/secrets";
-/// Where the Secrets of ClusterTriggerAuthentications are.
-const HOME_SECRETS: &str = "/api/v1/namespaces/keda/secrets";
+/// The collection of the Secrets of ClusterTriggerAuthentications.
+const KEDA_SECRETS: &str = "/api/v1/namespaces/keda/secrets";
 
 impl KedaScenario {
     /// The scenario of this number.
     pub(crate) fn new(seed: u64, number: u64, places: Places) -> Self {
-        let mut chance = Chance::new(seed ^ 0x6b65_6461, number);
+        let mut random = RandomSource::new(seed ^ 0x6b65_6461, number);
         let name = format!("s{number}");
-        let job = (number % JOBS == JOBS - 1).then(|| JobSpec::any(&mut chance));
-        let deck = if job.is_some() { Card::jobs() } else { Card::objects() };
-        // Scenarios of one kind follow each other through the deck, so that every card is played.
+        let job = (number % JOBS == JOBS - 1).then(|| JobSpec::any(&mut random));
+        let change_kinds = if job.is_some() { ChangeKind::jobs() } else { ChangeKind::objects() };
+        // Scenarios of one kind take consecutive changes of the list, so that every change is made.
         let turn = if job.is_some() { number / JOBS } else { number - number / JOBS };
-        let mut cards = card::hand(deck, seed, turn, CARDS);
+        let mut changes = change_kind::consecutive(change_kinds, seed, turn, CHANGES_PER_SCENARIO);
         // KEDA does not recover from it, so this is the last step.
-        cards.sort_by_key(|card| *card == Card::HpaForeign);
-        let target = chance.of([
+        changes.sort_by_key(|change| *change == ChangeKind::HpaForeign);
+        let target = random.of([
             Kind::Deployment,
             Kind::Deployment,
             Kind::Deployment,
@@ -105,7 +105,7 @@ impl KedaScenario {
         let mut scenario = Self {
             name,
             places,
-            chance,
+            random,
             job,
             target,
             triggers: Vec::new(),
@@ -115,7 +115,7 @@ impl KedaScenario {
             max: None,
             idle: None,
             polling: 1,
-            cooldown: Some(RESTS),
+            cooldown: Some(COOLDOWN_SECONDS),
             initial_cooldown: None,
             restore: None,
             hpa_name: None,
@@ -126,7 +126,7 @@ impl KedaScenario {
             labels: BTreeMap::new(),
             pods: 0,
             broken: None,
-            cards,
+            changes,
             made: false,
             done: Vec::new(),
         };
@@ -137,34 +137,34 @@ impl KedaScenario {
     fn draw(&mut self) {
         let name = self.name.clone();
         let letter = self.letter();
-        self.triggers.push(Trigger::external(&name, letter, &mut self.chance));
-        for _ in 0..self.chance.weighted([50, 35, 15]) {
+        self.triggers.push(Trigger::external(&name, letter, &mut self.random));
+        for _ in 0..self.random.weighted([50, 35, 15]) {
             self.add_trigger();
         }
         self.draw_bounds();
-        if self.chance.once_in(3) {
-            self.cooldown = self.chance.of([None, Some(4), Some(300)]);
+        if self.random.once_in(3) {
+            self.cooldown = self.random.of([None, Some(4), Some(300)]);
         }
-        if self.chance.once_in(4) {
+        if self.random.once_in(4) {
             self.initial_cooldown = Some(2);
         }
-        if self.chance.once_in(3) {
+        if self.random.once_in(3) {
             self.labels.insert("team", "a".to_owned());
         }
-        if self.chance.once_in(3) {
+        if self.random.once_in(3) {
             self.annotations.insert("example.org/note", "x".to_owned());
         }
-        if self.chance.once_in(4) {
+        if self.random.once_in(4) {
             self.restore = Some(true);
         }
     }
 
     fn draw_bounds(&mut self) {
-        self.min = self.chance.of([None, None, Some(0), Some(1), Some(2), Some(3)]);
-        self.max = self.chance.of([None, Some(4), Some(5), Some(9)]);
+        self.min = self.random.of([None, None, Some(0), Some(1), Some(2), Some(3)]);
+        self.max = self.random.of([None, Some(4), Some(5), Some(9)]);
         let least = self.min.unwrap_or_default();
-        let idle = self.job.is_none() && least > 0 && self.chance.once_in(3);
-        self.idle = idle.then(|| self.chance.between(0, least - 1));
+        let idle = self.job.is_none() && least > 0 && self.random.once_in(3);
+        self.idle = idle.then(|| self.random.between(0, least - 1));
     }
 
     fn letter(&mut self) -> char {
@@ -175,16 +175,16 @@ impl KedaScenario {
     fn add_trigger(&mut self) {
         let (name, letter) = (self.name.clone(), self.letter());
         let trigger = if self.job.is_some() {
-            Trigger::external(&name, letter, &mut self.chance)
+            Trigger::external(&name, letter, &mut self.random)
         } else {
-            Trigger::any(&name, letter, &mut self.chance)
+            Trigger::any(&name, letter, &mut self.random)
         };
         self.triggers.push(trigger);
     }
 
     /// Whether the scenario has ended.
     pub(crate) fn is_over(&self) -> bool {
-        self.made && self.cards.is_empty() && self.broken.is_none()
+        self.made && self.changes.is_empty() && self.broken.is_none()
     }
 
     pub(crate) fn is_job(&self) -> bool {
@@ -210,14 +210,14 @@ impl KedaScenario {
         } else if let Some(broken) = self.broken.take() {
             self.mend(broken)
         } else {
-            let card = if self.cards.is_empty() { Card::Value } else { self.cards.remove(0) };
-            self.play(card)
+            let change = if self.changes.is_empty() { ChangeKind::Value } else { self.changes.remove(0) };
+            self.plan(change)
         };
         self.done.push(step.clone());
         step
     }
 
-    /// Removes everything.
+    /// Removes all objects and sources of the scenario.
     pub(crate) fn end(&self) -> Vec<KedaAction> {
         let mine = format!("labelSelector=scenario%3D{}", self.name);
         let name = &self.name;
@@ -226,10 +226,13 @@ impl KedaScenario {
             actions.push(KedaAction::delete(self.target.path(name)));
             actions.push(KedaAction::delete(format!("{PODS}?{mine}&gracePeriodSeconds=0")));
         }
-        let ends = [AUTH, LATE, BARE];
+        let ends = [AUTH, LATE_AUTHENTICATION, AUTHENTICATION_WITHOUT_SECRET];
         actions.extend(ends.map(|end| KedaAction::delete(format!("{AUTHENTICATIONS}/{name}-{end}"))));
-        actions.extend([SECRET, BARE].map(|end| KedaAction::delete(format!("{SECRETS}/{name}-{end}"))));
-        let of_cluster = [CLUSTER_AUTHENTICATIONS, HOME_SECRETS];
+        actions.extend(
+            [SECRET, AUTHENTICATION_WITHOUT_SECRET]
+                .map(|end| KedaAction::delete(format!("{SECRETS}/{name}-{end}"))),
+        );
+        let of_cluster = [CLUSTER_AUTHENTICATIONS, KEDA_SECRETS];
         actions.extend(of_cluster.map(|path| KedaAction::delete(format!("{path}/{{ns}}-{name}-{CLUSTER}"))));
         actions
     }
@@ -265,7 +268,7 @@ impl KedaScenario {
         KedaFacts { fallback, silent, fractional, foreign, invalid, wakes_to, gone }
     }
 
-    /// How often its sources are asked.
+    /// The polling interval of the sources.
     pub(crate) fn interval(&self) -> Duration {
         Duration::from_secs(self.polling.unsigned_abs())
     }
@@ -275,9 +278,9 @@ impl KedaScenario {
         format!("{collection}/{}", self.name)
     }
 
-    /// Target, sources, credentials and the object.
+    /// Creates the target, sources, credentials and the object.
     fn begin(&mut self) -> KedaStep {
-        let replicas = self.chance.between(0, 3);
+        let replicas = self.random.between(0, 3);
         let name = self.name.clone();
         let mut actions: Vec<KedaAction> = Vec::new();
         if self.job.is_none() {
@@ -288,8 +291,8 @@ impl KedaScenario {
         let keys: Vec<String> =
             self.triggers.iter().filter_map(|trigger| trigger.key().map(str::to_owned)).collect();
         for key in keys {
-            let state = SourceResponse::new(self.chance.between(0, 12), self.chance.once_in(2));
-            actions.push(self.say(&key, state));
+            let state = SourceResponse::new(self.random.between(0, 12), self.random.once_in(2));
+            actions.push(self.set_response(&key, state));
         }
         actions.push(self.create());
         let types: Vec<String> = self
@@ -305,7 +308,7 @@ impl KedaScenario {
         KedaStep::new(format!("{what} with {}", types.join(", "))).with(actions)
     }
 
-    /// Makes a Secret with this end of its name.
+    /// Creates a Secret with this suffix of its name.
     fn secret(&self, end: &str) -> [KedaAction; 1] {
         let name = format!("{}-{end}", self.name);
         let body = json!({
@@ -315,7 +318,7 @@ impl KedaScenario {
         [KedaAction::post(SECRETS, body)]
     }
 
-    /// Makes a TriggerAuthentication with this end of its name, which takes a token from that Secret.
+    /// Creates a TriggerAuthentication with this suffix of its name, which takes a token from that Secret.
     fn authentication(&self, end: &str, secret: &str) -> [KedaAction; 1] {
         let secret = format!("{}-{secret}", self.name);
         let body = json!({
@@ -326,7 +329,7 @@ impl KedaScenario {
         [KedaAction::post(AUTHENTICATIONS, body)]
     }
 
-    /// Makes a ClusterTriggerAuthentication, one for each subject, which takes a token from a Secret in KEDA's namespace.
+    /// Creates a ClusterTriggerAuthentication, one for each operator, which takes a token from a Secret in KEDA's namespace.
     fn cluster_authentication(&self) -> [KedaAction; 2] {
         let name = format!("{{ns}}-{}-{CLUSTER}", self.name);
         let secret = json!({
@@ -336,7 +339,7 @@ impl KedaScenario {
             "apiVersion": "keda.sh/v1alpha1", "kind": "ClusterTriggerAuthentication", "metadata": {"name": name},
             "spec": {"secretTargetRef": [{"parameter": "token", "name": name, "key": "token"}]},
         });
-        [KedaAction::post(HOME_SECRETS, secret), KedaAction::post(CLUSTER_AUTHENTICATIONS, body)]
+        [KedaAction::post(KEDA_SECRETS, secret), KedaAction::post(CLUSTER_AUTHENTICATIONS, body)]
     }
 
     fn create(&self) -> KedaAction {
@@ -371,7 +374,7 @@ impl KedaScenario {
     }
 
     /// Sets the response of a source, and keeps it.
-    fn say(&mut self, key: &str, state: SourceResponse) -> KedaAction {
+    fn set_response(&mut self, key: &str, state: SourceResponse) -> KedaAction {
         self.states.insert(key.to_owned(), state.clone());
         KedaAction::Say { key: key.to_owned(), state }
     }
@@ -379,7 +382,7 @@ impl KedaScenario {
     /// A scripted source of its triggers.
     fn any_key(&mut self) -> Option<String> {
         let keys: Vec<String> = self.triggers.iter().filter_map(|t| t.key().map(str::to_owned)).collect();
-        let place = self.chance.below(keys.len());
+        let place = self.random.below(keys.len());
         keys.into_iter().nth(place)
     }
 
@@ -392,8 +395,8 @@ impl KedaScenario {
     }
 }
 
-/// A part of a spec, for people.
-fn said(part: Option<&Value>) -> String {
+/// A part of a spec, as text for people.
+fn json_text(part: Option<&Value>) -> String {
     part.map_or_else(|| "none".to_owned(), Value::to_string)
 }
 

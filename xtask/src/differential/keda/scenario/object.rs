@@ -3,9 +3,9 @@
 use serde_json::{Value, json};
 
 use super::breakage::KedaBreakage;
-use super::card::Card;
+use super::change_kind::ChangeKind;
 use super::trigger::{Source, Trigger};
-use super::{HPAS, KedaScenario, OBJECTS, PODS, RESTS_LONG, said};
+use super::{HPAS, KedaScenario, LONG_COOLDOWN_SECONDS, OBJECTS, PODS, json_text};
 use crate::differential::action::RequestAction as _;
 use crate::differential::keda::action::{KedaAction, KedaStep};
 use crate::differential::keda::source::SourceResponse;
@@ -39,44 +39,44 @@ impl KedaScenario {
         })
     }
 
-    /// The name of its HPA.
+    /// The name of the HPA.
     pub(super) fn hpa(&self) -> String {
         self.hpa_name.clone().unwrap_or_else(|| format!("keda-hpa-{}", self.name))
     }
 
-    /// Plays a card; another one if it is not possible now.
-    pub(super) fn play(&mut self, card: Card) -> KedaStep {
-        let played =
-            self.play_sources(card).or_else(|| self.play_edit(card)).or_else(|| self.play_others(card));
-        let played = played.or_else(|| self.play_broken(card)).or_else(|| self.play_job(card));
-        played.unwrap_or_else(|| self.change_value())
+    /// The step of a change; another change if this one is not possible now.
+    pub(super) fn plan(&mut self, change: ChangeKind) -> KedaStep {
+        let planned =
+            self.plan_sources(change).or_else(|| self.plan_edit(change)).or_else(|| self.plan_others(change));
+        let planned = planned.or_else(|| self.plan_broken(change)).or_else(|| self.plan_job(change));
+        planned.unwrap_or_else(|| self.change_value())
     }
 
     fn change_value(&mut self) -> KedaStep {
         let step = KedaStep::new("another value");
         let Some(key) = self.any_key() else { return step };
-        let state = SourceResponse { value: self.chance.between(0, 40), ..self.state(&key) };
-        step.with([self.say(&key, state)])
+        let state = SourceResponse { value: self.random.between(0, 40), ..self.state(&key) };
+        step.with([self.set_response(&key, state)])
     }
 
-    fn play_sources(&mut self, card: Card) -> Option<KedaStep> {
-        Some(match card {
-            Card::Value => self.change_value(),
-            Card::Activity => {
+    fn plan_sources(&mut self, change: ChangeKind) -> Option<KedaStep> {
+        Some(match change {
+            ChangeKind::Value => self.change_value(),
+            ChangeKind::Activity => {
                 let key = self.any_key()?;
                 let state = self.state(&key);
                 let state = SourceResponse { active: !state.active, ..state };
                 let title = if state.active { "a source becomes active" } else { "a source becomes idle" };
-                KedaStep::new(title).with([self.say(&key, state)])
+                KedaStep::new(title).with([self.set_response(&key, state)])
             }
-            Card::AllIdle => {
+            ChangeKind::AllIdle => {
                 let keys: Vec<String> =
                     self.triggers.iter().filter_map(|t| t.key().map(str::to_owned)).collect();
                 let actions: Vec<KedaAction> =
-                    keys.iter().map(|key| self.say(key, SourceResponse::new(0, false))).collect();
+                    keys.iter().map(|key| self.set_response(key, SourceResponse::new(0, false))).collect();
                 KedaStep::new("all sources become idle").with(actions)
             }
-            Card::Push => {
+            ChangeKind::Push => {
                 let place = self
                     .triggers
                     .iter()
@@ -97,10 +97,10 @@ impl KedaScenario {
                         state: SourceResponse { active: true, ..self.state(&key) },
                     },
                     KedaAction::Push { key: key.clone() },
-                    self.say(&key, SourceResponse { active: true, ..self.state(&key) }),
+                    self.set_response(&key, SourceResponse { active: true, ..self.state(&key) }),
                 ])
             }
-            Card::Pods => {
+            ChangeKind::Pods => {
                 if self.triggers.iter().all(|t| !matches!(t.source, Source::Workload { .. })) {
                     self.triggers.push(Trigger::new(Source::Workload { target: 2 }));
                     self.triggers_made += 1;
@@ -119,20 +119,20 @@ impl KedaScenario {
         })
     }
 
-    fn play_edit(&mut self, card: Card) -> Option<KedaStep> {
-        let title = match card {
-            Card::Bounds => {
+    fn plan_edit(&mut self, change: ChangeKind) -> Option<KedaStep> {
+        let title = match change {
+            ChangeKind::Bounds => {
                 self.draw_bounds();
                 format!("bounds: min {:?}, max {:?}, idle {:?}", self.min, self.max, self.idle)
             }
-            Card::Idle if self.job.is_none() => {
+            ChangeKind::Idle if self.job.is_none() => {
                 self.min = Some(2);
                 self.max = Some(6);
-                self.idle = if self.idle.is_some() { None } else { Some(self.chance.between(0, 1)) };
+                self.idle = if self.idle.is_some() { None } else { Some(self.random.between(0, 1)) };
                 format!("idle {:?} below 2", self.idle)
             }
-            Card::Threshold => {
-                let new = self.chance.between(1, 20);
+            ChangeKind::Threshold => {
+                let new = self.random.between(1, 20);
                 for trigger in &mut self.triggers {
                     match &mut trigger.source {
                         Source::External { target, .. }
@@ -145,8 +145,8 @@ impl KedaScenario {
                 }
                 format!("all thresholds: {new}")
             }
-            Card::MetricName => {
-                let new = self.chance.of(["jobs-new", "b_2", "Letters"]);
+            ChangeKind::MetricName => {
+                let new = self.random.of(["jobs-new", "b_2", "Letters"]);
                 for trigger in &mut self.triggers {
                     if let Source::External { metric, .. } = &mut trigger.source {
                         new.clone_into(metric);
@@ -154,27 +154,27 @@ impl KedaScenario {
                 }
                 "another name of metrics".to_owned()
             }
-            Card::MetricType if self.job.is_none() => {
-                let new = self.chance.of([Some("Value"), Some("AverageValue"), None]);
+            ChangeKind::MetricType if self.job.is_none() => {
+                let new = self.random.of([Some("Value"), Some("AverageValue"), None]);
                 for trigger in self.triggers.iter_mut().filter(|trigger| !trigger.is_resource()) {
                     trigger.metric_type = new;
                 }
                 format!("type of metrics: {new:?}")
             }
-            Card::HpaName => {
+            ChangeKind::HpaName => {
                 self.hpa_name =
                     if self.hpa_name.is_some() { None } else { Some(format!("{}-own", self.name)) };
                 format!("name of the HPA: {:?}", self.hpa_name)
             }
-            Card::Behavior => {
+            ChangeKind::Behavior => {
                 let policy =
-                    json!([{"type": "Pods", "value": self.chance.between(1, 4), "periodSeconds": 60}]);
+                    json!([{"type": "Pods", "value": self.random.between(1, 4), "periodSeconds": 60}]);
                 let rules =
                     json!({"stabilizationWindowSeconds": 30, "selectPolicy": "Max", "policies": policy});
                 self.behavior = Some(json!({"scaleUp": rules.clone(), "scaleDown": rules}));
                 "a whole behavior".to_owned()
             }
-            Card::PartialBehavior => {
+            ChangeKind::PartialBehavior => {
                 let policy = json!([{"type": "Percent", "value": 50, "periodSeconds": 15}]);
                 let some = [
                     json!({"scaleDown": {"stabilizationWindowSeconds": 60}}),
@@ -183,65 +183,65 @@ impl KedaScenario {
                     json!({"scaleUp": {"tolerance": "0.2", "stabilizationWindowSeconds": 0}}),
                 ];
                 self.behavior =
-                    if self.chance.once_in(4) { None } else { some.get(self.chance.below(3)).cloned() };
+                    if self.random.once_in(4) { None } else { some.get(self.random.below(3)).cloned() };
                 "part of a behavior".to_owned()
             }
-            Card::Modifiers => {
+            ChangeKind::Modifiers => {
                 self.name_triggers();
                 let formula = match self.named() {
                     names if names.len() > 1 => format!("{} + {} * 2", names.first()?, names.get(1)?),
                     names => format!("{} > 3 ? 20 : 1", names.first()?),
                 };
-                let kind = self.chance.of([None, Some("Value"), Some("AverageValue")]);
-                let activation = self.chance.of([None, Some("2"), Some("30")]);
+                let kind = self.random.of([None, Some("Value"), Some("AverageValue")]);
+                let activation = self.random.of([None, Some("2"), Some("30")]);
                 self.modifiers = if self.modifiers.is_some() {
                     None
                 } else {
                     Some(
-                        json!({"formula": formula, "target": self.chance.of(["5", "2.5"]), "activationTarget": activation, "metricType": kind}),
+                        json!({"formula": formula, "target": self.random.of(["5", "2.5"]), "activationTarget": activation, "metricType": kind}),
                     )
                 };
-                format!("modifiers: {}", said(self.modifiers.as_ref()))
+                format!("modifiers: {}", json_text(self.modifiers.as_ref()))
             }
-            Card::Fallback => {
+            ChangeKind::Fallback => {
                 self.fallback = if self.fallback.is_some() { None } else { Some(self.any_fallback()) };
-                format!("fallback: {}", said(self.fallback.as_ref()))
+                format!("fallback: {}", json_text(self.fallback.as_ref()))
             }
-            Card::Polling => {
+            ChangeKind::Polling => {
                 self.polling = if self.polling == 1 { 2 } else { 1 };
                 format!("asked every {} s", self.polling)
             }
-            Card::Cooldown => {
-                self.cooldown = self.chance.of([None, Some(3), Some(4), Some(5)]);
-                self.initial_cooldown = self.chance.of([None, Some(1), Some(300)]);
+            ChangeKind::Cooldown => {
+                self.cooldown = self.random.of([None, Some(3), Some(4), Some(5)]);
+                self.initial_cooldown = self.random.of([None, Some(1), Some(300)]);
                 format!("cooldown {:?}, at first {:?}", self.cooldown, self.initial_cooldown)
             }
-            Card::AddTrigger => {
+            ChangeKind::AddTrigger => {
                 self.add_trigger();
                 let keys: Vec<String> =
                     self.triggers.iter().filter_map(|t| t.key().map(str::to_owned)).collect();
                 let new = keys.into_iter().find(|key| !self.states.contains_key(key));
                 let mut actions: Vec<KedaAction> = Vec::new();
                 if let Some(key) = new {
-                    let state = SourceResponse::new(self.chance.between(1, 9), self.chance.once_in(2));
-                    actions.push(self.say(&key, state));
+                    let state = SourceResponse::new(self.random.between(1, 9), self.random.once_in(2));
+                    actions.push(self.set_response(&key, state));
                 }
                 actions.push(self.edit());
                 return Some(KedaStep::new("one trigger more").with(actions));
             }
-            Card::RemoveTrigger if self.triggers.len() > 1 && self.modifiers.is_none() => {
+            ChangeKind::RemoveTrigger if self.triggers.len() > 1 && self.modifiers.is_none() => {
                 self.triggers.remove(0);
                 "the first trigger goes".to_owned()
             }
-            Card::Reorder if self.triggers.len() > 1 => {
+            ChangeKind::Reorder if self.triggers.len() > 1 => {
                 self.triggers.reverse();
                 "triggers in another order".to_owned()
             }
-            Card::Cpu if self.triggers.iter().all(|trigger| !trigger.is_resource()) => {
+            ChangeKind::Cpu if self.triggers.iter().all(|trigger| !trigger.is_resource()) => {
                 self.triggers.insert(0, Trigger::new(Source::Cpu { percent: 55, container: false }));
                 "a cpu trigger before all others".to_owned()
             }
-            Card::Cached => {
+            ChangeKind::Cached => {
                 for trigger in &mut self.triggers {
                     if trigger.key().is_some() {
                         trigger.cached = !trigger.cached;
@@ -255,24 +255,24 @@ impl KedaScenario {
     }
 
     /// Writes by other clients, and changes outside of the spec.
-    fn play_others(&mut self, card: Card) -> Option<KedaStep> {
+    fn plan_others(&mut self, change: ChangeKind) -> Option<KedaStep> {
         let path = self.path();
         let hpa = format!("{HPAS}/{}", self.hpa());
-        Some(match card {
-            Card::Label => {
-                let new = self.chance.of(["b", "c"]);
+        Some(match change {
+            ChangeKind::Label => {
+                let new = self.random.of(["b", "c"]);
                 self.labels.insert("team", new.to_owned());
                 let label = KedaAction::patch(path, json!({"metadata": {"labels": {"team": new}}}));
                 self.other_max();
                 KedaStep::new("a label, and an edit").with([label, self.edit()])
             }
-            Card::Annotation => {
-                let new = self.chance.of(["y", "z"]);
+            ChangeKind::Annotation => {
+                let new = self.random.of(["y", "z"]);
                 let action = self.annotate("example.org/note", Some(new));
                 self.other_max();
                 KedaStep::new("an annotation, and an edit").with([action, self.edit()])
             }
-            Card::ExcludedLabel => {
+            ChangeKind::ExcludedLabel => {
                 let labels = json!({"metadata": {"labels": {"team": "a", "owner": "b"}}});
                 let action = self.annotate("scaledobject.keda.sh/hpa-excluded-labels", Some("team,other"));
                 self.other_max();
@@ -282,16 +282,16 @@ impl KedaScenario {
                     self.edit(),
                 ])
             }
-            Card::ForceActivation => {
+            ChangeKind::ForceActivation => {
                 let key = "autoscaling.keda.sh/force-activation";
                 let value = if self.annotations.contains_key(key) { None } else { Some("true") };
                 KedaStep::new(format!("force-activation: {value:?}")).with([self.annotate(key, value)])
             }
-            Card::HpaEdited if self.job.is_none() => {
+            ChangeKind::HpaEdited if self.job.is_none() => {
                 let body = json!({"spec": {"maxReplicas": 77}, "metadata": {"labels": {"by": "hand"}}});
                 KedaStep::new("a user edits the HPA").with([KedaAction::patch(hpa, body)])
             }
-            Card::HpaMetricsEdited => {
+            ChangeKind::HpaMetricsEdited => {
                 let behavior = json!({"scaleDown": {"stabilizationWindowSeconds": 11}});
                 let metadata =
                     json!({"labels": {"app.kubernetes.io/part-of": "me"}, "annotations": {"by": "hand"}});
@@ -299,10 +299,10 @@ impl KedaScenario {
                 KedaStep::new("a user edits behavior and labels of the HPA")
                     .with([KedaAction::patch(hpa, body)])
             }
-            Card::HpaDeleted => KedaStep::new("a user deletes the HPA").with([KedaAction::delete(hpa)]),
-            Card::HpaForeign => {
+            ChangeKind::HpaDeleted => KedaStep::new("a user deletes the HPA").with([KedaAction::delete(hpa)]),
+            ChangeKind::HpaForeign => {
                 self.broken = Some(KedaBreakage::Foreign);
-                self.cooldown = Some(RESTS_LONG);
+                self.cooldown = Some(LONG_COOLDOWN_SECONDS);
                 self.hpa_name = Some(format!("{}-foreign", self.name));
                 let foreign = json!({
                     "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
@@ -316,8 +316,8 @@ impl KedaScenario {
                     self.edit(),
                 ])
             }
-            Card::HpaTold => {
-                let (status, reason, message) = self.chance.of([
+            ChangeKind::HpaTold => {
+                let (status, reason, message) = self.random.of([
                     ("True", "ValidMetricFound", "the HPA was able to compute"),
                     ("False", "FailedGetExternalMetric", "no value"),
                     (
@@ -335,25 +335,27 @@ impl KedaScenario {
                 KedaStep::new(format!("the HPA controller says {reason:?}"))
                     .with([KedaAction::TellHpa { name: self.hpa(), status }])
             }
-            Card::Scaled if self.job.is_none() => {
-                let replicas = self.chance.between(0, 5);
+            ChangeKind::Scaled if self.job.is_none() => {
+                let replicas = self.random.between(0, 5);
                 let action =
                     KedaAction::patch(self.target.path(&self.name), json!({"spec": {"replicas": replicas}}));
                 KedaStep::new(format!("a user scales the target to {replicas}")).with([action])
             }
-            Card::Delete | Card::DeleteWithRestore | Card::DeletePaused if self.job.is_none() => {
+            ChangeKind::Delete | ChangeKind::DeleteWithRestore | ChangeKind::DeletePaused
+                if self.job.is_none() =>
+            {
                 let mut actions = Vec::new();
-                if card == Card::DeletePaused {
+                if change == ChangeKind::DeletePaused {
                     actions.push(self.annotate("autoscaling.keda.sh/paused-replicas", Some("2")));
                 } else {
-                    self.restore = (card == Card::DeleteWithRestore).then_some(true);
+                    self.restore = (change == ChangeKind::DeleteWithRestore).then_some(true);
                     actions.push(self.edit());
                 }
                 actions.push(KedaAction::delete(format!("{OBJECTS}/{}", self.name)));
                 self.broken = Some(KedaBreakage::Deleted);
-                KedaStep::new(format!("deleted ({card:?})")).with(actions)
+                KedaStep::new(format!("deleted ({change:?})")).with(actions)
             }
-            Card::Delete => {
+            ChangeKind::Delete => {
                 self.broken = Some(KedaBreakage::Deleted);
                 KedaStep::new("deleted").with([KedaAction::delete(path)])
             }
@@ -361,13 +363,13 @@ impl KedaScenario {
         })
     }
 
-    /// An edit that changes something.
+    /// An edit that changes the spec.
     fn other_max(&mut self) {
         self.max = Some(if self.max == Some(7) { 8 } else { 7 });
     }
 
     fn any_fallback(&mut self) -> Value {
-        let behavior = self.chance.of([
+        let behavior = self.random.of([
             None,
             Some("static"),
             Some("currentReplicas"),
@@ -378,7 +380,7 @@ impl KedaScenario {
     }
 
     pub(super) fn fallback_of(&mut self, behavior: Option<&str>) -> Value {
-        let (threshold, replicas) = (self.chance.between(0, 2), self.chance.of([1, 2, 4, 6]));
+        let (threshold, replicas) = (self.random.between(0, 2), self.random.of([1, 2, 4, 6]));
         json!({"failureThreshold": threshold, "replicas": replicas, "behavior": behavior})
     }
 

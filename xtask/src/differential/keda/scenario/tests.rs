@@ -6,7 +6,7 @@ fn places() -> Places {
     Places { scaler: "127.0.0.1:6000".into(), http: "127.0.0.1:6001".into() }
 }
 
-fn played(seed: u64, number: u64) -> Vec<String> {
+fn planned(seed: u64, number: u64) -> Vec<String> {
     let mut scenario = KedaScenario::new(seed, number, places());
     while !scenario.is_over() {
         scenario.step();
@@ -16,18 +16,18 @@ fn played(seed: u64, number: u64) -> Vec<String> {
 
 #[test]
 fn scenario_is_determined_by_seed_and_number() {
-    assert_eq!(played(1, 3), played(1, 3));
-    assert_ne!(played(1, 3), played(2, 3));
+    assert_eq!(planned(1, 3), planned(1, 3));
+    assert_ne!(planned(1, 3), planned(2, 3));
 }
 
 #[test]
 fn every_card_occurs() {
-    for (deck, job) in [(Card::objects(), false), (Card::jobs(), true)] {
+    for (change_kinds, job) in [(ChangeKind::objects(), false), (ChangeKind::jobs(), true)] {
         let numbers = (0..60).filter(|number| (number % JOBS == JOBS - 1) == job);
-        let drawn: Vec<Card> =
-            numbers.flat_map(|number| KedaScenario::new(1, number, places()).cards).collect();
-        for card in deck {
-            assert!(drawn.contains(&card), "{card:?}");
+        let drawn: Vec<ChangeKind> =
+            numbers.flat_map(|number| KedaScenario::new(1, number, places()).changes).collect();
+        for change in change_kinds {
+            assert!(drawn.contains(&change), "{change:?}");
         }
     }
 }
@@ -42,7 +42,7 @@ fn breakage_is_repaired_soon() {
             broken = if scenario.broken.is_some() { broken + 1 } else { 0 };
             assert!(broken <= 2, "{:?}", scenario.done.last());
         }
-        assert!(scenario.done.len() > CARDS);
+        assert!(scenario.done.len() > CHANGES_PER_SCENARIO);
     }
 }
 
@@ -107,7 +107,7 @@ fn whole_run_covers_every_action() {
 #[test]
 fn specs_have_no_nulls() {
     for number in 0..60 {
-        let text = played(1, number).join("\n");
+        let text = planned(1, number).join("\n");
         let specs = text.lines().filter(|line| line.contains("\"/spec\""));
         specs.for_each(|line| assert!(!line.contains(":null"), "{line}"));
     }

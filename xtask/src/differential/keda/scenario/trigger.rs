@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::differential::scenario::chance::Chance;
+use crate::differential::scenario::random::RandomSource;
 
-/// Where the sources are.
+/// The addresses of the sources.
 #[derive(Clone, Debug)]
 pub(crate) struct Places {
     /// `host:port` of the external scaler.
@@ -17,7 +17,7 @@ pub(crate) struct Places {
 #[derive(Clone, Debug)]
 pub(crate) struct Trigger {
     pub(crate) source: Source,
-    /// What formulas call it.
+    /// The name of the trigger, which formulas use.
     pub(crate) name: Option<String>,
     pub(crate) cached: bool,
     pub(crate) metric_type: Option<&'static str>,
@@ -25,7 +25,7 @@ pub(crate) struct Trigger {
     pub(crate) auth: Option<&'static str>,
 }
 
-/// Where its value comes from.
+/// The source of the value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Source {
     /// The scripted external scaler.
@@ -60,10 +60,10 @@ pub(crate) enum Source {
     Nonsense,
 }
 
-/// The TriggerAuthentication that is there from the beginning, and those that come late or without their Secret.
+/// Suffixes of TriggerAuthentications: one that exists from the beginning, one that is created late, and one whose Secret is missing.
 pub(crate) const AUTH: &str = "auth";
-pub(crate) const LATE: &str = "late";
-pub(crate) const BARE: &str = "bare";
+pub(crate) const LATE_AUTHENTICATION: &str = "late";
+pub(crate) const AUTHENTICATION_WITHOUT_SECRET: &str = "bare";
 /// The ClusterTriggerAuthentication.
 pub(crate) const CLUSTER: &str = "cluster";
 
@@ -78,29 +78,29 @@ impl Trigger {
         Self { source, name: None, cached: false, metric_type, auth }
     }
 
-    /// An external trigger: the key says which source it is.
-    pub(crate) fn external(scenario: &str, letter: char, chance: &mut Chance) -> Self {
+    /// An external trigger; the key identifies the source.
+    pub(crate) fn external(scenario: &str, letter: char, random: &mut RandomSource) -> Self {
         Self::new(Source::External {
             key: format!("{scenario}-{letter}"),
-            metric: chance.of(["jobs", "letters", "orders"]).to_owned(),
-            target: chance.between(1, 9),
-            push: chance.once_in(8),
+            metric: random.of(["jobs", "letters", "orders"]).to_owned(),
+            target: random.between(1, 9),
+            push: random.once_in(8),
             refused: false,
         })
     }
 
-    /// Any trigger.
-    pub(crate) fn any(scenario: &str, letter: char, chance: &mut Chance) -> Self {
-        match chance.weighted([50, 12, 12, 10, 10, 6]) {
-            0 => Self::external(scenario, letter, chance),
-            1 => Self::new(Source::Api { key: format!("{scenario}-{letter}"), target: chance.between(1, 9) }),
+    /// A random trigger.
+    pub(crate) fn any(scenario: &str, letter: char, random: &mut RandomSource) -> Self {
+        match random.weighted([50, 12, 12, 10, 10, 6]) {
+            0 => Self::external(scenario, letter, random),
+            1 => Self::new(Source::Api { key: format!("{scenario}-{letter}"), target: random.between(1, 9) }),
             2 => Self::new(Source::Cron {
-                open: chance.once_in(2),
-                replicas: chance.between(1, 4),
+                open: random.once_in(2),
+                replicas: random.between(1, 4),
                 broken: false,
             }),
-            3 => Self::new(Source::Workload { target: chance.between(1, 3) }),
-            4 => Self::new(Source::Cpu { percent: chance.between(40, 90), container: chance.once_in(4) }),
+            3 => Self::new(Source::Workload { target: random.between(1, 3) }),
+            4 => Self::new(Source::Cpu { percent: random.between(40, 90), container: random.once_in(4) }),
             _ => Self::new(Source::Memory),
         }
     }
@@ -117,11 +117,11 @@ impl Trigger {
         matches!(self.source, Source::Cpu { .. } | Source::Memory)
     }
 
-    /// As it stands in a spec.
+    /// The trigger in a spec.
     pub(crate) fn json(&self, scenario: &str, places: &Places) -> Value {
         let (kind, metadata) = match &self.source {
             Source::External { key, metric, target, push, refused } => {
-                // Nothing listens on port 1.
+                // No server listens on port 1.
                 let address = if *refused { "127.0.0.1:1" } else { &places.scaler };
                 let metadata = json!({
                     "scalerAddress": address, "key": key, "metric": metric, "target": target.to_string(),

@@ -1,10 +1,10 @@
-//! The cards: everything that can happen. A deck is shuffled by the seed, and scenarios draw from it in turn.
+//! The kinds of changes. Their list is shuffled by the seed, and scenarios take changes from it in turn.
 
-use crate::differential::scenario::chance::Chance;
+use crate::differential::scenario::random::RandomSource;
 
-/// One thing that can happen.
+/// A kind of change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Card {
+pub(crate) enum ChangeKind {
     Activity,
     AllIdle,
     Value,
@@ -19,7 +19,7 @@ pub(crate) enum Card {
     Modifiers,
     BadModifiers,
     Fallback,
-    /// With this behavior.
+    /// The HPA gets this behavior.
     FallbackAndFailure(Option<&'static str>),
     FallbackToZero,
     FallbackInFormula,
@@ -70,7 +70,7 @@ pub(crate) enum Card {
     Pods,
     Push,
     Cached,
-    // Of ScaledJobs.
+    // These kinds are for ScaledJobs.
     JobsEnd,
     JobsFail,
     JobsRun,
@@ -81,8 +81,8 @@ pub(crate) enum Card {
     Template,
 }
 
-impl Card {
-    /// What happens to ScaledObjects.
+impl ChangeKind {
+    /// All kinds of changes of ScaledObjects.
     pub(crate) fn objects() -> Vec<Self> {
         vec![
             Self::Activity,
@@ -160,7 +160,7 @@ impl Card {
         ]
     }
 
-    /// Steps of ScaledJobs.
+    /// All kinds of changes of ScaledJobs.
     pub(crate) fn jobs() -> Vec<Self> {
         vec![
             Self::Activity,
@@ -194,12 +194,17 @@ impl Card {
     }
 }
 
-/// The cards of one scenario: the next ones of the shuffled deck.
-pub(crate) fn hand(mut deck: Vec<Card>, seed: u64, turn: u64, count: usize) -> Vec<Card> {
-    let mut chance = Chance::new(seed, u64::MAX);
-    let mut shuffled = Vec::with_capacity(deck.len());
-    while !deck.is_empty() {
-        shuffled.push(deck.swap_remove(chance.below(deck.len())));
+/// The changes of one scenario: the next ones of the shuffled list.
+pub(crate) fn consecutive(
+    mut change_kinds: Vec<ChangeKind>,
+    seed: u64,
+    turn: u64,
+    count: usize,
+) -> Vec<ChangeKind> {
+    let mut random = RandomSource::new(seed, u64::MAX);
+    let mut shuffled = Vec::with_capacity(change_kinds.len());
+    while !change_kinds.is_empty() {
+        shuffled.push(change_kinds.swap_remove(random.below(change_kinds.len())));
     }
     let from = usize::try_from(turn).unwrap_or_default().wrapping_mul(count);
     (0..count).filter_map(|place| shuffled.get((from + place) % shuffled.len().max(1)).copied()).collect()

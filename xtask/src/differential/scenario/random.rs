@@ -1,13 +1,13 @@
-//! Repeatable random numbers.
+//! Reproducible random numbers.
 
-/// A stream of numbers that depends on its seed alone (SplitMix64).
+/// A sequence of numbers that depends only on its seed (SplitMix64).
 #[derive(Clone, Debug)]
-pub(crate) struct Chance(u64);
+pub(crate) struct RandomSource(u64);
 
-impl Chance {
-    /// The stream of one scenario of a run.
+impl RandomSource {
+    /// The sequence of one scenario of a run.
     pub(crate) fn new(seed: u64, scenario: u64) -> Self {
-        // Mixed twice: streams that begin one step apart would be the same, shifted.
+        // The seed is mixed twice, because sequences that begin one step apart would otherwise be the same, shifted.
         Self(mix(mix(seed) ^ scenario))
     }
 
@@ -16,22 +16,22 @@ impl Chance {
         mix(self.0)
     }
 
-    /// From 0 to below `end`; 0 if there is nothing below it.
+    /// A number from 0 to below `end`; 0 if `end` is 0.
     pub(crate) fn below(&mut self, end: usize) -> usize {
         (self.next() % end.max(1) as u64) as usize
     }
 
-    /// From `low` to `high`, both included.
+    /// A number from `low` to `high`, both included.
     pub(crate) fn between(&mut self, low: i64, high: i64) -> i64 {
         low + self.below((high - low + 1).max(1) as usize) as i64
     }
 
-    /// True once in `times`.
+    /// True with a probability of one in `times`.
     pub(crate) fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
 
-    /// One of these; there must be one.
+    /// A random element of a slice, which must not be empty.
     pub(crate) fn of<T: Copy, const N: usize>(&mut self, these: [T; N]) -> T {
         const { assert!(N > 0) };
         let place = self.below(N);
@@ -68,8 +68,8 @@ mod tests {
     #[test]
     fn chance_is_determined_by_its_seed() {
         let draw = |seed, scenario| {
-            let mut chance = Chance::new(seed, scenario);
-            (0..9).map(|_| chance.below(1000)).collect::<Vec<_>>()
+            let mut random = RandomSource::new(seed, scenario);
+            (0..9).map(|_| random.below(1000)).collect::<Vec<_>>()
         };
         assert_eq!(draw(1, 2), draw(1, 2));
         assert_ne!(draw(1, 2), draw(1, 3));
@@ -79,12 +79,12 @@ mod tests {
 
     #[test]
     fn weights_are_kept() {
-        let mut chance = Chance::new(1, 1);
+        let mut random = RandomSource::new(1, 1);
         let mut seen = [0; 3];
         for _ in 0..3000 {
-            seen[chance.weighted([1, 0, 5])] += 1;
+            seen[random.weighted([1, 0, 5])] += 1;
         }
         assert!(seen[0] > 400 && seen[0] < 600 && seen[1] == 0, "{seen:?}");
-        assert_eq!(chance.weighted([]), 0);
+        assert_eq!(random.weighted([]), 0);
     }
 }
