@@ -1,7 +1,7 @@
 //! A full cluster measured against its limits: 10,000 pods, 1,000 autoscalers, 50 watchers, and then many writes.
 //!
 //! All requests go through the API as a tower service in this process: they are decoded, defaulted, validated and
-//! stored, and answers and events are encoded. Only the sockets are left out.
+//! stored, and responses and events are encoded. Only the sockets are left out.
 
 #![allow(clippy::disallowed_methods, reason = "tests and benches measure with the clock of the machine")]
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]

@@ -84,7 +84,7 @@ impl Cluster {
         FeatureGates::of(*self.0.kubernetes.read_locked())
     }
 
-    /// What is particular to the API server of the served release.
+    /// The behaviour of the API server that depends on the served release.
     pub(crate) fn behavior(&self) -> &'static ApiServerBehavior {
         ApiServerBehavior::of(self.gates().kubernetes)
     }

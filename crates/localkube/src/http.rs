@@ -101,7 +101,7 @@ async fn answer(cluster: Cluster, parts: Parts, body: Bytes) -> Result<Response<
     }
 }
 
-/// Answers a request for a resource.
+/// Responds to a request for a resource.
 async fn resource(
     cluster: Cluster,
     parts: &Parts,
@@ -305,7 +305,7 @@ async fn aggregated_versions(cluster: &Cluster) -> Vec<AggregatedVersion> {
     futures::future::join_all(asked).await
 }
 
-/// Answers non-resource requests.
+/// Responds to non-resource requests.
 fn other(cluster: &Cluster, parts: &Parts) -> Result<Response<ResponseBody>, Status> {
     if parts.method != Method::GET && parts.method != Method::HEAD {
         return Err(Status::not_allowed());

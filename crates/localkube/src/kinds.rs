@@ -41,7 +41,7 @@ pub struct BuiltInKind {
     pub made_by_update: bool,
     /// Whether `deletecollection` is supported.
     pub collection: bool,
-    /// Whether the objects are reviews: answered and never stored.
+    /// Whether the objects are reviews, which get a response and are never stored.
     pub review: bool,
 }
 
@@ -99,7 +99,7 @@ const fn kind(
     }
 }
 
-/// A kind whose objects are answered and never stored.
+/// A kind whose objects get a response and are never stored.
 const fn review(group: &'static str, kind: &'static str, plural: &'static str) -> BuiltInKind {
     BuiltInKind { namespaced: false, review: true, ..self::kind(group, &["v1"], kind, plural) }
 }

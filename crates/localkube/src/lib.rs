@@ -12,7 +12,7 @@
 //! | what a verb does | `verbs`, one file each |
 //! | defaulting and validation | `rules`, one file per kind; `schema` for types and unknown fields |
 //! | how patches merge | `patch`, and `fields` for server-side apply |
-//! | the form of answers | `verbs::present`, `tables`, `discovery`, `openapi`, `status` |
+//! | the form of responses | `verbs::present`, `tables`, `discovery`, `openapi`, `status` |
 //! | authentication, authorization, admission | `access`, `admission` (webhooks), `aggregate` (aggregated APIs) |
 //! | controllers | `housekeeping`, `workloads`, `nodes` |
 //! | listeners | `listen`: accept loop, TLS handshake and HTTP of all simulated servers |

@@ -49,7 +49,7 @@ impl Pacer {
     }
 }
 
-/// Sends the time that has passed, until nobody receives it.
+/// Sends the elapsed time until the receiver is dropped.
 #[expect(clippy::disallowed_methods, reason = "the clock of the machine drives the simulated one")]
 fn tick(ticks: &mpsc::Sender<Duration>) {
     let mut last = std::time::Instant::now();

@@ -1,4 +1,4 @@
-//! A switch that pauses a server, as when its process is suspended: connections stay open and nothing is answered.
+//! A switch that pauses a server, as when its process is suspended: connections stay open and no response is sent.
 
 use futures::stream;
 use http_body::Body as _;

@@ -1,5 +1,5 @@
 //! What differs between the API servers of the supported releases of Kubernetes, beside autoscaling, whose differences are in
-//! [`api::autoscaling::KubernetesProfile`]. Recorded answers of both are in `tests/vectors/localkube`.
+//! [`api::autoscaling::KubernetesProfile`]. Recorded responses of both are in `tests/vectors/localkube`.
 
 use api::autoscaling::KubernetesVersion;
 

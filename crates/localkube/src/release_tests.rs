@@ -1,4 +1,4 @@
-//! What the API serves differently by release of Kubernetes.
+//! Differences of the API between releases of Kubernetes.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -17,7 +17,7 @@ async fn start(kubernetes: KubernetesVersion) -> Running {
     Cluster::start(Options { workloads: false, kubernetes, ..Options::default() }).await.unwrap()
 }
 
-/// The answer to a request, or the message of its error.
+/// The response to a request, or the message of its error.
 async fn send(running: &Running, method: Method, path: &str, body: &Value) -> Result<Value, String> {
     let content = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
     let request = http::Request::builder().method(method).uri(path).header("content-type", content);

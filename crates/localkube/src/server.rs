@@ -73,7 +73,7 @@ async fn serve(stream: TlsStream<TcpStream>, cluster: Cluster, pause: PauseSwitc
         async move {
             pause.resumed().await;
             let response = api.oneshot(request).await?;
-            // An answer that is ready when the pause begins waits as well.
+            // A response that is ready when the pause begins waits as well.
             pause.resumed().await;
             Ok::<_, Infallible>(response.map(|body| pause.hold(body)))
         }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// An error answer.
+/// An error response.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Status {

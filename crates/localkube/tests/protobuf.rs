@@ -93,7 +93,7 @@ fn compare(path: &str, ours: &Value, real: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// Sends protobuf; returns the answer, or the code and message.
+/// Sends protobuf; returns the response, or the code and message.
 async fn send(cluster: &Running, method: &str, path: &str, body: Vec<u8>) -> Result<Value, (u16, String)> {
     let request =
         http::Request::builder().method(method).uri(path).header("content-type", protobuf::MEDIA_TYPE);

@@ -1,4 +1,4 @@
-//! Replays recorded answers of a Kubernetes 1.36 API server for objects of the built-in kinds: defaulting and
+//! Replays recorded responses of a Kubernetes 1.36 API server for objects of the built-in kinds: defaulting and
 //! validation. Each line is `{kind, given, answer | causes}`, with `old` for updates and `sub` for subresources.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]

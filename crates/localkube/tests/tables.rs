@@ -1,4 +1,4 @@
-//! Tables of objects in many states, compared with recorded answers of a real API server.
+//! Tables of objects in many states, compared with recorded responses of a real API server.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -14,7 +14,7 @@ use localkube::tables::{self, Include};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// A recorded answer.
+/// A recorded response.
 #[derive(Deserialize)]
 struct RecordedTable {
     label: String,

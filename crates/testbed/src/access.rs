@@ -1,4 +1,4 @@
-//! How a running control plane is reached.
+//! Access to a running control plane.
 
 use std::fs;
 use std::net::Ipv4Addr;
@@ -13,14 +13,14 @@ use crate::error::{Attempt, Error, read};
 use crate::pki::{Authority, Identity, Pki, write_private};
 use crate::{kubeconfig, state};
 
-/// Everything a client needs, and the keys to make more clients.
+/// Addresses and credentials of a control plane, and the keys to create further client certificates.
 #[derive(Debug, Clone)]
 pub struct Access {
     /// The state folder.
     pub folder: PathBuf,
     /// The kubeconfig of an administrator (group `system:masters`).
     pub kubeconfig: PathBuf,
-    /// Where kube-apiserver answers.
+    /// The URL of kube-apiserver.
     pub server: String,
     /// The address of kube-apiserver: loopback, unless there are real nodes.
     pub address: Ipv4Addr,
@@ -28,7 +28,7 @@ pub struct Access {
     pub ports: Ports,
     /// The folder with one log per component.
     pub logs: PathBuf,
-    /// The programs that run.
+    /// The programs of the control plane.
     pub parts: Parts,
     pki: Pki,
 }
@@ -51,7 +51,7 @@ impl Access {
         }
     }
 
-    /// The access to a control plane that another process runs in `folder`.
+    /// Opens a control plane that another process runs in `folder`.
     pub fn open(folder: &Path) -> Result<Self, Error> {
         if state::holder(folder).is_none() || !state::is_held(folder)? {
             return Err(Error::NotRunning(folder.to_owned()));
@@ -65,7 +65,7 @@ impl Access {
         Ok(Self::new(&folder, address, ports, Pki::read(&pki_folder(&folder))?, Parts::ensure()?))
     }
 
-    /// Writes what `open` reads, and the kubeconfigs.
+    /// Writes the files that `open` reads, and the kubeconfigs.
     pub(crate) fn write(&self) -> Result<(), Error> {
         let path = self.folder.join(PORTS_FILE);
         fs::write(&path, print(self.address, self.ports)).attempt(|| format!("write {}", path.display()))?;
@@ -96,7 +96,7 @@ impl Access {
         &self.pki.front_proxy
     }
 
-    /// The administrator.
+    /// The identity of the administrator.
     pub fn admin(&self) -> &Identity {
         &self.pki.admin
     }
@@ -106,17 +106,17 @@ impl Access {
         &self.pki.front_proxy_client
     }
 
-    /// kubectl 1.36 as the administrator, with settings of the user put aside.
+    /// A kubectl command as the administrator, without the settings of the user.
     pub fn kubectl(&self) -> Command {
         let mut command = Command::new(&self.parts.kubectl);
         command.env("KUBECONFIG", &self.kubeconfig).env("KUBERC", "off");
-        // Ports come back; what was discovered at the same address yesterday must not.
+        // The discovery cache is in the state folder, because another control plane may have used the same address before.
         command.env("KUBECACHEDIR", self.folder.join("kubectl-cache"));
         command.stdin(Stdio::null());
         command
     }
 
-    /// Runs kubectl and returns what it prints.
+    /// Runs kubectl and returns its output.
     pub fn run_kubectl(&self, arguments: &[&str]) -> Result<String, Error> {
         let output = self.kubectl().args(arguments).output().attempt(|| "run kubectl".into())?;
         if output.status.success() {
@@ -126,7 +126,7 @@ impl Access {
         Err(Error::Kubectl { arguments: arguments.join(" "), output: said })
     }
 
-    /// A new namespace whose name begins with `prefix`, with the service account that pods need.
+    /// Creates a namespace whose name begins with `prefix`, and waits for the service account that pods need.
     pub fn namespace(&self, prefix: &str) -> Result<String, Error> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let name = format!("{prefix}-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));

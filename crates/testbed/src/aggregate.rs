@@ -1,4 +1,4 @@
-//! Puts a server on this machine behind the API server's aggregation layer.
+//! Registers a server on this machine with the API server's aggregation layer.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,7 +10,7 @@ use crate::encoding::quoted;
 pub struct Aggregated {
     /// The API group, such as `metrics.k8s.io`.
     pub group: String,
-    /// Its version, such as `v1beta1`.
+    /// The version of the API group, such as `v1beta1`.
     pub version: String,
     /// The namespace of the Service; it must exist.
     pub namespace: String,
@@ -24,7 +24,7 @@ pub struct Aggregated {
 }
 
 impl Aggregated {
-    /// The name under which the API server calls: what the server's certificate must hold.
+    /// The server name that the API server expects in the server's certificate.
     pub fn server_name(&self) -> String {
         format!("{}.{}.svc", self.service, self.namespace)
     }

@@ -1,4 +1,4 @@
-//! Where parts are kept: one folder for all clones on the machine, each part built once and then never changed.
+//! The cache of parts: one folder for all clones on the machine. Each part is built once and then never changed.
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -9,13 +9,13 @@ use crate::fetch;
 use crate::parts::{Part, Source};
 use crate::progress::Progress;
 
-/// The folder of everything that was built or fetched.
+/// The folder of all parts that were built or fetched.
 #[derive(Debug, Clone)]
 pub struct Cache {
     root: PathBuf,
 }
 
-/// FNV-1a: small, and the same in every release of Rust, so that a new compiler does not rebuild Kubernetes.
+/// The FNV-1a hash, which is the same in every release of Rust, so that a new compiler does not rebuild Kubernetes.
 struct Fingerprint(u64);
 
 impl Cache {
@@ -41,7 +41,7 @@ impl Cache {
         &self.root
     }
 
-    /// An error if a part is missing; `arguments` of `cargo xtask real build` would build it.
+    /// Returns an error if a part is missing, which names the `arguments` of `cargo xtask real build` that build it.
     pub fn require(&self, part: &Part, arguments: &str) -> Result<(), Error> {
         if complete(&self.root.join("parts").join(key(part)), part) {
             return Ok(());
@@ -49,8 +49,8 @@ impl Cache {
         Err(Error::NotBuilt { part: part.title(), arguments: arguments.to_owned() })
     }
 
-    /// The folder with the programs of a part, built or fetched first if need be. Several may ask at the same time, from
-    /// several processes: one builds, the others wait.
+    /// The folder with the programs of a part, which is built or fetched first if it is missing. Several threads and processes may
+    /// call this at the same time: one builds, the others wait.
     pub fn ensure(&self, part: &Part, progress: &mut Progress) -> Result<PathBuf, Error> {
         let folder = self.root.join("parts");
         let home = folder.join(key(part));
@@ -62,7 +62,7 @@ impl Cache {
         if complete(&home, part) {
             return Ok(home);
         }
-        // This process holds the lock, so anything there was left by an interrupted build.
+        // This process holds the lock, so an existing draft was left by an interrupted build.
         let draft = folder.join(format!("{}.draft", key(part)));
         remove(&draft)?;
         remove(&home)?;
@@ -87,7 +87,7 @@ fn root(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
         .or_else(|| Some(variable("HOME")?.join(".cache").join("plimsoll")))
 }
 
-/// The name of a part in the cache: it changes whenever the result of building might.
+/// The name of a part in the cache. It is a hash of all inputs of the build.
 pub fn key(part: &Part) -> String {
     let mut print = Fingerprint(0xcbf2_9ce4_8422_2325);
     print.add(std::env::consts::OS);
@@ -145,14 +145,14 @@ pub fn key(part: &Part) -> String {
 
 impl Fingerprint {
     fn add(&mut self, text: &str) {
-        // The byte at the end keeps ("ab", "c") apart from ("a", "bc").
+        // The byte at the end makes the hashes of ("ab", "c") and ("a", "bc") differ.
         for byte in text.bytes().chain([0xff]) {
             self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
         }
     }
 }
 
-/// Which release of which system this is: another one has other packages.
+/// The name and release of this operating system, because another one has other packages.
 fn release() -> String {
     let text = fs::read_to_string("/etc/os-release").unwrap_or_default();
     text.lines().filter(|line| line.starts_with("ID=") || line.starts_with("VERSION_ID=")).collect()

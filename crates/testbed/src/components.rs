@@ -11,18 +11,18 @@ use crate::ports;
 /// The loopback port of each component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ports {
-    /// etcd's, for clients.
+    /// The client port of etcd.
     pub etcd: u16,
-    /// etcd's, for members it does not have.
+    /// The peer port of etcd, which has no other members.
     pub etcd_peer: u16,
-    /// kube-apiserver's.
+    /// The port of kube-apiserver.
     pub api_server: u16,
-    /// kube-controller-manager's, for health and metrics.
+    /// The port of kube-controller-manager, for health and metrics.
     pub controller_manager: u16,
 }
 
 impl Ports {
-    /// Ports that are free at this moment. Another process may take one before the component does: then the caller tries again.
+    /// Returns ports that are free now. If another process takes one before the component does, the caller tries again.
     pub(crate) fn free() -> Result<Self, Error> {
         let [etcd, etcd_peer, api_server, controller_manager] = ports::several()?;
         Ok(Self { etcd, etcd_peer, api_server, controller_manager })
@@ -39,7 +39,7 @@ pub(crate) fn etcd(ports: Ports, data: &Path) -> Vec<String> {
         format!("--listen-peer-urls={peer}"),
         format!("--initial-advertise-peer-urls={peer}"),
         format!("--initial-cluster=testbed={peer}"),
-        // Nothing here has to survive a power cut.
+        // etcd does not sync to disk, because its data need not survive a power failure.
         "--unsafe-no-fsync=true".into(),
         "--log-level=warn".into(),
     ]
@@ -52,7 +52,7 @@ pub(crate) fn api_server(ports: Ports, pki: &Path, options: &Options) -> Vec<Str
         "--bind-address=127.0.0.1".into(),
         format!("--secure-port={}", ports.api_server),
         "--advertise-address=127.0.0.1".into(),
-        // Endpoints may not hold loopback addresses, and nothing in the cluster looks for the API server.
+        // The API server does not write its own endpoints: these may not have loopback addresses, and no client in the cluster uses them.
         "--endpoint-reconciler-type=none".into(),
         "--service-cluster-ip-range=10.0.0.0/16".into(),
         "--allow-privileged=true".into(),
@@ -70,7 +70,7 @@ pub(crate) fn api_server(ports: Ports, pki: &Path, options: &Options) -> Vec<Str
         "--requestheader-extra-headers-prefix=X-Remote-Extra-".into(),
         file("proxy-client-cert-file", "front-proxy-client.crt"),
         file("proxy-client-key-file", "front-proxy-client.key"),
-        // Off, so that a Service of type ExternalName leads to a server on this machine.
+        // Aggregator routing is off, so that a Service of type ExternalName leads to a server on this machine.
         "--enable-aggregator-routing=false".into(),
     ];
     if options.nodes.is_some() {
@@ -81,7 +81,7 @@ pub(crate) fn api_server(ports: Ports, pki: &Path, options: &Options) -> Vec<Str
     arguments
 }
 
-/// Flags of kube-apiserver where nodes and pods must reach it, and it them. They replace those for loopback.
+/// The flags of kube-apiserver with real nodes, so that it and the nodes reach each other. They replace the flags for loopback.
 fn for_nodes(pki: &Path) -> Vec<String> {
     let file = |flag: &str, name: &str| format!("--{flag}={}", pki.join(name).display());
     vec![
@@ -89,7 +89,7 @@ fn for_nodes(pki: &Path) -> Vec<String> {
         format!("--advertise-address={HOST_ADDRESS}"),
         "--endpoint-reconciler-type=lease".into(),
         format!("--service-cluster-ip-range={SERVICES}"),
-        // This adds to the mode RBAC.
+        // This authorization mode is added to RBAC.
         "--authorization-mode=Node".into(),
         "--enable-admission-plugins=NodeRestriction".into(),
         file("kubelet-client-certificate", "admin.crt"),
@@ -109,7 +109,7 @@ pub(crate) fn controller_manager(
     let config = |flag: &str| format!("--{flag}={}", kubeconfig.display());
     let mut controllers = String::from("--controllers=*");
     if options.nodes.is_none() {
-        // Nodes here send no heartbeats unless a test has them do so.
+        // Most simulated nodes send no heartbeats, so the node lifecycle controller would taint them.
         controllers.push_str(",-node-lifecycle-controller");
     }
     if !options.hpa {
@@ -121,17 +121,17 @@ pub(crate) fn controller_manager(
         config("authorization-kubeconfig"),
         "--bind-address=127.0.0.1".into(),
         format!("--secure-port={}", ports.controller_manager),
-        // The API server's certificate will do: the names are the same.
+        // The certificate of the API server is used, because the names are the same.
         file("tls-cert-file", "apiserver.crt"),
         file("tls-private-key-file", "apiserver.key"),
         file("root-ca-file", "ca.crt"),
         file("cluster-signing-cert-file", "ca.crt"),
         file("cluster-signing-key-file", "ca.key"),
         file("service-account-private-key-file", "sa.key"),
-        // Without credentials of their own most controllers are forbidden to act.
+        // The controllers use service accounts of their own, because most are not authorized otherwise.
         "--use-service-account-credentials=true".into(),
         "--leader-elect=false".into(),
-        // The default of 20 a second makes the start three seconds longer, and tests that share a control plane wait.
+        // The default of 20 requests a second makes the start three seconds longer, and delays tests that share a control plane.
         "--kube-api-qps=500".into(),
         "--kube-api-burst=1000".into(),
         controllers,
@@ -205,7 +205,7 @@ mod tests {
     fn real_nodes_reach_the_api_server_and_have_a_life_cycle() {
         let options = Options { nodes: Some(crate::NodeOptions::default()), ..Options::default() };
         let server = api_server(PORTS, Path::new("/pki"), &options);
-        // The last of two values counts.
+        // The last of two values of a flag is used.
         let bound = server.iter().rfind(|argument| argument.starts_with("--bind-address=")).unwrap();
         assert_eq!(bound, "--bind-address=10.213.0.1");
         assert!(has(&server, "--kubelet-client-key=/pki/admin.key"));

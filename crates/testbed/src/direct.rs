@@ -1,5 +1,5 @@
-//! Requests to a TLS server on this machine, with any client credentials. The certificate of the server is not verified:
-//! tests know whom they ask.
+//! Requests to a TLS server on this machine, with any client credentials. The certificate of the server is not verified, because tests
+//! choose the server by its port.
 
 use std::io;
 use std::sync::Arc;
@@ -20,59 +20,59 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use crate::error::{Attempt as _, Error};
 use crate::pki::Identity;
 
-/// Who asks: with a certificate, a token, headers, or nothing.
+/// The credentials of a client: a certificate, a token, headers, or none.
 #[derive(Clone, Debug, Default)]
 pub struct Caller {
     certificate: Option<Identity>,
     headers: Vec<(String, String)>,
 }
 
-/// A client that keeps its connections.
+/// A client of one server, which reuses its connections.
 #[derive(Clone)]
-pub struct Direct {
+pub struct DirectClient {
     client: Client<HttpsConnector<HttpConnector>, Empty<Bytes>>,
     port: u16,
     headers: Vec<(String, String)>,
 }
 
-/// What was answered.
+/// A response of the server.
 #[derive(Clone, Debug)]
 pub struct DirectResponse {
-    /// The code.
+    /// The status code.
     pub code: u16,
     /// All headers.
     pub headers: HeaderMap,
-    /// The body as it came, whatever its encoding.
+    /// The body without decoding of its content encoding.
     pub body: Bytes,
 }
 
 const REQUEST_TIMEOUT: Duration = Duration::from_mins(2);
 
 impl Caller {
-    /// Who shows nothing.
-    pub fn nobody() -> Self {
+    /// A client without credentials.
+    pub fn anonymous() -> Self {
         Self::default()
     }
 
-    /// Who shows a certificate.
-    pub fn certified(identity: &Identity) -> Self {
+    /// A client with a certificate.
+    pub fn with_certificate(identity: &Identity) -> Self {
         Self { certificate: Some(identity.clone()), headers: Vec::new() }
     }
 
-    /// Who shows a bearer token.
+    /// A client with a bearer token.
     pub fn token(token: &str) -> Self {
-        Self::nobody().with("authorization", &format!("Bearer {token}"))
+        Self::anonymous().with("authorization", &format!("Bearer {token}"))
     }
 
-    /// The same with a header.
+    /// The same client with a further header.
     pub fn with(mut self, header: &str, value: &str) -> Self {
         self.headers.push((header.to_owned(), value.to_owned()));
         self
     }
 }
 
-impl Direct {
-    /// A client of the server on this port.
+impl DirectClient {
+    /// Creates a client of the server on this port.
     pub fn new(port: u16, caller: &Caller) -> Result<Self, Error> {
         let failed = || "set up a client".to_owned();
         let config = config(caller).attempt(failed)?;
@@ -85,12 +85,12 @@ impl Direct {
         Ok(Self { client, port, headers: caller.headers.clone() })
     }
 
-    /// Asks for a page.
+    /// Sends GET.
     pub async fn get(&self, path: &str) -> io::Result<DirectResponse> {
         self.get_as(path, None).await
     }
 
-    /// Asks for a page in a media type.
+    /// Sends GET with an `Accept` header.
     pub async fn get_as(&self, path: &str, accept: Option<&str>) -> io::Result<DirectResponse> {
         let mut request = Request::get(format!("https://127.0.0.1:{}{path}", self.port));
         for (name, value) in &self.headers {
@@ -110,7 +110,7 @@ impl Direct {
 }
 
 impl DirectResponse {
-    /// The body as JSON; null if it is none.
+    /// The body as JSON; null if it is no JSON.
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
     }

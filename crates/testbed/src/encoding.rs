@@ -1,6 +1,6 @@
 //! Quoting for kubeconfigs and manifests.
 
-/// A string between double quotes, as both JSON and YAML read it.
+/// Quotes a string so that it is valid in both JSON and YAML.
 pub(crate) fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! The paths of the programs of parts, which are built or fetched first if need be.
+//! The paths of programs, which are built or fetched first if they are missing.
 
 use std::path::PathBuf;
 
@@ -11,31 +11,31 @@ use crate::release::Release;
 /// The programs of a control plane.
 #[derive(Debug, Clone)]
 pub struct Parts {
-    /// The store.
+    /// etcd.
     pub etcd: PathBuf,
-    /// The API server.
+    /// kube-apiserver.
     pub kube_apiserver: PathBuf,
-    /// The controllers of Kubernetes itself.
+    /// kube-controller-manager.
     pub kube_controller_manager: PathBuf,
-    /// The client.
+    /// kubectl.
     pub kubectl: PathBuf,
 }
 
 /// The programs of Prometheus.
 #[derive(Debug, Clone)]
 pub struct Prometheus {
-    /// The server.
+    /// The Prometheus server.
     pub prometheus: PathBuf,
-    /// The tool that checks rules and queries.
+    /// promtool, which checks rules and queries.
     pub promtool: PathBuf,
 }
 
-/// The programs that Plimsoll is measured against, and Helm.
+/// The programs with which Plimsoll is compared, and Helm.
 #[derive(Debug, Clone)]
 pub struct Peers {
-    /// Serves `metrics.k8s.io`.
+    /// metrics-server, which serves `metrics.k8s.io`.
     pub metrics_server: PathBuf,
-    /// Serves `custom.metrics.k8s.io` and `external.metrics.k8s.io` from Prometheus.
+    /// prometheus-adapter, which serves `custom.metrics.k8s.io` and `external.metrics.k8s.io` from Prometheus.
     pub prometheus_adapter: PathBuf,
     /// KEDA's operator.
     pub keda_operator: PathBuf,
@@ -43,14 +43,14 @@ pub struct Peers {
     pub keda_adapter: PathBuf,
     /// KEDA's admission webhooks.
     pub keda_webhooks: PathBuf,
-    /// The package manager, for charts.
+    /// Helm, for charts.
     pub helm: PathBuf,
 }
 
 /// Helm, which renders and checks our chart.
 #[derive(Debug, Clone)]
 pub struct Helm {
-    /// The program.
+    /// The path of the program.
     pub helm: PathBuf,
 }
 
@@ -79,7 +79,7 @@ impl KedaPrograms {
         Self::ensure_in(&Cache::of_user()?, release, &mut Progress::stderr())
     }
 
-    /// With another cache and progress output.
+    /// Does the same with another cache and progress output.
     pub fn ensure_in(cache: &Cache, release: &str, progress: &mut Progress) -> Result<Self, Error> {
         let folder = cache.ensure(Self::part(release)?, progress)?;
         Ok(Self {
@@ -89,7 +89,7 @@ impl KedaPrograms {
         })
     }
 
-    /// An error if a release is missing; nothing is built.
+    /// Returns an error if a release is missing; nothing is built.
     pub fn require_in(cache: &Cache, release: &str) -> Result<(), Error> {
         cache.require(Self::part(release)?, &format!("--keda {release}"))
     }
@@ -105,24 +105,24 @@ impl KedaPrograms {
 }
 
 impl Parts {
-    /// Builds what is missing (minutes, the first time on a machine), reports progress on standard error, and returns the paths.
+    /// Builds missing programs (for minutes, the first time on a machine), reports progress on standard error, and returns the paths.
     pub fn ensure() -> Result<Self, Error> {
         Self::ensure_in(&Cache::of_user()?, &mut Progress::stderr())
     }
 
-    /// With another cache and progress output.
+    /// Does the same with another cache and progress output.
     pub fn ensure_in(cache: &Cache, progress: &mut Progress) -> Result<Self, Error> {
         Self::of_release(Release::chosen()?, cache, progress)
     }
 
-    /// An error if something of this release is missing; nothing is built.
+    /// Returns an error if a program of this release is missing; nothing is built.
     pub fn require_in(cache: &Cache, release: Release) -> Result<(), Error> {
         let arguments = format!("--kubernetes {release}");
         cache.require(&ETCD, &arguments)?;
         cache.require(release.part, &arguments)
     }
 
-    /// With the programs of this release of Kubernetes.
+    /// Does the same with the programs of this release of Kubernetes.
     pub fn of_release(release: Release, cache: &Cache, progress: &mut Progress) -> Result<Self, Error> {
         let etcd = cache.ensure(&ETCD, progress)?;
         let kubernetes = cache.ensure(release.part, progress)?;
@@ -141,7 +141,7 @@ impl Prometheus {
         Self::ensure_in(&Cache::of_user()?, &mut Progress::stderr())
     }
 
-    /// With another cache and progress output.
+    /// Does the same with another cache and progress output.
     pub fn ensure_in(cache: &Cache, progress: &mut Progress) -> Result<Self, Error> {
         let folder = cache.ensure(&PROMETHEUS, progress)?;
         Ok(Self { prometheus: folder.join("prometheus"), promtool: folder.join("promtool") })
@@ -149,12 +149,12 @@ impl Prometheus {
 }
 
 impl Peers {
-    /// Builds what is missing (a quarter of an hour, the first time on a machine), and returns the paths.
+    /// Builds missing programs (for a quarter of an hour, the first time on a machine), and returns the paths.
     pub fn ensure() -> Result<Self, Error> {
         Self::ensure_in(&Cache::of_user()?, &mut Progress::stderr())
     }
 
-    /// With another cache and progress output.
+    /// Does the same with another cache and progress output.
     pub fn ensure_in(cache: &Cache, progress: &mut Progress) -> Result<Self, Error> {
         let keda = cache.ensure(&KEDA, progress)?;
         Ok(Self {

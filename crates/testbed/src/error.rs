@@ -9,30 +9,30 @@ use crate::release::{RELEASE_VARIABLE, UnknownRelease};
 /// Why a part could not be built or a control plane could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The disk has no room left.
+    /// The disk is full.
     #[error(
         "the disk is full: failed to {attempt}\n  remedy: free some space, or let {CACHE_VARIABLE} (what is built), GOCACHE and TMPDIR (what Go keeps meanwhile) name folders on another disk"
     )]
     DiskFull {
-        /// What needed the room.
+        /// The operation that failed.
         attempt: String,
     },
     /// An operation on a file or a process failed.
     #[error("failed to {attempt}")]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         attempt: String,
         /// The error of the system.
         source: io::Error,
     },
-    /// There is no Go on the search path.
+    /// Go is not on the search path.
     #[error(
         "Go is needed to build {part}, and there is no `go` on PATH\n  remedy: install Go {needs} or newer (https://go.dev/dl, or the golang package of your system) and add its bin folder to PATH"
     )]
     NoGo {
-        /// What was to be built.
+        /// The part that was to be built.
         part: String,
-        /// The oldest Go that will do.
+        /// The minimum version of Go.
         needs: String,
     },
     /// The Go on the search path is too old and may not fetch a newer one.
@@ -40,9 +40,9 @@ pub enum Error {
         "Go {found} is too old to build {part}\n  remedy: install Go {needs} or newer (https://go.dev/dl), or allow Go to fetch it with GOTOOLCHAIN=auto"
     )]
     OldGo {
-        /// What was to be built.
+        /// The part that was to be built.
         part: String,
-        /// The oldest Go that will do.
+        /// The minimum version of Go.
         needs: String,
         /// The output of `go version`.
         found: String,
@@ -52,17 +52,17 @@ pub enum Error {
         "{name} {release} cannot be built here; known releases: {known}\n  remedy: add it as docs/upstreams.md says"
     )]
     UnknownRelease {
-        /// The program.
+        /// The name of the program.
         name: &'static str,
-        /// The release that was asked for.
+        /// The requested release.
         release: String,
         /// The releases that can be built.
         known: String,
     },
-    /// A part that is not built without being asked for.
+    /// A part is missing that is built only on request.
     #[error("{part} is not built\n  remedy: run `cargo xtask real build {arguments}`")]
     NotBuilt {
-        /// What is missing.
+        /// The missing part.
         part: String,
         /// The arguments that build it.
         arguments: String,
@@ -72,7 +72,7 @@ pub enum Error {
         "failed to fetch what {part} is made of: the network does not answer\n{output}\n  remedy: check the connection, or set GOPROXY (or apt's proxy) to one that is reachable; what was fetched is kept"
     )]
     NoNetwork {
-        /// What was to be built.
+        /// The part that was to be built.
         part: String,
         /// The last lines of the failed command.
         output: String,
@@ -80,29 +80,29 @@ pub enum Error {
     /// A build failed.
     #[error("failed to build {part}\n{output}")]
     Build {
-        /// What was to be built.
+        /// The part that was to be built.
         part: String,
         /// The last lines of the failed command.
         output: String,
     },
-    /// A part that comes from Debian's packages was asked for on another system.
+    /// A part from Debian packages was requested on another system.
     #[error(
         "{part} comes from Debian's packages, and there is no `apt-get` here\n  remedy: install it so that {programs} are on PATH"
     )]
     NotDebian {
-        /// What was to be fetched.
+        /// The part that was to be fetched.
         part: String,
-        /// The programs that would do.
+        /// The programs that can be installed instead.
         programs: String,
     },
     /// A component of the control plane did not become ready.
     #[error("{component} {happened}; the end of {log}:\n{tail}", log = log.display())]
     Component {
-        /// Which one.
+        /// The name of the component.
         component: &'static str,
-        /// What it did.
+        /// The state of the component.
         happened: String,
-        /// Where its log is.
+        /// The path of its log.
         log: PathBuf,
         /// The last lines of its log.
         tail: String,
@@ -129,15 +129,15 @@ pub enum Error {
     /// A folder that would be emptied has files that the testbed did not write.
     #[error("{} is not empty and was not made by the testbed\n  remedy: choose a new folder", .0.display())]
     NotOurs(PathBuf),
-    /// A certificate could not be made.
+    /// A certificate could not be created.
     #[error("failed to make a certificate")]
     Certificate(#[source] localkube::access::PkiError),
-    /// kubectl, run on behalf of a test, refused.
+    /// A kubectl command of a test failed.
     #[error("kubectl {arguments}: {output}")]
     Kubectl {
-        /// What was asked.
+        /// The arguments of kubectl.
         arguments: String,
-        /// What it answered.
+        /// The output of kubectl.
         output: String,
     },
 }
@@ -156,7 +156,7 @@ impl<T> Attempt<T> for io::Result<T> {
     }
 }
 
-/// What the output of a failed fetch or build says about its cause.
+/// The cause of a failed fetch or build, from the last lines of its output.
 pub(crate) fn build_failure(part: &str, output: String) -> Error {
     const FULL: &[&str] = &["no space left on device", "disk quota exceeded"];
     const OFFLINE: &[&str] = &[
@@ -197,7 +197,7 @@ impl<E: Into<localkube::access::PkiError>> From<E> for Error {
 }
 
 impl Error {
-    /// Whether this machine lacks the tools for the real cluster, as opposed to a failure.
+    /// Whether this machine lacks the tools for the real cluster, which is not a failure of a test.
     pub fn is_out_of_reach(&self) -> bool {
         matches!(
             self,

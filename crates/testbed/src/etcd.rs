@@ -1,7 +1,7 @@
-//! Writes objects straight into the store of a real cluster, past everything that would refuse them.
+//! Writes objects directly to the store of a real cluster, without admission and validation.
 //!
-//! An older version may have stored what validation refuses today, and a controller has to handle it: this is
-//! how tests make such objects.
+//! An older version of Kubernetes may have stored objects that validation rejects today, and a controller has to handle them. Tests create
+//! such objects with this module.
 
 use std::io;
 
@@ -26,34 +26,34 @@ pub struct Etcd {
     client: Client<HttpConnector, Full<Bytes>>,
 }
 
-/// Where an object is stored: `/registry/horizontalpodautoscalers/shop/web`.
+/// The key of an object, such as `/registry/horizontalpodautoscalers/shop/web`.
 pub fn key(resource: &str, namespace: &str, name: &str) -> String {
     format!("/registry/{resource}/{namespace}/{name}")
 }
 
 impl Etcd {
-    /// The store of this cluster.
+    /// Connects to the store of a cluster.
     pub fn of(access: &Access) -> Self {
         let client = Client::builder(TokioExecutor::new()).build_http();
         Self { url: local("http", access.ports.etcd), client }
     }
 
-    /// Stores an object as JSON, whatever is in it. It needs `apiVersion` and `kind`, or the API server cannot read it.
+    /// Stores an object as JSON without validation. The API server can read it only if it has `apiVersion` and `kind`.
     pub async fn put(&self, key: &str, object: &Value) -> Result<(), Error> {
         let value = STANDARD.encode(object.to_string());
-        self.ask("put", &json!({"key": STANDARD.encode(key), "value": value})).await.map(|_| ())
+        self.call("put", &json!({"key": STANDARD.encode(key), "value": value})).await.map(|_| ())
     }
 
-    /// Stores many objects, each under its key, in one transaction; etcd takes 128 at most.
+    /// Stores objects, each under its key, in one transaction; etcd accepts at most 128.
     pub async fn put_all(&self, objects: &[(String, Value)]) -> Result<(), Error> {
         let put = |(key, object): &(String, Value)| json!({"requestPut": {"key": STANDARD.encode(key), "value": STANDARD.encode(object.to_string())}});
         let puts: Vec<Value> = objects.iter().map(put).collect();
-        self.ask("txn", &json!({"success": puts})).await.map(|_| ())
+        self.call("txn", &json!({"success": puts})).await.map(|_| ())
     }
 
-    /// The bytes that are stored: protobuf, where the API server wrote them.
+    /// The stored bytes, which are protobuf if the API server wrote them.
     pub async fn get(&self, key: &str) -> Result<Option<Vec<u8>>, Error> {
-        let found = self.ask("range", &json!({"key": STANDARD.encode(key)})).await?;
+        let found = self.call("range", &json!({"key": STANDARD.encode(key)})).await?;
         let value = found.pointer("/kvs/0/value").and_then(Value::as_str);
         let bytes = value.map(|text| STANDARD.decode(text)).transpose();
         bytes.map_err(io::Error::other).attempt(|| format!("read {key} from etcd"))
@@ -61,11 +61,11 @@ impl Etcd {
 
     /// Removes a key, and returns whether it was there.
     pub async fn delete(&self, key: &str) -> Result<bool, Error> {
-        let found = self.ask("deleterange", &json!({"key": STANDARD.encode(key)})).await?;
+        let found = self.call("deleterange", &json!({"key": STANDARD.encode(key)})).await?;
         Ok(found.get("deleted").and_then(Value::as_str).is_some_and(|count| count != "0"))
     }
 
-    async fn ask(&self, verb: &str, body: &Value) -> Result<Value, Error> {
+    async fn call(&self, verb: &str, body: &Value) -> Result<Value, Error> {
         let answer = async {
             let request = Request::post(format!("{}/v3/kv/{verb}", self.url));
             let request = request.body(Full::new(Bytes::from(body.to_string()))).map_err(io::Error::other)?;

@@ -1,4 +1,4 @@
-//! Gets one part into a folder: builds it with Go, or takes it out of packages.
+//! Builds one part with Go, or fetches it from packages, into a folder.
 
 mod debian;
 mod go;
@@ -17,18 +17,18 @@ use crate::parts::{Part, Source};
 use crate::process::{last_lines, supervised};
 use crate::progress::Progress;
 
-/// How often a line of progress is drawn anew when nothing else happens.
+/// The time after which a progress line is redrawn when there is no output.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(500);
 
-/// How many lines of the output of a failed command are shown.
+/// The number of lines that are shown of the output of a failed command.
 const MAX_SHOWN_LINES: usize = 25;
 
-/// The folder of a published Go module (`path@version`), fetched first if need be.
+/// The folder of a published Go module (`path@version`), which is fetched first if it is missing.
 pub fn go_module(named: &str) -> Result<PathBuf, Error> {
     go::download(named, &std::env::temp_dir())
 }
 
-/// Leaves the programs of `part` in `draft/bin`.
+/// Writes the programs of `part` to `draft/bin`.
 pub(crate) fn part(part: &Part, draft: &Path, progress: &mut Progress) -> Result<(), Error> {
     crate::error::make_folder(&draft.join("bin"))?;
     match part.source {
@@ -40,8 +40,8 @@ pub(crate) fn part(part: &Part, draft: &Path, progress: &mut Progress) -> Result
     }
 }
 
-/// Runs a command that ends with us, at low priority, and hands each line it says to `understand`, which tells what the
-/// line means for progress; lines that mean nothing are kept and returned.
+/// Runs a command at low priority, which ends when this process ends. Each line of output is passed to `understand`, which returns what the
+/// line means for progress. Other lines are collected and returned.
 fn run(
     arguments: Vec<OsString>,
     prepare: impl FnOnce(&mut Command),
@@ -83,7 +83,7 @@ fn run(
     Ok((status, last_lines(&kept.join("\n"), MAX_SHOWN_LINES)))
 }
 
-/// Where a program is on the search path.
+/// The path of a program on the search path.
 fn on_path(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())

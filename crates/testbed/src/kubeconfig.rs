@@ -2,10 +2,10 @@
 
 use crate::pki::Identity;
 
-/// The name of cluster, user and context.
+/// The name of the cluster, user and context in a kubeconfig.
 const NAME: &str = "plimsoll-testbed";
 
-/// A kubeconfig with everything inside, so that it can be copied.
+/// Writes a kubeconfig that embeds all certificates and keys, so that it can be copied to another machine.
 pub(crate) fn text(server: &str, authority: &str, identity: &Identity) -> String {
     localkube::access::kubeconfig(NAME, server, authority, identity)
 }

@@ -2,11 +2,12 @@
 //!
 //! [`Parts::ensure`] builds etcd, kube-apiserver, kube-controller-manager and kubectl once per machine;
 //! [`ControlPlane::start`] runs them on free loopback ports and ends them when it is dropped, or when the process that
-//! holds it dies; [`shared`] is one of them for all tests of a process. There is no scheduler and no kubelet: pods stay
-//! Pending until something makes nodes and pods live, unless there are real nodes ([`node`]). [`proxy`] makes faults between a
+//! holds it ends; [`shared`] is one control plane for all tests of a process. There is no scheduler and no kubelet: pods stay
+//! Pending unless there are real nodes ([`node`]) or a test writes their status. [`proxy`] injects faults between a
 //! client and either cluster,
-//! [`peer`] is Kubernetes' own HPA controller alone, [`keda`] is KEDA as it comes, and [`etcd`] stores what no API server would take. [`kubelets`],
-//! [`sample`] and [`prometheus`] are what metrics come from, [`backends`] what scalers ask. See docs/testbed.md.
+//! [`peer`] is Kubernetes' own HPA controller, [`keda`] is the original KEDA, and [`etcd`] stores objects that the API server would reject.
+//! [`kubelets`],
+//! [`sample`] and [`prometheus`] are sources of metrics, [`backends`] the servers that scalers query. See docs/testbed.md.
 
 #![allow(clippy::disallowed_methods, reason = "tests and benches measure with the clock of the machine")]
 
@@ -43,7 +44,7 @@ pub mod proxy;
 mod release;
 pub mod sample;
 pub mod servers;
-mod side;
+mod simulated;
 pub mod state;
 
 use std::sync::OnceLock;
@@ -63,7 +64,7 @@ pub use release::{RELEASE_VARIABLE, Release, UnknownRelease};
 /// The environment variable with the folder of the [`Cache`].
 pub const CACHE_VARIABLE: &str = "PLIMSOLL_CACHE";
 
-/// Names the state folder of a control plane that already runs, which [`shared`] then uses instead of a new one.
+/// The environment variable with the state folder of a control plane that already runs, which [`shared`] then uses instead of a new one.
 pub const ATTACH: &str = "PLIMSOLL_TESTBED";
 
 enum SharedPlane {
@@ -71,7 +72,7 @@ enum SharedPlane {
     Started(Box<ControlPlane>),
 }
 
-/// The control plane that all tests of this process share, started by the first who asks; each test uses its own namespace.
+/// The control plane that all tests of this process share. The first call starts it; each test uses its own namespace.
 pub fn shared() -> Result<&'static Access, &'static Error> {
     static SHARED: OnceLock<Result<SharedPlane, Error>> = OnceLock::new();
     let made = SHARED.get_or_init(|| match std::env::var_os(ATTACH) {

@@ -9,27 +9,27 @@ use sha2::{Digest as _, Sha256};
 
 use crate::error::{Attempt, Error, make_folder};
 
-/// What an image says about itself.
+/// The configuration of an image.
 #[derive(Debug, Clone, Copy)]
 pub struct ImageConfig<'a> {
-    /// The name by which it is imported.
+    /// The name of the imported image.
     pub name: &'a str,
-    /// The program that it runs.
+    /// The program that the image runs.
     pub entrypoint: &'a str,
-    /// Its title.
+    /// The title.
     pub title: &'a str,
-    /// Its version.
+    /// The version.
     pub version: &'a str,
-    /// The architecture of its programs, as Go names it.
+    /// The architecture of the programs, as Go names it.
     pub architecture: &'a str,
 }
 
-/// An image that was written.
+/// A written image.
 #[derive(Debug, Clone)]
 pub struct Image {
-    /// The digest of its manifest.
+    /// The digest of the manifest.
     pub digest: String,
-    /// The size of its layer, compressed.
+    /// The size of the compressed layer.
     pub layer_bytes: u64,
 }
 
@@ -83,7 +83,7 @@ pub fn write(folder: &Path, root: &Path, image: &ImageConfig<'_>) -> Result<Imag
     Ok(Image { digest: manifest.digest, layer_bytes: layer.bytes })
 }
 
-/// A tar archive of the files whose bytes depend on nothing but the files.
+/// A tar archive of files, whose bytes depend only on the files.
 fn archive(folder: &Path, root: &Path) -> Result<PathBuf, Error> {
     let archive = folder.join("layer.tar");
     let fixed = ["--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner", "--format=ustar"];
@@ -124,7 +124,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Error> {
     fs::read(path).attempt(|| format!("read {}", path.display()))
 }
 
-/// Runs a command, whose failure is an error.
+/// Runs a command, and returns an error if it fails.
 fn run(command: &mut Command) -> Result<(), Error> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command.env("LC_ALL", "C").output().attempt(|| format!("run {program}"))?;

@@ -1,4 +1,4 @@
-//! What may differ from one control plane to the next.
+//! The options of a control plane.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,35 +9,35 @@ use crate::release::Release;
 /// How a control plane is started.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where logs, certificates and data go; `None` is a folder in the cache that is removed at the end.
+    /// The folder of logs, certificates and data; `None` is a folder in the cache that is removed at the end.
     pub state: Option<PathBuf>,
-    /// The release of Kubernetes; `None` is the one of the environment ([`Release::chosen`]).
+    /// The release of Kubernetes; `None` is that of the environment variable ([`Release::chosen`]).
     pub release: Option<Release>,
-    /// Whether kube-controller-manager runs at all. Without it there are no service accounts, and so no pods.
+    /// Whether kube-controller-manager runs. Without it there are no service accounts, and so no pods.
     pub controller_manager: bool,
     /// Whether Kubernetes' own HPA controller runs.
     pub hpa: bool,
-    /// Real nodes, for which root is needed.
+    /// The real nodes, which need root.
     pub nodes: Option<NodeOptions>,
-    /// Feature gates, for kube-apiserver and kube-controller-manager alike.
+    /// The feature gates of both kube-apiserver and kube-controller-manager.
     pub feature_gates: BTreeMap<String, bool>,
-    /// Further flags of kube-apiserver; they come last.
+    /// Further flags of kube-apiserver, which come last.
     pub api_server_args: Vec<String>,
-    /// Further flags of kube-controller-manager; they come last.
+    /// Further flags of kube-controller-manager, which come last.
     pub controller_manager_args: Vec<String>,
     /// How long each component may take to become ready.
     pub deadline: Duration,
 }
 
-/// The most real nodes that a control plane can have.
+/// The maximum number of real nodes of a control plane.
 pub const MAX_NODES: u8 = 3;
 
-/// Real nodes of a control plane.
+/// The real nodes of a control plane.
 #[derive(Debug, Clone, Default)]
 pub struct NodeOptions {
-    /// How many, at most [`MAX_NODES`].
+    /// The number of nodes, at most [`MAX_NODES`].
     pub count: u8,
-    /// Images for them: OCI layouts, or archives that `ctr images import` takes.
+    /// The images that the nodes get: OCI layouts, or archives that `ctr images import` accepts.
     pub images: Vec<PathBuf>,
 }
 
@@ -52,7 +52,7 @@ impl Default for Options {
             feature_gates: BTreeMap::new(),
             api_server_args: Vec::new(),
             controller_manager_args: Vec::new(),
-            // It takes four seconds on an idle machine; a busy one is no reason to fail.
+            // A control plane is ready after four seconds on an idle machine; the timeout is long because machines may be busy.
             deadline: Duration::from_mins(2),
         }
     }

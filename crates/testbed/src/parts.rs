@@ -1,77 +1,77 @@
 //! The table of parts: what is built, and from which source.
 
-/// Something that is built or fetched once per machine.
+/// Programs that are built or fetched once per machine.
 #[derive(Debug, Clone, Copy)]
 pub struct Part {
-    /// Its name, also in the cache.
+    /// The name of the part, also in the cache.
     pub name: &'static str,
-    /// Its version, as its authors write it.
+    /// The version, as the authors of the part write it.
     pub version: &'static str,
-    /// Where it comes from.
+    /// The source of the part.
     pub source: Source,
 }
 
-/// Where a part comes from.
+/// The source of a part.
 #[derive(Debug, Clone, Copy)]
 pub enum Source {
-    /// Programs of a Go module of ours that pins everything.
+    /// Programs of a Go module in this repository, which pins all dependencies.
     Go(GoModule),
-    /// Programs of a published Go module, which pins everything itself.
+    /// Programs of a published Go module, which pins all its dependencies.
     GoRelease(GoRelease),
-    /// Programs inside one package of Debian's.
+    /// Programs of one Debian package.
     Debian {
         /// The package.
         package: &'static str,
-        /// Its programs, all in `usr/bin`.
+        /// The programs of the package, all in `usr/bin`.
         programs: &'static [&'static str],
     },
-    /// Programs inside several packages of Debian's, with all that they need and this system does not have.
+    /// Programs of several Debian packages, with all dependencies that are not installed on this system.
     DebianTree {
         /// The packages. The dependencies of a metapackage (`postgresql` for `postgresql-17`) are followed.
         packages: &'static [&'static str],
         /// Their programs.
         programs: &'static [TreeProgram],
     },
-    /// Programs of a package of another package manager, with all that it depends on.
+    /// Programs of a package of another package manager, with all its dependencies.
     Packages(Packages),
 }
 
-/// A package that is not one of Debian's.
+/// A package of PyPI, npm or Maven Central.
 #[derive(Debug, Clone, Copy)]
 pub struct Packages {
-    /// What fetches it.
+    /// The package manager that fetches it.
     pub manager: PackageManager,
     /// Name and version as the manager writes them, for Maven `group:artifact:version`, also several.
     pub package: &'static str,
-    /// What each program is called here, and the command in a shell that it is; `$root` is the folder of the packages.
+    /// The name of each program here, and the shell command that it runs; `$root` is the folder of the packages.
     pub programs: &'static [(&'static str, &'static str)],
 }
 
-/// What fetches packages, and must be installed.
+/// A package manager, which must be installed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PackageManager {
-    /// Python's.
+    /// pip, the package manager of Python.
     Pip,
-    /// Node's.
+    /// npm, the package manager of Node.js.
     Npm,
-    /// Java's.
+    /// Maven, the package manager of Java.
     Maven,
-    /// The same for an archive with a whole distribution.
+    /// Maven, for an archive with a whole distribution.
     MavenArchive,
 }
 
 /// A program somewhere in a tree of packages.
 #[derive(Debug, Clone, Copy)]
 pub struct TreeProgram {
-    /// What it is called here.
+    /// The name of the program here.
     pub name: &'static str,
-    /// Where it is; the first that fits if there are asterisks.
+    /// The path of the program in the tree; the first match if the path contains asterisks.
     pub path: &'static str,
-    /// Lines of shell that come before it; `$root` is the tree, `$program` the program.
+    /// Shell lines that run before the program; `$root` is the tree, `$program` the program.
     pub before: &'static str,
 }
 
-/// A Go module of ours that requires the real one.
+/// A Go module in this repository that requires the module of the programs.
 #[derive(Debug, Clone, Copy)]
 pub struct GoModule {
     /// The text of its `go.mod`.
@@ -79,11 +79,11 @@ pub struct GoModule {
     /// The text of its `go.sum`. If it is empty, `go mod tidy` completes the module before it is built, and Go's checksum
     /// database vouches for what is fetched.
     pub sums: &'static str,
-    /// Flags of the linker, chiefly versions.
+    /// Linker flags, most of which set versions.
     pub link_flags: &'static [&'static str],
-    /// Each package to build, and the name its program gets.
+    /// Each package to build, and the name of its program.
     pub programs: &'static [(&'static str, &'static str)],
-    /// Files of its own, for modules that are more than a list of others.
+    /// Source files, for modules that have code of their own.
     pub files: &'static [(&'static str, &'static str)],
 }
 
@@ -93,13 +93,13 @@ pub struct GoModule {
 pub struct GoRelease {
     /// The path of the module.
     pub module: &'static str,
-    /// Flags of the linker, chiefly versions.
+    /// Linker flags, most of which set versions.
     pub link_flags: &'static [&'static str],
-    /// Each package to build, and the name its program gets.
+    /// Each package to build, and the name of its program.
     pub programs: &'static [(&'static str, &'static str)],
 }
 
-/// A part of Debian's packages, of whichever version Debian has.
+/// A part from Debian packages, in the version that this release of Debian has.
 pub(crate) const fn debian_tree(
     name: &'static str,
     packages: &'static [&'static str],
@@ -134,7 +134,7 @@ macro_rules! module {
     };
 }
 
-/// The programs of Kubernetes that are built.
+/// The programs of Kubernetes that the testbed builds.
 const KUBERNETES_PROGRAMS: &[(&str, &str)] = &[
     ("k8s.io/kubernetes/cmd/kube-apiserver", "kube-apiserver"),
     ("k8s.io/kubernetes/cmd/kube-controller-manager", "kube-controller-manager"),
@@ -156,7 +156,7 @@ pub const KUBERNETES: Part = Part {
     ),
 };
 
-/// The same of the next release.
+/// kube-apiserver, kube-controller-manager and kubectl of the next release.
 pub const KUBERNETES_1_37: Part = Part {
     name: "kubernetes",
     version: "1.37.1",
@@ -173,7 +173,7 @@ pub const KUBERNETES_1_37: Part = Part {
     }),
 };
 
-/// The store below kube-apiserver.
+/// etcd, the store of kube-apiserver.
 pub const ETCD: Part = Part {
     name: "etcd",
     version: "3.6.5",
@@ -208,7 +208,7 @@ pub const RABBITMQ: Part = debian_tree(
             path: "usr/lib/rabbitmq/lib/rabbitmq_server-*/sbin/rabbitmq-server",
             before: "",
         },
-        // Debian's script has an absolute path in it.
+        // Debian's start script contains an absolute path, which does not exist in the tree.
         TreeProgram {
             name: "erl",
             path: "usr/lib/erlang/erts-*/bin/erlexec",
@@ -280,7 +280,7 @@ pub const VAULT: Part = Part {
     ),
 };
 
-/// What Plimsoll is measured against.
+/// The programs with which Plimsoll is compared.
 pub const PEERS: [Part; 4] = [METRICS_SERVER, PROMETHEUS_ADAPTER, KEDA, HELM];
 
 pub(crate) const METRICS_SERVER: Part = Part {
@@ -346,7 +346,7 @@ pub(crate) const HELM: Part = Part {
 };
 
 impl Part {
-    /// Name and version, as people say it.
+    /// The name and version, as messages show them.
     pub fn title(&self) -> String {
         match self.source {
             Source::Go(_) | Source::GoRelease(_) | Source::Packages(_) => {
@@ -356,7 +356,7 @@ impl Part {
         }
     }
 
-    /// The names of the programs it consists of.
+    /// The names of the part's programs.
     pub fn programs(&self) -> Vec<&'static str> {
         match self.source {
             Source::Go(GoModule { programs, .. }) | Source::GoRelease(GoRelease { programs, .. }) => {
@@ -370,13 +370,13 @@ impl Part {
 }
 
 impl GoModule {
-    /// The oldest Go that will do, as `go.mod` says.
+    /// The minimum version of Go, which `go.mod` states.
     pub fn needs(&self) -> &'static str {
         needs(self.manifest)
     }
 }
 
-/// The oldest Go that will do, as the text of a `go.mod` says.
+/// The minimum version of Go that the text of a `go.mod` states.
 pub(crate) fn needs(manifest: &str) -> &str {
     manifest.lines().find_map(|line| line.strip_prefix("go ")).unwrap_or("1.26").trim()
 }

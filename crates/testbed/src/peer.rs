@@ -1,4 +1,4 @@
-//! Kubernetes' own HPA controller, alone: what Plimsoll's is compared with.
+//! Kubernetes' own HPA controller, without the other controllers. Plimsoll's controller is compared with it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,36 +8,36 @@ use std::time::Duration;
 use crate::access::Access;
 use crate::error::Error;
 use crate::process::ProcessUsage;
-use crate::program::{Program, Room};
+use crate::program::{Program, TempFolder};
 use crate::proxy::{Fault, Proxy, ProxyOptions, Rewrite, Rule, Rules};
 
-/// How the controller is started; what is absent is left to Kubernetes.
+/// How the controller is started. Kubernetes' defaults apply to absent options.
 #[derive(Clone, Debug, Default)]
 pub struct PeerOptions {
-    /// The only namespace whose autoscalers it sees; absent: all.
+    /// The only namespace whose autoscalers the controller sees; absent: all.
     pub namespace: Option<String>,
     /// Whether its requests go through a proxy that counts them, also without a namespace.
     pub counted: bool,
-    /// How often each autoscaler is looked at.
+    /// The sync period.
     pub sync_period: Option<Duration>,
-    /// How long higher recommendations are remembered.
+    /// The stabilization window of scale-downs.
     pub downscale_stabilization: Option<Duration>,
-    /// Which deviation is ignored, such as 0.1.
+    /// The tolerance, such as 0.1.
     pub tolerance: Option<f64>,
-    /// How long after its start a pod's cpu is not trusted.
+    /// The CPU initialization period.
     pub cpu_initialization_period: Option<Duration>,
-    /// How long after its start a pod may become unready as if it had never been ready.
+    /// The initial readiness delay.
     pub initial_readiness_delay: Option<Duration>,
-    /// How many autoscalers are looked at together.
+    /// The number of concurrent syncs.
     pub concurrent_syncs: Option<u32>,
     /// Feature gates.
     pub feature_gates: BTreeMap<String, bool>,
-    /// Further flags; they come last.
+    /// Further flags, which come last.
     pub args: Vec<String>,
 }
 
 impl PeerOptions {
-    /// For a test: one namespace, several autoscalers together, each as often as this.
+    /// Options for a test: one namespace, several concurrent syncs, and this sync period.
     pub fn of_test(namespace: &str, period: Duration) -> Self {
         Self {
             namespace: Some(namespace.to_owned()),
@@ -55,16 +55,16 @@ pub struct Peer {
 }
 
 const NAME: &str = "kube-controller-manager";
-/// What it writes when it knows all autoscalers and pods and begins.
+/// The log line that the controller writes when its caches are synced and its workers start.
 const READY_LOG_LINE: &str = "Caches are synced";
 const READY_TIMEOUT: Duration = Duration::from_mins(2);
 impl Peer {
-    /// Starts the controller on a real cluster and returns when it begins.
+    /// Starts the controller on a real cluster, and returns when its workers start.
     pub async fn start(access: &Access, options: &PeerOptions) -> Result<Self, Error> {
         let mut kubeconfig = access.kubeconfig_for(access.admin());
         let mut proxy = None;
         if options.namespace.is_some() || options.counted {
-            let settings = ProxyOptions { remember_lists: false, ..ProxyOptions::default() };
+            let settings = ProxyOptions { store_lists: false, ..ProxyOptions::default() };
             let started = Proxy::start_with(&kubeconfig, settings).await?;
             if let Some(namespace) = &options.namespace {
                 started.rules().add(only(namespace));
@@ -72,25 +72,25 @@ impl Peer {
             kubeconfig = started.kubeconfig();
             proxy = Some(started);
         }
-        let room = Room::new()?;
-        let file = room.write("kubeconfig", &kubeconfig)?;
+        let temp_folder = TempFolder::new()?;
+        let file = temp_folder.write("kubeconfig", &kubeconfig)?;
         let program = &access.parts.kube_controller_manager;
-        let mut program = Program::start(NAME, program, &arguments(&file, options), room)?;
+        let mut program = Program::start(NAME, program, &arguments(&file, options), temp_folder)?;
         program.until_logged(READY_TIMEOUT, READY_LOG_LINE).await?;
         Ok(Self { program, proxy })
     }
 
-    /// The proxy it goes through, which counts its requests and can make faults.
+    /// The rules of the proxy through which the controller sends its requests; none without a proxy.
     pub fn rules(&self) -> Option<Rules> {
         self.proxy.as_ref().map(Proxy::rules)
     }
 
-    /// Its process (Linux only; elsewhere none).
+    /// The id of the process (Linux only; elsewhere none).
     pub fn pid(&self) -> Option<u32> {
         self.program.pid()
     }
 
-    /// What it has used so far (Linux only; elsewhere nothing is known).
+    /// The resource usage so far (Linux only; elsewhere none).
     pub fn usage(&self) -> Option<ProcessUsage> {
         self.program.usage()
     }
@@ -124,9 +124,9 @@ fn arguments(kubeconfig: &Path, options: &PeerOptions) -> Vec<String> {
         "--controllers=horizontal-pod-autoscaler-controller".into(),
         "--use-service-account-credentials=false".into(),
         "--leader-elect=false".into(),
-        // No client needs its server.
+        // The secure port is disabled, because no client uses it.
         "--secure-port=0".into(),
-        // Its own default of 20 a second is not what is compared.
+        // The default of 20 requests a second would limit the controller, which tests do not measure.
         "--kube-api-qps=500".into(),
         "--kube-api-burst=1000".into(),
     ];

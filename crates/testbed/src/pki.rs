@@ -1,4 +1,4 @@
-//! Certificates: who is who in a control plane on loopback.
+//! The certificates of a control plane on loopback.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -12,7 +12,7 @@ use rcgen::KeyPair;
 use crate::addresses::{API_SERVICE_ADDRESS, HOST_ADDRESS};
 use crate::error::{Attempt, Error, make_folder, read};
 
-/// Everything a control plane needs.
+/// All certificates and keys of a control plane.
 #[derive(Debug, Clone)]
 pub(crate) struct Pki {
     pub(crate) cluster: Authority,
@@ -46,7 +46,7 @@ impl Pki {
         })
     }
 
-    /// Each file and its text.
+    /// The name and the content of each file.
     fn files(&self) -> [(&'static str, &str); 14] {
         [
             ("ca.crt", &self.cluster.identity().certificate),
@@ -115,7 +115,7 @@ mod tests {
         pki.write(&folder).unwrap();
         assert_eq!(Pki::read(&folder).unwrap().files(), pki.files());
         assert_eq!(fs::metadata(folder.join("admin.key")).unwrap().permissions().mode() & 0o777, 0o600);
-        // An authority that was read signs as the one that was written.
+        // An authority that was read from files can sign certificates that the written one verifies.
         assert!(Pki::read(&folder).unwrap().cluster.client("ada", None).is_ok());
         fs::remove_dir_all(folder).unwrap();
     }

@@ -11,28 +11,29 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use serde_json::Value;
 
-use crate::side;
+use crate::simulated;
 
-type Plain = Client<HttpConnector, Full<Bytes>>;
+type PlainClient = Client<HttpConnector, Full<Bytes>>;
 
-/// Asks for a page; the body whole.
+/// Sends GET, and returns the response with its whole body.
 pub(crate) async fn get(url: &str) -> io::Result<Response<Bytes>> {
     send(Request::get(url).body(Full::default()).map_err(io::Error::other)?).await
 }
 
-/// Sends a request; the body whole.
+/// Sends a request, and returns the response with its whole body.
 pub(crate) async fn send(request: Request<Full<Bytes>>) -> io::Result<Response<Bytes>> {
-    // Pooled connections need a runtime that outlives the caller's.
-    static CLIENT: LazyLock<Plain> = LazyLock::new(|| Client::builder(TokioExecutor::new()).build_http());
+    // The client runs on a shared runtime, because pooled connections need a runtime that outlives that of the caller.
+    static CLIENT: LazyLock<PlainClient> =
+        LazyLock::new(|| Client::builder(TokioExecutor::new()).build_http());
     let answer = async {
         let (parts, body) = CLIENT.request(request).await.map_err(io::Error::other)?.into_parts();
         let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
         Ok(Response::from_parts(parts, body))
     };
-    side::handle().spawn(answer).await.map_err(io::Error::other)?
+    simulated::handle().spawn(answer).await.map_err(io::Error::other)?
 }
 
-/// Sends JSON with a header that authorizes the request, and returns the JSON of the answer. `null` is no body.
+/// Sends JSON with a header that authorizes the request, and returns the JSON of the response. `null` is no body.
 pub(crate) async fn send_json(
     method: Method,
     url: &str,

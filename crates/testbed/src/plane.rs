@@ -29,12 +29,12 @@ pub struct ControlPlane {
     state: State,
 }
 
-/// Ports that were free may be taken a moment later; three times in a row they are not.
+/// How often a control plane is started with other ports, because another process may take a port that was free.
 const MAX_START_ATTEMPTS: usize = 3;
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 impl ControlPlane {
-    /// Builds what is missing, starts everything and returns when it is ready.
+    /// Builds missing programs, starts all components, and returns when the control plane is ready.
     pub fn start(options: &Options) -> Result<Self, Error> {
         if options.nodes.is_some() && !is_root() {
             return Err(Error::NotRoot);
@@ -73,14 +73,14 @@ impl ControlPlane {
     /// stay, as when a cluster is upgraded in place.
     pub fn change_release(&mut self, release: Release, options: &Options) -> Result<(), Error> {
         self.access.parts = Parts::of_release(release, &Cache::of_user()?, &mut Progress::stderr())?;
-        // etcd was started first.
+        // The first component is etcd.
         let mut replaced = self.components.split_off(self.components.len().min(1));
         replaced.iter_mut().for_each(Component::release);
         replaced.iter_mut().for_each(Component::wait);
         self.start_servers(options)
     }
 
-    /// How it is reached.
+    /// The access to the control plane.
     pub fn access(&self) -> &Access {
         &self.access
     }
@@ -112,7 +112,7 @@ impl ControlPlane {
     fn start_servers(&mut self, options: &Options) -> Result<(), Error> {
         let Access { ports, parts, .. } = self.access.clone();
         let pki = pki_folder(&self.access.folder);
-        // Not after etcd is ready: it tries until etcd answers, and it has much to do before it asks.
+        // kube-apiserver is started before etcd is ready, because it retries its connection and initializes much before it needs etcd.
         self.run(
             "kube-apiserver",
             &parts.kube_apiserver,
@@ -124,7 +124,7 @@ impl ControlPlane {
             let kubeconfig = self.access.controller_manager_kubeconfig();
             let arguments = components::controller_manager(ports, &pki, &kubeconfig, options);
             self.run("kube-controller-manager", &parts.kube_controller_manager, &arguments, None)?;
-            // What it makes first is proof that its controllers act.
+            // The default service account is proof that the controllers act.
             let account = "/api/v1/namespaces/default/serviceaccounts/default";
             self.wait(options.deadline, |access| answers(access, account))?;
         }
@@ -142,7 +142,7 @@ impl ControlPlane {
         Ok(())
     }
 
-    /// Waits for what the component that was started last has to bring about.
+    /// Waits until a check of the component that was started last succeeds.
     fn wait(&mut self, deadline: Duration, ready: impl Fn(&Access) -> bool) -> Result<(), Error> {
         let until = Instant::now() + deadline;
         while !ready(&self.access) {
@@ -170,7 +170,7 @@ impl ControlPlane {
         if let Some(nodes) = &mut self.nodes {
             nodes.end();
         }
-        // All at once, then wait: none has anything to save.
+        // All components are killed at the same time, because none has data to save.
         self.components.iter_mut().for_each(Component::release);
         self.components.iter_mut().for_each(Component::wait);
         self.components.clear();

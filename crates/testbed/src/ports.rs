@@ -6,17 +6,16 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::error::{Attempt, Error};
 
-/// Below the ephemeral ports of the system, which an outgoing connection might take before the program
-/// listens.
+/// The first port. All ports are below the ephemeral ports of the system, which an outgoing connection might take before the program listens.
 const FIRST_PORT: u32 = 20_000;
 const PORT_COUNT: u32 = 12_000;
 
-/// A port on which nothing listens, and that this process does not give out again.
+/// A port on which no program listens, and which this process does not return again.
 pub fn free() -> Result<u16, Error> {
-    static GIVEN: AtomicU32 = AtomicU32::new(0);
-    // Processes that run at the same time begin at different ports.
+    static NEXT_PORT: AtomicU32 = AtomicU32::new(0);
+    // Processes that run at the same time start at different ports.
     let begin = std::process::id().wrapping_mul(101);
-    let next = || begin.wrapping_add(GIVEN.fetch_add(1, Ordering::Relaxed)) % PORT_COUNT + FIRST_PORT;
+    let next = || begin.wrapping_add(NEXT_PORT.fetch_add(1, Ordering::Relaxed)) % PORT_COUNT + FIRST_PORT;
     let is_free = |port: &u16| TcpListener::bind((Ipv4Addr::UNSPECIFIED, *port)).is_ok();
     std::iter::repeat_with(next)
         .take(PORT_COUNT as usize)
@@ -26,7 +25,7 @@ pub fn free() -> Result<u16, Error> {
         .attempt(|| "find a free port".into())
 }
 
-/// Several ports, all different.
+/// Several distinct ports.
 pub(crate) fn several<const N: usize>() -> Result<[u16; N], Error> {
     let mut ports = [0; N];
     for port in &mut ports {

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use crate::error::{Attempt, Error};
 
-/// Runs a program until it ends or until the other end of standard input is closed, which the kernel does for us however
-/// we die. The program is killed outright: nothing it holds is worth keeping. The folder with its data, if it is told of
-/// one, goes with it, after a script that removes what else it leaves.
+/// The supervisor: runs a program until it ends or until its own standard input is closed, which the kernel does however
+/// this process ends. The program is killed with SIGKILL, because its data need not be kept. The folder with its data, if it is given
+/// one, is removed afterwards, after a script that cleans up.
 const SUPERVISOR: &str = r#"exec 3<&0 </dev/null
 "$@" 3<&- &
 program=$!
@@ -32,14 +32,14 @@ const DATA_VARIABLE: &str = "TESTBED_DATA";
 /// The environment variable with the script that the supervisor runs after the program has ended.
 pub(crate) const CLEANUP_VARIABLE: &str = "TESTBED_CLEANUP";
 
-/// The kernel counts in hundredths of a second for programs, whatever it does itself.
+/// The unit of CPU times in /proc, which is a hundredth of a second.
 const CLOCK_TICK: Duration = Duration::from_millis(10);
 
-/// How much of a log an error shows.
+/// The number of log lines that an error shows.
 const TAIL_LINES: usize = 20;
 const TAIL_BYTES: u64 = 64 * 1024;
 
-/// A component that runs under the supervisor and writes a log.
+/// A program that runs under the supervisor and writes a log.
 #[derive(Debug)]
 pub(crate) struct Component {
     pub(crate) name: &'static str,
@@ -47,25 +47,26 @@ pub(crate) struct Component {
     child: Child,
 }
 
-/// What a process has used.
+/// The resource usage of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProcessUsage {
-    /// Time on processors, for itself and in the kernel.
+    /// The CPU time in user and kernel mode.
     pub cpu: Duration,
-    /// Memory in use, in bytes.
+    /// The resident memory in bytes.
     pub resident: u64,
-    /// The most memory that was ever in use, in bytes.
+    /// The maximum of the resident memory in bytes.
     pub peak: u64,
 }
 
-/// A command that ends with us. Its standard input is the leash: keep the child's `stdin` open for as long as it shall run.
+/// A command that ends when this process ends. The supervisor watches its standard input: the child's `stdin` must be kept open for as long
+/// as the command shall run.
 pub(crate) fn supervised(
     program: impl AsRef<OsStr>,
     arguments: impl IntoIterator<Item = impl AsRef<OsStr>>,
 ) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", SUPERVISOR, "testbed-supervisor"]).arg(program).args(arguments);
-    // Its own process group: Ctrl-C in a terminal reaches only us, and the supervisor ends the program in every case.
+    // The child has its own process group, so that Ctrl-C in a terminal reaches only this process. The supervisor ends the program in every case.
     command.stdin(Stdio::piped()).process_group(0);
     command.env_remove(DATA_VARIABLE).env_remove(CLEANUP_VARIABLE);
     command
@@ -82,7 +83,7 @@ impl Component {
         Self::start_with(name, program, arguments, &[], folder, data)
     }
 
-    /// The same with environment variables.
+    /// Does the same with environment variables.
     pub(crate) fn start_with(
         name: &'static str,
         program: &Path,
@@ -100,7 +101,7 @@ impl Component {
         if let Some(data) = data {
             command.env(DATA_VARIABLE, data);
         }
-        // The developer's environment must not change the components.
+        // The environment of the user must not change the behaviour of components.
         for variable in ["KUBECONFIG", "KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT"] {
             command.env_remove(variable);
         }
@@ -112,26 +113,26 @@ impl Component {
         Ok(Self { name, log, child })
     }
 
-    /// How it ended, if it has.
+    /// The exit status, if the program has ended.
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
     }
 
-    /// The processes under the supervisor (Linux only; elsewhere none).
+    /// The ids of the processes under the supervisor (Linux only; elsewhere none).
     pub(crate) fn children(&self) -> Vec<u32> {
         let id = self.child.id();
         let list = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap_or_default();
         list.split_whitespace().filter_map(|id| id.parse().ok()).collect()
     }
 
-    /// Has the supervisor kill the program; `wait` returns when it is gone.
+    /// Closing standard input makes the supervisor kill the program; `wait` returns when it has ended.
     pub(crate) fn release(&mut self) {
         drop(self.child.stdin.take());
     }
 
     pub(crate) fn wait(&mut self) {
         self.release();
-        // Only a child that is gone already cannot be waited for.
+        // Waiting fails only if the child has ended already.
         let _ = self.child.wait();
     }
 
@@ -152,7 +153,7 @@ impl Drop for Component {
 }
 
 impl ProcessUsage {
-    /// What a process has used so far (Linux only; elsewhere nothing is known).
+    /// The resource usage of a process so far (Linux only; elsewhere none).
     pub fn of(pid: u32) -> Option<Self> {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
@@ -160,7 +161,7 @@ impl ProcessUsage {
     }
 
     fn parse(stat: &str, status: &str) -> Option<Self> {
-        // The name in parentheses may hold anything; behind it, the 12th and 13th fields are the two times.
+        // The name in parentheses may contain any character. The 12th and 13th fields after it are the two CPU times.
         let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
         let ticks = |place: usize| fields.get(place)?.parse::<u32>().ok();
         let size = |name: &str| {
@@ -199,7 +200,7 @@ pub(crate) fn last_lines(text: &str, count: usize) -> String {
     if kept.is_empty() { "  (nothing was written)".into() } else { kept.join("\n") }
 }
 
-/// The ids of all processes of this machine whose command line mentions `word`, ourselves aside (Linux only; elsewhere none).
+/// The ids of all other processes of this machine whose command line contains `word` (Linux only; elsewhere none).
 pub fn processes_mentioning(word: &Path) -> Vec<u32> {
     let word = word.as_os_str().as_encoded_bytes();
     let Ok(all) = std::fs::read_dir("/proc") else { return Vec::new() };

@@ -1,4 +1,4 @@
-//! A program under test or a helper: it gets its own folder, and ends with this process.
+//! A program under test or a helper. It has its own folder, and ends when this process ends.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,63 +14,63 @@ use crate::state::State;
 /// A running program; it ends when this is dropped, and also when the process that holds it is killed.
 pub struct Program {
     component: Component,
-    room: Room,
+    temp_folder: TempFolder,
 }
 
-/// A folder for what a program reads; removed at the end unless a test fails.
-pub struct Room(State);
+/// A temporary folder with the files of a program. It is removed at the end unless a test fails.
+pub struct TempFolder(State);
 
-/// A program that tests stop and start again: it runs, or its folder waits for the next start.
+/// A program that tests stop and start again: either it runs, or its folder is kept for the next start.
 pub(crate) struct Restartable {
     running: Option<Program>,
-    idle: Option<Room>,
+    idle: Option<TempFolder>,
 }
 
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 impl Restartable {
-    /// Not started yet.
-    pub(crate) fn new(room: Room) -> Self {
-        Self { running: None, idle: Some(room) }
+    /// A program that is not started yet.
+    pub(crate) fn new(temp_folder: TempFolder) -> Self {
+        Self { running: None, idle: Some(temp_folder) }
     }
 
-    /// Its folder; none while it is being started.
-    pub(crate) fn room(&self) -> Option<&Room> {
-        self.running.as_ref().map(Program::room).or(self.idle.as_ref())
+    /// The folder of the program; none while it is being started.
+    pub(crate) fn temp_folder(&self) -> Option<&TempFolder> {
+        self.running.as_ref().map(Program::temp_folder).or(self.idle.as_ref())
     }
 
-    /// Kills the program. Its folder stays.
+    /// Kills the program. Its folder is kept.
     pub(crate) fn stop(&mut self) {
         if let Some(program) = self.running.take() {
             self.idle = Some(program.end());
         }
     }
 
-    /// The folder for the next start; none if the program runs.
-    pub(crate) fn take_idle(&mut self) -> Option<Room> {
+    /// Takes the folder for the next start; none if the program runs.
+    pub(crate) fn take_idle(&mut self) -> Option<TempFolder> {
         self.idle.take()
     }
 
-    /// The program runs.
+    /// Records that the program was started.
     pub(crate) fn started(&mut self, program: Program) {
         self.running = Some(program);
     }
 }
 
-impl Room {
-    /// A new, empty one.
+impl TempFolder {
+    /// Creates an empty folder.
     pub fn new() -> Result<Self, Error> {
         State::temporary(&Cache::of_user()?).map(Self)
     }
 
-    /// Where it is.
-    pub fn folder(&self) -> &Path {
+    /// The path of the folder.
+    pub fn root(&self) -> &Path {
         self.0.folder()
     }
 
-    /// The path of a file in it.
+    /// The path of a file in the folder.
     pub fn path(&self, name: &str) -> PathBuf {
-        self.folder().join(name)
+        self.root().join(name)
     }
 
     /// Writes a file that only its owner may read, and returns its path.
@@ -81,59 +81,59 @@ impl Room {
     }
 }
 
-impl Drop for Room {
+impl Drop for TempFolder {
     fn drop(&mut self) {
         self.0.leave();
     }
 }
 
 impl Program {
-    /// Starts a program in a room, whose `logs` folder gets what it says.
+    /// Starts a program in a folder; its output is written to the subfolder `logs`.
     pub fn start(
         name: &'static str,
         program: &Path,
         arguments: &[String],
-        room: Room,
+        temp_folder: TempFolder,
     ) -> Result<Self, Error> {
-        Self::start_with(name, program, arguments, &[], room)
+        Self::start_with(name, program, arguments, &[], temp_folder)
     }
 
-    /// The same with environment variables.
+    /// Starts a program with environment variables.
     pub fn start_with(
         name: &'static str,
         program: &Path,
         arguments: &[String],
         variables: &[(&str, &str)],
-        room: Room,
+        temp_folder: TempFolder,
     ) -> Result<Self, Error> {
-        let component = Component::start_with(name, program, arguments, variables, room.folder(), None)?;
-        Ok(Self { component, room })
+        let component = Component::start_with(name, program, arguments, variables, temp_folder.root(), None)?;
+        Ok(Self { component, temp_folder })
     }
 
-    /// Its folder.
-    pub fn room(&self) -> &Room {
-        &self.room
+    /// The folder of the program.
+    pub fn temp_folder(&self) -> &TempFolder {
+        &self.temp_folder
     }
 
-    /// Its whole log.
+    /// The whole log of the program.
     pub fn log(&self) -> String {
         read(&self.component.log).unwrap_or_default()
     }
 
-    /// Its process (Linux only; elsewhere none).
+    /// The id of the process (Linux only; elsewhere none).
     pub fn pid(&self) -> Option<u32> {
-        // The program itself, also below a measuring script; not the supervisor shells.
+        // The children include the shells of the supervisor and possibly a measuring script, so the program is the one that is no shell.
         let shell = Path::new("/bin/sh").canonicalize().ok()?;
         let is_it = |id: &u32| fs::read_link(format!("/proc/{id}/exe")).is_ok_and(|link| link != shell);
         self.component.children().into_iter().find(is_it)
     }
 
-    /// What it has used so far (Linux only; elsewhere nothing is known).
+    /// The resource usage so far (Linux only; elsewhere none).
     pub fn usage(&self) -> Option<ProcessUsage> {
         ProcessUsage::of(self.pid()?)
     }
 
-    /// With which code it ended, if it has; 137 if it was killed.
+    /// The exit code, if the program has ended; 137 if it was killed.
     pub fn ended(&mut self) -> Option<i32> {
         self.component.ended().map(|status| status.code().unwrap_or(137))
     }
@@ -153,22 +153,22 @@ impl Program {
         Ok(())
     }
 
-    /// Waits until its log contains a text.
+    /// Waits until the log contains a text.
     pub async fn until_logged(&mut self, deadline: Duration, text: &str) -> Result<(), Error> {
         let log = self.component.log.clone();
         self.until(deadline, async || read(&log).is_ok_and(|log| log.contains(text))).await
     }
 
-    /// Sends it the signal to end in order, as Kubernetes does.
+    /// Sends SIGTERM, as Kubernetes does.
     pub fn terminate(&self) {
         if let Some(pid) = self.pid() {
             let _ = std::process::Command::new("kill").arg(pid.to_string()).status();
         }
     }
 
-    /// Ends it, and returns its room for another.
-    pub fn end(mut self) -> Room {
+    /// Kills the program, and returns its folder for the next start.
+    pub fn end(mut self) -> TempFolder {
         self.component.wait();
-        self.room
+        self.temp_folder
     }
 }

@@ -1,11 +1,11 @@
-//! What a person sees while parts are built.
+//! The progress of builds on a terminal or in a log.
 
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 /// Shows the progress of a build: a changing line on a terminal, otherwise a line at the start and one at the end.
 pub struct Progress {
-    // Written to directly, so that the capture of test output does not swallow minutes of building.
+    // The output is written directly, so that the test runner does not capture it during builds of minutes.
     out: Box<dyn Write + Send>,
     terminal: bool,
     now: Option<Current>,
@@ -17,7 +17,7 @@ struct Current {
     drawn: bool,
 }
 
-/// No terminal is assumed to be wider.
+/// The maximum width of a line; terminals may be no wider.
 const MAX_LINE_WIDTH: usize = 78;
 
 impl Progress {
@@ -31,7 +31,7 @@ impl Progress {
         Self { out: Box::new(io::sink()), terminal: false, now: None }
     }
 
-    /// A separate line.
+    /// Prints a separate line.
     pub(crate) fn note(&mut self, text: &str) {
         self.line(text);
     }
@@ -43,7 +43,7 @@ impl Progress {
         self.now = Some(Current { title: title.to_owned(), since: Instant::now(), drawn: false });
     }
 
-    /// What is being done at this moment.
+    /// Sets the current activity.
     pub(crate) fn doing(&mut self, what: &str) {
         let Some(current) = self.now.as_mut().filter(|_| self.terminal) else { return };
         current.drawn = true;
@@ -51,7 +51,7 @@ impl Progress {
             &format!("{}  {}  {what}", current.title, human(current.since.elapsed())),
             MAX_LINE_WIDTH,
         );
-        // Nothing depends on whether progress can be shown.
+        // Errors are ignored, because the build does not depend on its progress output.
         let _ = write!(self.out, "\r\x1b[K{text}");
         let _ = self.out.flush();
     }
@@ -71,7 +71,7 @@ impl Progress {
     }
 }
 
-/// A duration as people say it.
+/// Formats a duration for people.
 pub fn human(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {

@@ -13,13 +13,13 @@ pub const RELEASE_VARIABLE: &str = "PLIMSOLL_KUBERNETES";
 /// A release that can be built.
 #[derive(Clone, Copy, Debug)]
 pub struct Release {
-    /// Its programs.
+    /// The programs of the release.
     pub part: &'static Part,
-    /// Its minor release.
+    /// The minor version.
     pub kubernetes: KubernetesVersion,
 }
 
-/// The testbed cannot build this release.
+/// The error for a release that the testbed cannot build.
 #[derive(Debug, thiserror::Error)]
 #[error("there is no Kubernetes {0:?} here; write {known}", known = known())]
 pub struct UnknownRelease(String);

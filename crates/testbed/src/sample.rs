@@ -1,4 +1,4 @@
-//! A sample application: pods that count the requests they serve, a queue, and whatever else a test wants to be measured.
+//! A sample application: pods that count the requests they serve, and other counters and gauges of tests.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,30 +12,30 @@ use hyper::body::Incoming;
 use serde_json::{Value, json};
 
 use crate::error::Error;
-use crate::kubelets::held;
-use crate::side::SideServer;
+use crate::kubelets::locked;
+use crate::simulated::SimulatedServer;
 
-/// The application; it answers until it is dropped.
+/// The application, which serves its metrics until it is dropped.
 ///
 /// ```text
-/// /pods/NAMESPACE/POD/metrics   what one pod says: http_requests_total
-/// /metrics                      what is not of pods
-/// /everything                   all pods on one page, with labels that say which
+/// /pods/NAMESPACE/POD/metrics   metrics of one pod: http_requests_total
+/// /metrics                      counters and gauges of tests
+/// /everything                   metrics of all pods, with namespace and pod as labels
 /// ```
 pub struct SampleApp {
-    server: SideServer,
+    server: SimulatedServer,
     shop: Arc<Mutex<SampleMetrics>>,
 }
 
 #[derive(Default)]
 struct SampleMetrics {
-    /// Requests of each pod, by namespace and name.
+    /// The requests of each pod, by namespace and name.
     pods: BTreeMap<(String, String), Count>,
-    /// Whatever else, by name and labels as they are written.
+    /// Other counters and gauges, by name and labels in the exposition format.
     others: BTreeMap<String, Count>,
 }
 
-/// A number that moves, or does not.
+/// A value that grows at a constant rate, which may be zero.
 #[derive(Clone, Copy)]
 struct Count {
     value: f64,
@@ -44,39 +44,40 @@ struct Count {
 }
 
 impl SampleApp {
-    /// Starts it without pods.
+    /// Starts the application without pods.
     pub fn start() -> Result<Self, Error> {
         let shop = Arc::new(Mutex::new(SampleMetrics::default()));
         let state = Arc::clone(&shop);
-        let server = SideServer::start_http("the sample application", move |request: Request<Incoming>| {
-            std::future::ready(held(&state).answer(request.uri().path()))
-        })?;
+        let server =
+            SimulatedServer::start_http("the sample application", move |request: Request<Incoming>| {
+                std::future::ready(locked(&state).answer(request.uri().path()))
+            })?;
         Ok(Self { server, shop })
     }
 
-    /// How many requests a pod gets each second from now on; it is there from now on.
+    /// Sets the number of requests per second of a pod, and adds the pod if it does not exist.
     pub fn set_load(&self, namespace: &str, pod: &str, per_second: f64) {
         let key = (namespace.to_owned(), pod.to_owned());
-        held(&self.shop).pods.entry(key).or_insert_with(Count::zero).change(per_second);
+        locked(&self.shop).pods.entry(key).or_insert_with(Count::zero).change(per_second);
     }
 
-    /// Takes a pod away.
+    /// Removes a pod.
     pub fn remove(&self, namespace: &str, pod: &str) {
-        held(&self.shop).pods.remove(&(namespace.to_owned(), pod.to_owned()));
+        locked(&self.shop).pods.remove(&(namespace.to_owned(), pod.to_owned()));
     }
 
     /// Sets a gauge, such as `queue_depth{queue="orders"}`.
     pub fn set_gauge(&self, series: &str, value: f64) {
         let count = Count { value, ..Count::zero() };
-        held(&self.shop).others.insert(series.to_owned(), count);
+        locked(&self.shop).others.insert(series.to_owned(), count);
     }
 
-    /// Lets a counter, such as `service_requests_total{namespace="shop",service="web"}`, grow by so much each second.
+    /// Sets the rate per second of a counter, such as `service_requests_total{namespace="shop",service="web"}`.
     pub fn set_counter(&self, series: &str, per_second: f64) {
-        held(&self.shop).others.entry(series.to_owned()).or_insert_with(Count::zero).change(per_second);
+        locked(&self.shop).others.entry(series.to_owned()).or_insert_with(Count::zero).change(per_second);
     }
 
-    /// Scrape targets: each pod, and everything else.
+    /// The scrape targets: one for each pod, and one for all other metrics.
     pub fn targets(&self) -> Value {
         let place = format!("127.0.0.1:{}", self.server.port);
         let pod = |(namespace, name): &(String, String)| {
@@ -84,7 +85,7 @@ impl SampleApp {
                 "namespace": namespace, "pod": name, "__metrics_path__": format!("/pods/{namespace}/{name}/metrics")
             }})
         };
-        let mut targets: Vec<Value> = held(&self.shop).pods.keys().map(pod).collect();
+        let mut targets: Vec<Value> = locked(&self.shop).pods.keys().map(pod).collect();
         targets.push(json!({"targets": [place]}));
         Value::Array(targets)
     }

@@ -1,11 +1,11 @@
-//! The servers that KEDA's scalers and ours both ask (`make test-scalers`), and the program that asks with KEDA's.
+//! The servers that KEDA's scalers and ours both query (`make test-scalers`), and the program that runs KEDA's scalers.
 
 use crate::parts::{
     ETCD, EXTERNAL_SCALER, GoModule, GoRelease, POSTGRESQL, PROMETHEUS, PackageManager, Part, RABBITMQ,
     REDIS, Source, TreeProgram, debian_tree, packaged,
 };
 
-/// Asks sources with KEDA's own scalers, and fills sources for that.
+/// The program that queries sources with KEDA's own scalers, and fills sources with data.
 pub const KEDA_SCALER: Part = Part {
     name: "keda-scaler",
     version: "2.21.0",
@@ -72,7 +72,7 @@ const CLICKHOUSE: Part = debian_tree(
     &[TreeProgram { name: "clickhouse-server", path: "usr/sbin/clickhouse-server", before: "" }],
 );
 
-/// Graphite's web application, which reads files of its library for storage. The program is Python with both.
+/// Graphite's web application, which reads the files of its storage library. The program is Python with both packages.
 const GRAPHITE: Part = debian_tree(
     "graphite",
     &["graphite-web", "python3-whisper"],
@@ -101,7 +101,7 @@ const MARIADB: Part = debian_tree(
     ],
 );
 
-/// SQS, Kinesis, DynamoDB and CloudWatch as far as tests need them.
+/// An emulator of SQS, Kinesis, DynamoDB and CloudWatch.
 const MOTO: Part = packaged(
     "moto",
     "5.2.5",
@@ -110,7 +110,7 @@ const MOTO: Part = packaged(
     &[("moto_server", "env PYTHONPATH=\"$root\" python3 -m moto.server")],
 );
 
-/// Queues and blobs of Azure Storage.
+/// An emulator of queues and blobs of Azure Storage.
 const AZURITE: Part = packaged(
     "azurite",
     "3.35.0",
@@ -130,7 +130,7 @@ const KAFKA: Part = packaged(
     ],
 );
 
-/// Speaks MongoDB's protocol.
+/// A server with MongoDB's protocol.
 const MONGO: Part = packaged(
     "mongo",
     "1.47.0",
@@ -163,7 +163,7 @@ const CASSANDRA: Part = packaged(
     &[("java-of-cassandra", JAVA_OF_CASSANDRA)],
 );
 
-/// Cassandra uses parts of Java that are closed otherwise.
+/// The Java flags that open the internal packages that Cassandra uses.
 const JAVA_OF_CASSANDRA: &str = "java -Xmx512m -javaagent:\"$root\"/jamm-0.4.0.jar -cp \"$root/*\" \
     $(printf -- ' --add-exports %s=ALL-UNNAMED' java.base/jdk.internal.misc java.base/jdk.internal.ref java.base/sun.nio.ch \
     java.management.rmi/com.sun.jmx.remote.internal.rmi java.rmi/sun.rmi.registry java.rmi/sun.rmi.server java.sql/java.sql) \
@@ -173,7 +173,7 @@ const JAVA_OF_CASSANDRA: &str = "java -Xmx512m -javaagent:\"$root\"/jamm-0.4.0.j
     java.base/jdk.internal.module java.base/jdk.internal.ref java.base/jdk.internal.reflect java.base/jdk.internal.util.jar \
     java.base/sun.nio.ch jdk.management/com.sun.management.internal)";
 
-/// The server and what it speaks HTTP with.
+/// Elasticsearch, and the module with its HTTP server.
 const ELASTICSEARCH: Part = packaged(
     "elasticsearch",
     "7.17.29",
@@ -183,7 +183,7 @@ const ELASTICSEARCH: Part = packaged(
     &[("java-of-elasticsearch", "java -Xmx512m -cp \"$root/*\"")],
 );
 
-/// The same of its fork.
+/// OpenSearch, and the module with its HTTP server.
 const OPENSEARCH: Part = packaged(
     "opensearch",
     "2.19.6",
@@ -201,7 +201,7 @@ const SELENIUM: Part = packaged(
     &[("selenium", "java -Xmx256m -cp \"$root/*\" org.openqa.selenium.grid.Bootstrap")],
 );
 
-/// The server with Jetty; the distribution is not on Maven Central.
+/// Solr with Jetty, from their modules, because the distribution is not on Maven Central.
 const SOLR: Part = packaged(
     "solr",
     "8.11.4",
@@ -223,7 +223,7 @@ const NSQ: Part = Part {
     }),
 };
 
-/// A broker that has its bookies in the same process; the distribution is not on Maven Central.
+/// A Pulsar broker with its bookies in the same process, from its modules, because the distribution is not on Maven Central.
 const PULSAR: Part = packaged(
     "pulsar",
     "4.0.7",
@@ -232,7 +232,7 @@ const PULSAR: Part = packaged(
     &[("java-of-pulsar", "java -Xmx512m -cp \"$root/*\"")],
 );
 
-/// Buckets and objects of Google Cloud Storage.
+/// An emulator of buckets and objects of Google Cloud Storage.
 const FAKE_GCS_SERVER: Part = Part {
     name: "fake-gcs-server",
     version: "1.56.1",
@@ -243,7 +243,7 @@ const FAKE_GCS_SERVER: Part = Part {
     }),
 };
 
-/// The command line tool, which has a server for development.
+/// Temporal's command line tool, which has a server for development.
 const TEMPORAL: Part = Part {
     name: "temporal",
     version: "1.5.1",
@@ -254,7 +254,7 @@ const TEMPORAL: Part = Part {
     }),
 };
 
-/// A release whose Flux needs nothing but Go; later ones need Rust.
+/// InfluxDB in the last release whose Flux needs only Go; later ones need Rust.
 const INFLUXDB: Part = Part {
     name: "influxdb",
     version: "1.8.10",
@@ -265,7 +265,7 @@ const INFLUXDB: Part = Part {
     }),
 };
 
-/// Later releases cannot be built from their module alone.
+/// Loki in the last release that can be built from its module alone.
 const LOKI: Part = Part {
     name: "loki",
     version: "1.6.1",
@@ -276,7 +276,7 @@ const LOKI: Part = Part {
     }),
 };
 
-/// A server by its name.
+/// Returns the server of this name.
 pub fn server(name: &str) -> Option<&'static Part> {
     SERVERS.iter().find(|part| part.name == name)
 }

@@ -1,4 +1,4 @@
-//! The folder of one control plane: its certificates, data and logs, and who holds it.
+//! The state folder of one control plane: its certificates, data and logs, and a lock of the process that runs it.
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -8,28 +8,28 @@ use std::time::{Duration, Instant, SystemTime};
 use crate::cache::Cache;
 use crate::error::{Attempt, Error, make_folder};
 
-/// The lock file of the process that runs the control plane; the kernel releases the lock however that process ends.
+/// The lock file of the process that runs the control plane. The kernel releases the lock when that process ends, even if it is killed.
 const LOCK_FILE: &str = "lock";
-/// The file that asks for the end of the control plane.
+/// The file that requests the end of the control plane.
 const STOP_FILE: &str = "stop";
-/// Holds the id of the process that runs the control plane, from the moment it is ready.
+/// The file with the id of the process that runs the control plane. It is written when the control plane is ready.
 const READY_FILE: &str = "ready";
 
 /// How long logs of runs that failed or were killed are kept.
 const FAILED_STATE_RETENTION: Duration = Duration::from_hours(24);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// A state folder that this process holds.
+/// A state folder that this process has locked.
 #[derive(Debug)]
 pub struct State {
     folder: PathBuf,
     temporary: bool,
-    // Its lock is the claim.
+    // The lock of this file claims the folder.
     _lock: File,
 }
 
 impl State {
-    /// Claims a folder and empties it.
+    /// Locks a folder and empties it.
     pub(crate) fn claim(folder: &Path) -> Result<Self, Error> {
         let foreign = !folder.join(LOCK_FILE).exists()
             && fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
@@ -38,7 +38,7 @@ impl State {
         }
         make_folder(folder)?;
         let folder = folder.canonicalize().attempt(|| format!("find {}", folder.display()))?;
-        // [`is_held`] takes the lock for a moment, so one failure is not final.
+        // [`is_held`] takes the lock briefly, so one failure is not final.
         let mut lock = try_lock(&folder)?;
         for _ in 0..4 {
             if lock.is_some() {
@@ -53,7 +53,7 @@ impl State {
         Ok(Self { folder, temporary: false, _lock: lock })
     }
 
-    /// Claims a new folder that is removed at the end.
+    /// Creates and locks a folder that is removed at the end.
     pub(crate) fn temporary(cache: &Cache) -> Result<Self, Error> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let runs = cache.root().join("runs");
@@ -68,7 +68,7 @@ impl State {
         &self.folder
     }
 
-    /// Says that the control plane is ready.
+    /// Records that the control plane is ready.
     pub(crate) fn ready(&self) -> Result<(), Error> {
         let path = self.folder.join(READY_FILE);
         fs::write(&path, std::process::id().to_string()).attempt(|| format!("write {}", path.display()))
@@ -79,9 +79,9 @@ impl State {
         self.folder.join(STOP_FILE).exists()
     }
 
-    /// Removes the folder, unless a test is failing, whose logs are kept.
+    /// Removes the folder, unless a test is failing. The logs of a failing test are kept.
     pub(crate) fn leave(&self) {
-        // Best effort: what stays is swept by the next run.
+        // Errors are ignored, because the next run removes what is left.
         let _ = fs::remove_file(self.folder.join(READY_FILE));
         if self.temporary && !std::thread::panicking() {
             let _ = fs::remove_dir_all(&self.folder);
@@ -89,12 +89,12 @@ impl State {
     }
 }
 
-/// Where etcd keeps its data.
+/// The folder of etcd's data.
 pub(crate) fn data(folder: &Path) -> PathBuf {
     folder.join("etcd")
 }
 
-/// Which process says it runs a ready control plane in `folder`.
+/// The id of the process that runs a ready control plane in `folder`, as its file states it.
 pub fn holder(folder: &Path) -> Option<u32> {
     fs::read_to_string(folder.join(READY_FILE)).ok()?.trim().parse().ok()
 }
@@ -104,7 +104,7 @@ pub fn is_held(folder: &Path) -> Result<bool, Error> {
     Ok(folder.join(LOCK_FILE).exists() && try_lock(folder)?.is_none())
 }
 
-/// Asks the process that runs the control plane in `folder` to end it, and waits for that.
+/// Requests the end of the control plane in `folder`, and waits until its process has ended.
 pub fn stop(folder: &Path, deadline: Duration) -> Result<(), Error> {
     if !is_held(folder)? {
         return Err(Error::NotRunning(folder.to_owned()));
@@ -145,11 +145,11 @@ fn empty(folder: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes what runs that were killed have left: data at once (should the supervisor have been killed too), logs after a day.
+/// Removes the folders of killed runs: data at once (the supervisor may have been killed too), logs after a day.
 fn sweep(runs: &Path) {
     for entry in fs::read_dir(runs).into_iter().flatten().flatten() {
         let folder = entry.path();
-        // Without a lock file it is just being made.
+        // A folder without a lock file is being created by another process.
         let Ok(since) = fs::metadata(folder.join(LOCK_FILE)).and_then(|lock| lock.modified()) else {
             continue;
         };
@@ -209,7 +209,7 @@ mod tests {
             move || stop(&folder, Duration::from_secs(20))
         });
         drop(state);
-        // Whether the request or the end came first, the control plane does not run any more.
+        // The control plane may have ended before the request, which is no failure.
         assert!(matches!(waiting.join().unwrap(), Ok(()) | Err(Error::NotRunning(_))));
         fs::remove_dir_all(folder).unwrap();
     }

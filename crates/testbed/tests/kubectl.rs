@@ -1,4 +1,4 @@
-//! The real kubectl drives each cluster through the php-apache walk-through, and prints the same on both.
+//! The real kubectl runs the commands of the php-apache walk-through on each cluster, and prints the same on both.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test")]
 
@@ -15,13 +15,13 @@ use testbed::harness::{self, Cluster, Failure, LOCAL, REAL, Workloads};
 /// One command, or several lines of a watch while another command runs.
 enum Step {
     Run(&'static str),
-    /// Watch, what happens meanwhile, how many lines that makes.
+    /// A watch, the command that runs meanwhile, and the number of lines that the watch prints.
     Watch(&'static str, &'static str, usize),
 }
 
 use Step::{Run, Watch};
 
-/// The walk-through. `FILE` is the manifest below.
+/// The commands of the walk-through. `FILE` is the manifest below.
 const SCRIPT: &[Step] = &[
     Run("version"),
     Run("api-resources --api-group=autoscaling"),
@@ -96,7 +96,7 @@ fn walkthrough_prints_the_same_on_both_clusters() -> Result<(), Failure> {
     })
 }
 
-/// All that kubectl prints on one cluster.
+/// The whole output of kubectl on one cluster.
 async fn walk(
     cluster: &Cluster,
     kubeconfig: &str,
@@ -113,10 +113,10 @@ async fn walk(
         tokio::task::spawn_blocking(move || SCRIPT.iter().map(|step| take(&kubectl, step)).collect());
     let printed = printed.await.unwrap();
     for name in nodes.names() {
-        session.ask(http::Method::DELETE, &format!("/api/v1/nodes/{name}")).quietly().await;
+        session.request(http::Method::DELETE, &format!("/api/v1/nodes/{name}")).send_unrecorded().await;
     }
     drop(nodes);
-    cluster.leave(&session).await;
+    cluster.delete_namespace(&session).await;
     Ok(printed)
 }
 
@@ -140,7 +140,7 @@ fn watch(kubectl: &Kubectl, line: &str, meanwhile: &str, count: usize) -> String
     let watch = kubectl.watch(line);
     let mut text = String::new();
     for at in 0..count {
-        // The last line is of what happens meanwhile.
+        // The last line is printed by the command that runs meanwhile.
         if at + 1 == count {
             text += &run(kubectl, meanwhile);
         }
@@ -172,11 +172,11 @@ fn compare(real: &[(String, Vec<String>)], local: &[(String, Vec<String>)]) {
     assert!(text.is_empty(), "kubectl prints other things on localkube:\n{text}");
 }
 
-/// Lines with what differs from run to run replaced: ages, hashes, names made by the server, addresses, times.
+/// Replaces values that differ from run to run: ages, hashes, generated names, addresses, times.
 fn normal(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut events = None;
-    // How far a rollout is when it is looked at is a matter of chance.
+    // The progress of a rollout at this time differs from run to run.
     for line in text.lines().filter(|line| !line.starts_with("Waiting for deployment")) {
         let words: Vec<String> =
             line.trim_end().split("  ").filter(|cell| !cell.is_empty()).map(cell).collect();
@@ -186,14 +186,14 @@ fn normal(text: &str) -> Vec<String> {
         }
         lines.push(format!("{}{}", " ".repeat(indent), words.join("  ")));
     }
-    // Events of the same second come in any order.
+    // The order of events of the same second is undefined.
     if let Some(begin) = events.filter(|begin| *begin < lines.len()) {
         lines[begin..].sort_unstable();
     }
     lines
 }
 
-/// One cell of a table, or what stands between wide gaps.
+/// Replaces volatile values in one cell of a table, or in a text between wide gaps.
 fn cell(text: &str) -> String {
     let words: Vec<String> = text.trim().split(' ').map(word).collect();
     let joined = words.join(" ");
@@ -234,7 +234,7 @@ fn word(text: &str) -> String {
     }
 }
 
-/// `5s`, `2m10s`; not `200m`, which is of a processor.
+/// Whether a text is an age, such as `5s` and `2m10s`, but not `200m`, which is a quantity.
 fn is_age(text: &str) -> bool {
     let units = text.chars().filter(|c| "sm".contains(*c)).count();
     text.starts_with(|c: char| c.is_ascii_digit())

@@ -1,4 +1,4 @@
-//! Simulated nodes on the real control plane: pods find a node, live, are measured, and go.
+//! Simulated nodes on the real control plane: pods are scheduled, started, measured and deleted.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::path::Path;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use testbed::Access;
 use testbed::harness::{connect, until};
 
-/// One test's namespace with nodes of its own.
+/// The namespace of one test, with its own nodes.
 struct NodesEnv {
     access: &'static Access,
     namespace: String,
@@ -53,9 +53,9 @@ impl NodesEnv {
         list["items"].as_array().unwrap().clone()
     }
 
-    /// Waits until `look` sees something.
-    async fn eventually<T>(&self, what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
-        until(what, async || look().await.ok_or_else(|| self.nodes.last_error())).await
+    /// Waits until `probe` returns a value.
+    async fn eventually<T>(&self, what: &str, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
+        until(what, async || probe().await.ok_or_else(|| self.nodes.last_error())).await
     }
 
     async fn pods_are(&self, what: &str, fine: impl Fn(&[Value]) -> bool) -> Vec<Value> {
@@ -199,22 +199,22 @@ async fn nodes_serve_kubelet_metrics_and_renew_leases() {
 
     let authority = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{}.pem", env.namespace));
     std::fs::write(&authority, env.nodes.ca_pem()).unwrap();
-    let (nobody, somebody) =
+    let (anonymous, authorized) =
         (kubelet(port, &authority, None).await, kubelet(port, &authority, Some("any")).await);
     std::fs::remove_file(&authority).unwrap();
-    let ask = async |client: &Client, path: &str| {
+    let send_request = async |client: &Client, path: &str| {
         client.request_text(http::Request::get(path).body(Vec::new()).unwrap()).await
     };
-    let refused = ask(&nobody, "/metrics/resource").await;
+    let refused = send_request(&anonymous, "/metrics/resource").await;
     assert!(matches!(&refused, Err(kube::Error::Api(status)) if status.code == 401), "{refused:?}");
-    let page = ask(&somebody, "/metrics/resource").await.unwrap();
+    let page = send_request(&authorized, "/metrics/resource").await.unwrap();
     let series = format!("{{container=\"main\",namespace=\"{}\",pod=\"web\"}}", env.namespace);
     for family in ["container_cpu_usage_seconds_total", "container_memory_working_set_bytes"] {
         assert!(page.contains(&format!("{family}{series} ")), "{page}");
     }
     assert!(page.contains("\nnode_memory_working_set_bytes ") && page.ends_with("resource_scrape_error 0\n"));
-    assert_eq!(ask(&somebody, "/healthz").await.unwrap(), "ok");
-    let missing = ask(&somebody, "/stats").await;
+    assert_eq!(send_request(&authorized, "/healthz").await.unwrap(), "ok");
+    let missing = send_request(&authorized, "/stats").await;
     assert!(matches!(&missing, Err(kube::Error::Api(status)) if status.code == 404), "{missing:?}");
 
     let path = format!("/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{name}");
@@ -225,7 +225,7 @@ async fn nodes_serve_kubelet_metrics_and_renew_leases() {
     env.end().await;
 }
 
-/// How somebody reaches a kubelet, with a bearer token or without.
+/// Sends a request to a kubelet, with or without a bearer token.
 async fn kubelet(port: u64, authority: &Path, token: Option<&str>) -> Client {
     let user = token.map(|token| json!({"token": token})).unwrap_or(json!({}));
     let cluster = json!({"server": format!("https://127.0.0.1:{port}"), "certificate-authority": authority});

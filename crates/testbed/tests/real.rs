@@ -1,4 +1,4 @@
-//! The control plane itself: it starts, it works, and it leaves nothing behind.
+//! The real control plane: it starts, works, and leaves no processes or files behind.
 
 #![allow(clippy::disallowed_methods, reason = "tests and benches measure with the clock of the machine")]
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 use testbed::aggregate::Aggregated;
 use testbed::{Access, ControlPlane, Options, Parts, processes_mentioning, state};
 
-/// Set in the process that [`killed_process_ends_its_components`] starts and kills.
+/// The environment variable of the process that [`killed_process_ends_its_components`] starts and kills.
 const HOLD_VARIABLE: &str = "TESTBED_TEST_HOLD";
 
-/// Far more than anything here takes, on a machine that is busy with other things.
+/// The timeout of a wait, which is far longer than any wait here takes, because machines may be busy.
 const WAIT_TIMEOUT: Duration = Duration::from_mins(3);
 
-/// A process that does not outlive the test.
+/// A process that is killed when this is dropped.
 struct Holder(Child);
 
 impl Drop for Holder {
@@ -93,7 +93,7 @@ fn deployments_become_pods(access: &Access) {
     assert_eq!(phases, ["Pending"; 3]);
 }
 
-/// RBAC is on, and the cluster's authority makes users.
+/// RBAC is enabled, and the cluster's authority signs certificates of users.
 fn namespaces_hold_what_users_may_do(access: &Access) {
     let ada = access.authority().client("ada", Some("team")).unwrap();
     let kubeconfig = access.folder.join("ada.kubeconfig");
@@ -104,14 +104,14 @@ fn namespaces_hold_what_users_may_do(access: &Access) {
         .args(["get", "pods", "-n", "default"])
         .output()
         .unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(said.contains(r#"User "ada" cannot list resource "pods""#), "{said}");
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(text.contains(r#"User "ada" cannot list resource "pods""#), "{text}");
     let who = access.kubectl().env("KUBECONFIG", &kubeconfig).args(["auth", "whoami"]).output().unwrap();
     let who = String::from_utf8_lossy(&who.stdout).into_owned();
     assert!(who.contains("ada") && who.contains("team"), "{who}");
 }
 
-/// The API server follows a Service of type ExternalName to our port, and asks for the right name in its TLS greeting.
+/// The API server follows a Service of type ExternalName to our port, and sends the right server name (SNI).
 fn aggregated_apis_are_looked_for_on_this_machine(access: &Access) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let api = Aggregated {
@@ -140,7 +140,7 @@ fn aggregated_apis_are_looked_for_on_this_machine(access: &Access) {
 
 #[test]
 fn killed_process_ends_its_components() {
-    // First, so that the minutes this may take do not count below.
+    // The programs are built first, so that the minutes this may take do not count below.
     Parts::ensure().unwrap();
     let folder = scratch("killed");
     let mut command = Command::new(std::env::current_exe().unwrap());
@@ -152,7 +152,7 @@ fn killed_process_ends_its_components() {
     });
     let folder = folder.canonicalize().unwrap();
     assert_eq!(processes_mentioning(&folder).len(), 3 * 3);
-    // SIGKILL: nothing of ours can run any more.
+    // After SIGKILL this process cannot run any cleanup.
     holder.0.kill().unwrap();
     holder.0.wait().unwrap();
     eventually("the end of all components", || processes_mentioning(&folder).is_empty().then_some(()));
@@ -161,11 +161,11 @@ fn killed_process_ends_its_components() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
-/// The body of the process that the test above kills; by itself there is nothing to hold.
+/// The body of the process that the test above kills. Without the environment variable it does nothing.
 #[test]
 fn the_process_that_is_killed() {
     let Some(folder) = std::env::var_os(HOLD_VARIABLE) else { return };
-    // Should the test itself be killed, this process must not stay.
+    // This process must also end if the test itself is killed.
     std::thread::spawn(|| {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         std::process::exit(1);

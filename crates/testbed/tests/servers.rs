@@ -1,4 +1,4 @@
-//! Servers that the API server itself calls, on both clusters: an aggregated API, and a webhook that refuses.
+//! Servers that the API server itself calls, on both clusters: an aggregated API, and a webhook that denies requests.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::convert::Infallible;
@@ -21,11 +21,11 @@ use testbed::harness::{self, Failure, TestNamespace, eventually, send};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-/// Serves TLS for clients with a certificate of `clients` or none; `answer` makes the responses.
+/// Serves TLS for clients with a certificate of `clients` or none; `http_response` makes the responses.
 async fn serve(
     identity: &Identity,
     clients: &str,
-    answer: impl Fn(&http::request::Parts, Value, bool) -> Value + Clone + Send + Sync + 'static,
+    http_response: impl Fn(&http::request::Parts, Value, bool) -> Value + Clone + Send + Sync + 'static,
 ) -> u16 {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(clients.as_bytes()).unwrap()).unwrap();
@@ -40,18 +40,18 @@ async fn serve(
     let port = listener.local_addr().unwrap().port();
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            let (acceptor, answer) = (acceptor.clone(), answer.clone());
+            let (acceptor, http_response) = (acceptor.clone(), http_response.clone());
             tokio::spawn(async move {
                 let Ok(stream) = acceptor.accept(stream).await else { return };
                 let known = stream.get_ref().1.peer_certificates().is_some();
                 let service = hyper::service::service_fn(move |request: Request<Incoming>| {
-                    let answer = answer.clone();
+                    let http_response = http_response.clone();
                     async move {
                         let (parts, body) = request.into_parts();
                         let body =
                             body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
                         let body = serde_json::from_slice(&body).unwrap_or_default();
-                        let text = answer(&parts, body, known).to_string();
+                        let text = http_response(&parts, body, known).to_string();
                         let response = Response::builder().header("content-type", "application/json");
                         Ok::<_, Infallible>(response.body(Full::new(Bytes::from(text))).unwrap())
                     }
@@ -69,7 +69,7 @@ async fn create(client: &Client, path: &str, object: &Value) -> (u16, Value) {
     send(client, Method::POST, path, Some(object)).await
 }
 
-/// The authority behind the certificate with which the API server calls others, as it publishes it.
+/// The CA of the API server's client certificate, as it publishes it in a ConfigMap.
 async fn front_proxy(client: &Client) -> String {
     let path = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication";
     let (_, found) = send(client, Method::GET, path, None).await;
@@ -112,14 +112,14 @@ async fn aggregated(TestNamespace { client, namespace, cluster, .. }: TestNamesp
             Some("Service") => format!("/api/v1/namespaces/{namespace}/services"),
             _ => "/apis/apiregistration.k8s.io/v1/apiservices".to_owned(),
         };
-        let (code, said) = create(&client, &path, &object).await;
-        assert_eq!(code, 201, "{cluster}: {said}");
+        let (code, response_body) = create(&client, &path, &object).await;
+        assert_eq!(code, 201, "{cluster}: {response_body}");
     }
     let path = format!("/apis/{group_version}/namespaces/{namespace}/echoes?limit=5");
     let echo = eventually(&format!("the API on {cluster}"), async || {
         let forged = Request::get(&path).header("x-remote-user", "forged").header("x-remote-group", "forged");
-        let said = client.request::<Value>(forged.body(Vec::new()).unwrap()).await;
-        said.ok()
+        let response_body = client.request::<Value>(forged.body(Vec::new()).unwrap()).await;
+        response_body.ok()
     })
     .await;
     let (_, own) = create(&client, "/apis/authentication.k8s.io/v1/selfsubjectreviews", &json!({})).await;
@@ -190,17 +190,17 @@ async fn webhook(TestNamespace { client, namespace, cluster, .. }: TestNamespace
         "admissionReviewVersions": ["v1"],
     });
     let hooks = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
-    let (code, said) =
+    let (code, response_body) =
         create(&client, hooks, &json!({"metadata": {"name": namespace}, "webhooks": [hook]})).await;
-    assert_eq!(code, 201, "{cluster}: {said}");
+    assert_eq!(code, 201, "{cluster}: {response_body}");
     let maps = format!("/api/v1/namespaces/{namespace}/configmaps");
-    // It takes the real server a moment to notice a webhook.
+    // The real API server uses a new webhook only after some time.
     let mut count = 0;
     let refused = eventually(&format!("the refusal on {cluster}"), async || {
         count += 1;
         let red = json!({"metadata": {"name": format!("red-{count}")}, "data": {"colour": "red"}});
-        let (code, said) = create(&client, &maps, &red).await;
-        (code != 201).then_some((code, said))
+        let (code, response_body) = create(&client, &maps, &red).await;
+        (code != 201).then_some((code, response_body))
     })
     .await;
     assert_eq!(refused.0, 403, "{cluster}: {}", refused.1);

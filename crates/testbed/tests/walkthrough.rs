@@ -1,5 +1,5 @@
-//! The walk-through of the Kubernetes documentation with kubectl, scaled by our controller: `autoscale`, load, `get hpa -w`
-//! grows and shrinks, `describe` shows conditions and events. On both clusters.
+//! The walk-through of the Kubernetes documentation with kubectl, scaled by our controller on both clusters: `autoscale`, load, `get hpa -w`
+//! shows the replicas, `describe` shows conditions and events.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, dead_code, reason = "a test")]
 
@@ -72,9 +72,9 @@ async fn walk(ns: TestNamespace, program: PathBuf) {
     nodes.stop().await;
 }
 
-/// So many requests per second, each of which costs 25m of cpu.
+/// Sets the load in requests per second, each of which uses 25m of CPU.
 fn load(namespace: &str, requests: f64) -> Workload {
-    // In thousandths.
+    // The value is in thousandths of a core.
     let usage = |idle, per_unit| UsageModel { idle, starting: idle, per_unit, limit: f64::INFINITY };
     Workload {
         namespace: namespace.to_owned(),
@@ -91,16 +91,16 @@ fn load(namespace: &str, requests: f64) -> Workload {
 }
 
 fn follow(kubectl: &Kubectl, nodes: &Nodes) {
-    kubectl.say("apply -f php-apache.yaml");
-    kubectl.say("rollout status deployment/php-apache");
-    kubectl.say("autoscale deployment php-apache --cpu=50% --min=1 --max=10");
+    kubectl.run_ok("apply -f php-apache.yaml");
+    kubectl.run_ok("rollout status deployment/php-apache");
+    kubectl.run_ok("autoscale deployment php-apache --cpu=50% --min=1 --max=10");
     let table = kubectl.watch("get hpa php-apache --watch");
     until(&table, |row| row.targets.starts_with("cpu: 1") && row.replicas == 1);
     nodes.set_load(load(&kubectl.namespace, 20.0));
     until(&table, |row| row.replicas == 5);
     nodes.set_load(load(&kubectl.namespace, 1.0));
     until(&table, |row| row.replicas == 1);
-    let text = kubectl.say("describe hpa php-apache");
+    let text = kubectl.run_ok("describe hpa php-apache");
     for wanted in [
         "AbleToScale     True ",
         "ScalingActive   True    ValidMetricFound",
@@ -111,17 +111,17 @@ fn follow(kubectl: &Kubectl, nodes: &Nodes) {
     ] {
         assert!(text.contains(wanted), "{wanted:?} is not in\n{text}");
     }
-    kubectl.say("delete hpa php-apache");
-    kubectl.say("delete -f php-apache.yaml");
+    kubectl.run_ok("delete hpa php-apache");
+    kubectl.run_ok("delete -f php-apache.yaml");
 }
 
-/// What matters in a line of `kubectl get hpa`.
+/// The compared cells in a line of `kubectl get hpa`.
 struct HpaRow {
     targets: String,
     replicas: u32,
 }
 
-/// Reads on until a line is as wanted.
+/// Reads lines until `wanted` is true for one.
 fn until(table: &KubectlWatch, wanted: impl Fn(&HpaRow) -> bool) {
     let mut seen = Vec::new();
     loop {
@@ -133,7 +133,7 @@ fn until(table: &KubectlWatch, wanted: impl Fn(&HpaRow) -> bool) {
     }
 }
 
-/// NAME, REFERENCE, TARGETS (two words), MINPODS, MAXPODS, REPLICAS, AGE; none for the line of titles.
+/// Parses NAME, REFERENCE, TARGETS (two words), MINPODS, MAXPODS, REPLICAS and AGE; none for the header.
 fn row(line: &str) -> Option<HpaRow> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let [_, _, metric, value, _, _, replicas, _] = words.as_slice() else { return None };

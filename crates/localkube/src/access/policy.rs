@@ -82,7 +82,7 @@ impl Attributes {
         user.is_in(MASTERS) || user.is_in(AUTHENTICATED) || public && self.verb == "get"
     }
 
-    /// The `Forbidden` answer to this action.
+    /// The `Forbidden` response to this action.
     pub fn refusal(&self, user: &User) -> Status {
         let (verb, user) = (&self.verb, api::gotext::quote(&user.name));
         let (message, about) = match &self.target {

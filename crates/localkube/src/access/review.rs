@@ -1,4 +1,4 @@
-//! Review objects: they are answered and never stored.
+//! Review objects: they get a response and are never stored.
 
 use api::field::{AsJson, FieldError};
 use jiff::{SignedDuration, Timestamp};
@@ -13,7 +13,7 @@ use crate::release::ApiServerBehavior;
 use crate::request::ResourcePath;
 use crate::status::{About, Cause, Status};
 
-/// Answers a review: `TokenReview`, `SelfSubjectReview`, `SubjectAccessReview` or `SelfSubjectAccessReview`.
+/// Responds to a review: `TokenReview`, `SelfSubjectReview`, `SubjectAccessReview` or `SelfSubjectAccessReview`.
 pub fn answer(
     access: &Access,
     kind: &str,
@@ -132,7 +132,7 @@ fn invalid(about: About, faults: &[FieldError]) -> Status {
     Status::invalid(about, faults.iter().map(cause).collect())
 }
 
-/// Answers a `TokenRequest` for an existing service account.
+/// Responds to a `TokenRequest` for an existing service account.
 #[expect(clippy::needless_pass_by_value, reason = "a request is used up by its answer")]
 pub fn token_request(
     access: &Access,

@@ -27,7 +27,7 @@ pub(crate) type ResolveService<'a> = dyn Fn(&str, &str, u16) -> Option<SocketAdd
 /// Identifies a connection to a webhook: address, host and port of its name, CA bundle.
 type PeerKey = (Option<SocketAddr>, String, Vec<u8>);
 
-/// A webhook gave no usable answer; the texts are those of the real API server.
+/// A webhook gave no usable response; the texts are those of the real API server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 enum WebhookError {
     #[error("failed to call webhook: {0}")]
@@ -42,7 +42,7 @@ pub(crate) struct Webhooks {
     peers: Mutex<BTreeMap<PeerKey, PeerClient>>,
 }
 
-/// Calls all matching webhooks at once; each may deny the write or add warnings.
+/// Calls all matching webhooks at the same time; each may deny the write or add warnings.
 pub(crate) async fn ask(
     configurations: &[Value],
     review: &AdmissionRequest,

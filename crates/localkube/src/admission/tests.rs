@@ -45,7 +45,7 @@ async fn refusal(client: Value, more: Value) -> Status {
     ask(&[configuration(&client, &more)], &review(), &|_, _, _| None).await.unwrap_err()
 }
 
-/// Starts a webhook that answers with a status and a text; returns its client configuration.
+/// Starts a webhook that responds with a status and a text; returns its client configuration.
 async fn webhook(code: u16, text: String) -> Value {
     let authority = Authority::new("hooks").unwrap();
     let identity = authority.server(&["127.0.0.1"]).unwrap();

@@ -22,7 +22,7 @@ use crate::peer::{PeerAddress, PeerClient, PeerError, ServerTrust, ServiceResolv
 use crate::response::{PLAIN_TEXT, ResponseBody, respond};
 use crate::status::Status;
 
-/// How long an aggregated server may take to answer discovery.
+/// How long an aggregated server may take to respond to discovery.
 const DISCOVERY_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Why a request to an aggregated server failed.
@@ -202,7 +202,7 @@ fn escaped(key: &str) -> String {
     key.bytes().map(one).collect()
 }
 
-/// Forwards a request and streams the answer back.
+/// Forwards a request and streams the response back.
 pub(crate) async fn forward(
     upstream: Arc<Upstream>,
     parts: Parts,
@@ -232,7 +232,7 @@ pub(crate) async fn forward(
     Ok(Response::from_parts(parts, body.map_err(Into::into).boxed_unsync()))
 }
 
-/// The answer of the real aggregator for an unreachable server.
+/// The response of the real aggregator for an unreachable server.
 fn unavailable() -> Response<ResponseBody> {
     respond(503, PLAIN_TEXT, "service unavailable\n")
 }

@@ -1,4 +1,4 @@
-//! Custom resources and definitions, compared with recorded answers of kube-apiserver 1.36: one exchange per line of
+//! Custom resources and definitions, compared with recorded responses of kube-apiserver 1.36: one exchange per line of
 //! `recorded.jsonl.zst`.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]

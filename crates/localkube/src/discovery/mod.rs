@@ -25,7 +25,7 @@ pub(crate) struct AggregatedVersion {
     pub(crate) group_priority: i64,
     /// `spec.versionPriority` of the APIService.
     pub(crate) version_priority: i64,
-    /// The `resources` of the server's `APIResourceList`; `None` if it did not answer.
+    /// The `resources` of the server's `APIResourceList`; `None` if it did not respond.
     pub(crate) resources: Option<Vec<ApiResource>>,
 }
 
@@ -62,7 +62,7 @@ const CUSTOM_VERSION_PRIORITY: i64 = 100;
 const AGGREGATED_MEDIA_TYPE: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 const JSON_MEDIA_TYPE: &str = "application/json";
 
-/// Content type and body of a discovery answer for `/api`, `/apis`, a group or a version; `None` if it does not exist.
+/// Content type and body of a discovery response for `/api`, `/apis`, a group or a version; `None` if it does not exist.
 pub(crate) fn answer(
     catalog: &Catalog,
     others: &[AggregatedVersion],
@@ -105,7 +105,7 @@ pub(crate) fn answer(
     Some(((if whole { AGGREGATED_MEDIA_TYPE } else { JSON_MEDIA_TYPE }).to_owned(), value))
 }
 
-/// The answer of `/version` in a release of Kubernetes.
+/// The response of `/version` in a release of Kubernetes.
 pub(crate) fn version(profile: &KubernetesProfile) -> Value {
     let minor = profile.version.minor();
     let architecture = match std::env::consts::ARCH {

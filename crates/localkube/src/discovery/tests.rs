@@ -1,4 +1,4 @@
-//! Discovery compared with recorded answers of a real API server that had the same custom resources and APIServices.
+//! Discovery compared with recorded responses of a real API server that had the same custom resources and APIServices.
 
 use std::sync::Arc;
 

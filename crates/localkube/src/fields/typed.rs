@@ -9,7 +9,7 @@ use super::compare::{item_step, items_of};
 use crate::schema::{ListKind, ListSchema, Scalar, SchemaCursor, SchemaShape, go};
 use crate::status::Status;
 
-/// Refuses a configuration that does not match the schema; the API server answers 500.
+/// Refuses a configuration that does not match the schema; the API server responds with status 500.
 pub(super) fn check(cursor: SchemaCursor<'_>, config: &Value) -> Result<(), Status> {
     let mut problems = Vec::new();
     find_problems(cursor, config, &mut String::new(), &mut problems);

@@ -1,4 +1,4 @@
-//! Answers metrics requests from the served metrics, without IO.
+//! Responds to metrics requests from the served metrics, without IO.
 
 use api::selector::{FieldSelector, Selector};
 use http::Method;

@@ -123,7 +123,7 @@ async fn apply(client: &Client, path: &str, object: &Value) -> Result<(), Metric
     client.request::<serde::de::IgnoredAny>(request).await.map(|_| ()).map_err(failed)
 }
 
-/// The port of our server that answered, if one did, and the answer.
+/// The port of our server that responded, if one did, and the response.
 async fn send(client: &Client, method: Method, path: &str, body: Value) -> (Option<u16>, Value) {
     let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
     let Ok(request) = Request::builder().method(method).uri(path).body(Body::from(body)) else {

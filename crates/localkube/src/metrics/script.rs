@@ -18,13 +18,13 @@ pub enum MetricsGroup {
     External,
 }
 
-/// A fault of an API. Discovery still answers, so the API stays available.
+/// A fault of an API. Discovery still responds, so the API stays available.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Outage {
     /// No fault.
     #[default]
     None,
-    /// Answers with a Kubernetes `Status`.
+    /// Responds with a Kubernetes `Status`.
     Status {
         /// The HTTP code.
         code: u16,
@@ -33,7 +33,7 @@ pub enum Outage {
         /// The message.
         message: String,
     },
-    /// Answers with plain text, as an intermediate proxy does.
+    /// Responds with plain text, as an intermediate proxy does.
     Text {
         /// The HTTP code.
         code: u16,
@@ -42,9 +42,9 @@ pub enum Outage {
     },
     /// Lists are empty.
     Empty,
-    /// Does not answer.
+    /// Does not respond.
     Hang,
-    /// Answers with invalid JSON of media type JSON.
+    /// Responds with invalid JSON of media type JSON.
     Garbage,
     /// The connection breaks in the middle of the response.
     Cut,

@@ -27,7 +27,7 @@ use crate::listen;
 use crate::response::{PLAIN_TEXT, ResponseBody, respond};
 use crate::status::Status;
 
-/// Response header with the port of the server, so that registration can verify which server answers.
+/// Response header with the port of the server, so that registration can verify which server responds.
 pub(super) const SERVED_BY_HEADER: &str = "x-simulated-metrics-port";
 
 /// The listener; its certificate can be replaced.

@@ -1,4 +1,4 @@
-//! The port of each node, which answers like a kubelet: `/metrics/resource` over TLS, for authenticated clients.
+//! The port of each node, which responds like a kubelet: `/metrics/resource` over TLS, for authenticated clients.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -67,7 +67,7 @@ async fn serve(tls: TlsAcceptor, stream: TcpStream, node: usize, shared: SharedS
         let is_lost = shared.is_lost(node);
         async move {
             if is_lost {
-                // A machine that is gone does not answer; the client gives up.
+                // A machine that is gone does not respond; the client gives up.
                 std::future::pending::<()>().await;
             }
             answer

@@ -117,7 +117,7 @@ impl PodLifecycle {
         let news = !self.deleting;
         self.deleting = true;
         match self.stage {
-            // A pod that never ran ends at once.
+            // A pod that never ran ends immediately.
             PodStage::Pending => self.end(now, None),
             PodStage::Ended(_) => {}
             PodStage::Stopping => self.due = self.due.min(now.at + grace),
@@ -149,11 +149,11 @@ impl PodLifecycle {
         if code == 0 || timeline.restarts != RestartPolicy::OnFailure {
             return self.end(now, Some(code));
         }
-        // Kubernetes restarts with backoff; here containers are restarted at once.
+        // Kubernetes restarts with backoff; here containers are restarted immediately.
         self.restarts += 1;
         self.times.ready = None;
         self.run(now, timeline);
-        // A container that ends at once must not be restarted without end within one step.
+        // A container that ends immediately must not be restarted without end within one step.
         self.ends = self.ends.max(now.at + Millis(100));
         self.due = self.due.max(now.at + Millis(1));
     }

@@ -33,8 +33,8 @@ impl Nodes {
         self.shared.busiest().and_then(|node| self.names.get(node)).map(String::as_str)
     }
 
-    /// Loses a node, as when its machine is gone: its kubelet does not answer, the node is not ready, and its pods are
-    /// deleted at once. In a cluster without a cloud controller they would be deleted after five minutes.
+    /// Loses a node, as when its machine is gone: its kubelet does not respond, the node is not ready, and its pods are
+    /// deleted immediately. In a cluster without a cloud controller they would be deleted after five minutes.
     pub async fn lose(&self, node: &str) -> Result<(), NodeLossError> {
         let index = self.known(node)?;
         let pods = self.shared.lose(index);

@@ -44,7 +44,7 @@ pub struct Plan {
     pub seed: u64,
     /// Whether each node serves a kubelet port over TLS.
     pub serve: bool,
-    /// Which clients are answered.
+    /// The clients to which the kubelet responds.
     pub admission: Admission,
     /// The interval of node heartbeats; `None` disables them.
     pub heartbeat: Option<Duration>,
@@ -65,7 +65,7 @@ pub struct Capacity {
     pub pods: u32,
 }
 
-/// Which clients a kubelet answers.
+/// The clients to which a kubelet responds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Admission {
     /// Clients with any bearer token or client certificate; it is not checked.

@@ -15,7 +15,7 @@ const MAX_OPERATIONS: usize = 10_000;
 /// itself doubles it, so that a short patch could fill the memory.
 const MAX_COPIED_BYTES: usize = 3 << 20;
 
-/// An operation failed; the API does not say why.
+/// An operation failed; the API does not report the cause.
 struct OperationRefused;
 
 pub(super) fn apply(object: &Value, patch: &Value) -> Result<Value, Status> {

@@ -26,7 +26,7 @@ fn default(service: &mut Value, _version: &str) {
     part(service, "status");
 }
 
-/// APIs that this server serves itself are available at once.
+/// APIs that this server serves itself are available immediately.
 fn create(service: &mut Value) {
     let mut status = json!({});
     if !has(service, "spec.service") {

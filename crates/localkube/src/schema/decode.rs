@@ -49,7 +49,7 @@ const EMBEDDED_GO_STRUCTS: &[(&str, &[&str], &str)] =
 
 /// The type error of an object with Go's text, without the surrounding sentence.
 ///
-/// The first error is reported, but a type with its own decoder, such as a quantity or a time, ends decoding at once.
+/// The first error is reported, but a type with its own decoder, such as a quantity or a time, ends decoding immediately.
 pub fn type_error(schema: &Schema, value: &Value) -> Option<String> {
     let mut reader = TypeChecker::default();
     let ended = if schema.name.is_empty() {

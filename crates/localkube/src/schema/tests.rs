@@ -125,7 +125,7 @@ fn custom_resources_preserve_fields_as_their_definition_says() {
     assert!(unknown_fields(&open, &json!({"spec": {"a": 1}, "x": 1})).is_empty());
 }
 
-/// The real server's answers to a Deployment with this `spec`, after `cannot unmarshal`.
+/// The real server's responses to a Deployment with this `spec`, after `cannot unmarshal`.
 #[test]
 fn type_errors_have_the_texts_of_go() {
     let container = |container: Value| json!({"template": {"spec": {"containers": [container]}}});

@@ -19,7 +19,7 @@ use crate::status::Status;
 
 pub use crate::custom::Column;
 
-/// What a row includes of its object.
+/// The part of its object that a row includes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Include {
     /// No fault.

@@ -129,7 +129,7 @@ pub(crate) async fn delete_collection(
     for (key, object) in all.into_iter().filter(|(key, object)| choice.includes(key, object)) {
         admit::webhooks(call, "DELETE", None, Some(&call.shown(&object))).await?;
         match begin(call, &key, options) {
-            // The answer contains the objects before the deletion.
+            // The response contains the objects before the deletion.
             Ok(_) => objects.push(object),
             Err(status) if status.code == 404 => {}
             Err(status) => return Err(status),
@@ -247,7 +247,7 @@ fn mark(call: &ApiCall, value: &mut Value, options: &DeleteOptions) -> DeletionM
     } else {
         metadata.insert("finalizers".to_owned(), Value::Array(finalizers));
     }
-    // An object that is removed at once is not marked, except pods, which always have a deletion timestamp.
+    // An object that is removed immediately is not marked, except pods, which always have a deletion timestamp.
     if !held && kind != "Pod" {
         return DeletionMark { held, changed: true };
     }
@@ -302,7 +302,7 @@ fn pod_grace(pod: &Value, options: &DeleteOptions) -> i64 {
     }
 }
 
-/// The answer to a completed deletion.
+/// The response to a completed deletion.
 fn success(call: &ApiCall, key: &ObjectKey, stored: &StoredObject) -> Value {
     let mut details = json!({"name": key.name});
     if !call.served.group.is_empty() {

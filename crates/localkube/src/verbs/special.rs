@@ -10,7 +10,7 @@ use crate::access;
 use crate::object::{set, string};
 use crate::status::{About, Status};
 
-/// Answers a POST to a special subresource.
+/// Responds to a POST to a special subresource.
 pub(crate) async fn post(call: &ApiCall, value: Value) -> Result<CallOutcome, Status> {
     match call.subresource.as_deref() {
         Some("binding") => bind(call, &value).await,
@@ -57,7 +57,7 @@ async fn bind(call: &ApiCall, binding: &Value) -> Result<CallOutcome, Status> {
     Ok(done())
 }
 
-/// The answer without an object.
+/// The response without an object.
 fn done() -> CallOutcome {
     let status =
         json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});

@@ -22,7 +22,7 @@ use crate::store::{ChangeRecord, Revision, StoredObject};
 const BOOKMARK_INTERVAL: Duration = Duration::from_mins(1);
 /// The duration of a watch without a timeout.
 const DEFAULT_WATCH_TIMEOUT: Duration = Duration::from_mins(45);
-/// The maximum number of changes that are taken from the store at once.
+/// The maximum number of changes that are read from the store in one batch.
 const MAX_CHANGES_PER_BATCH: usize = 256;
 /// The maximum size of a chunk.
 const MAX_CHUNK_BYTES: usize = 64 * 1024;

@@ -1,4 +1,4 @@
-//! The controllers' cache, updated by watches and by the answers to writes.
+//! The controllers' cache, updated by watches and by the responses to writes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -142,7 +142,7 @@ impl<S: WorkloadSpec, T> KindIndex<WorkloadObject<S, T>> {
         }
     }
 
-    /// Applies the answer to a write, so that the next plan knows it before the watch reports it.
+    /// Applies the response to a write, so that the next plan knows it before the watch reports it.
     pub(crate) fn apply_write(&mut self, object: WorkloadObject<S, T>) -> Vec<Arc<WorkloadObject<S, T>>> {
         // The watch reported this revision already, and possibly a later deletion.
         if object.revision() <= self.latest_revision { Vec::new() } else { self.put(object) }
@@ -161,7 +161,7 @@ impl<S: WorkloadSpec, T> KindIndex<WorkloadObject<S, T>> {
             if known.revision() > object.revision() {
                 return Vec::new();
             }
-            // A deletion is permanent; a write's answer may report it before the watch.
+            // A deletion is permanent; a write's response may report it before the watch.
             if known.is_deleting() && !object.is_deleting() {
                 object.metadata.deletion_timestamp.clone_from(&known.metadata.deletion_timestamp);
             }
@@ -244,7 +244,7 @@ impl ObjectIndex {
         }
     }
 
-    /// Applies the answer to a write; returns the objects to reconcile.
+    /// Applies the response to a write; returns the objects to reconcile.
     pub(crate) fn apply_write(&mut self, written: WriteResult) -> BTreeSet<ObjectRef> {
         match written {
             WriteResult::Pod(pod) => {

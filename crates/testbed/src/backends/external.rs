@@ -10,10 +10,10 @@ use crate::parts::EXTERNAL_SCALER;
 use crate::pki::Identity;
 use crate::plain;
 use crate::ports;
-use crate::program::{Program, Restartable, Room};
+use crate::program::{Program, Restartable, TempFolder};
 use crate::progress::Progress;
 
-/// A running external scaler. What it answers stands in the trigger: `value`, `target` and `active`.
+/// A running external scaler. It returns the values that the trigger has as parameters: `value`, `target` and `active`.
 pub struct GoScaler {
     program: PathBuf,
     port: u16,
@@ -28,11 +28,12 @@ impl GoScaler {
         let program =
             Cache::of_user()?.ensure(&EXTERNAL_SCALER, &mut Progress::stderr())?.join("external-scaler");
         let [port, control] = ports::several()?;
-        let room = Room::new()?;
+        let temp_folder = TempFolder::new()?;
         if let Some(identity) = tls {
-            write_identity(&room, identity)?;
+            write_identity(&temp_folder, identity)?;
         }
-        let mut server = Self { program, port, control, tls: tls.is_some(), process: Restartable::new(room) };
+        let mut server =
+            Self { program, port, control, tls: tls.is_some(), process: Restartable::new(temp_folder) };
         server.resume().await?;
         Ok(server)
     }
@@ -42,21 +43,21 @@ impl GoScaler {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// Kills it.
+    /// Kills the server.
     pub fn stop(&mut self) {
         self.process.stop();
     }
 
-    /// Starts it again after [`GoScaler::stop`], and returns when it answers.
+    /// Starts the server again after [`GoScaler::stop`], and returns when it is ready.
     pub async fn resume(&mut self) -> Result<(), Error> {
-        let Some(room) = self.process.take_idle() else { return Ok(()) };
+        let Some(temp_folder) = self.process.take_idle() else { return Ok(()) };
         let mut arguments =
             vec![format!("-listen=127.0.0.1:{}", self.port), format!("-control=127.0.0.1:{}", self.control)];
         if self.tls {
-            arguments.push(format!("-certificate={}", room.path("server.crt").display()));
-            arguments.push(format!("-key={}", room.path("server.key").display()));
+            arguments.push(format!("-certificate={}", temp_folder.path("server.crt").display()));
+            arguments.push(format!("-key={}", temp_folder.path("server.key").display()));
         }
-        let mut program = Program::start("external-scaler", &self.program, &arguments, room)?;
+        let mut program = Program::start("external-scaler", &self.program, &arguments, temp_folder)?;
         let port = self.port;
         program
             .until(DEADLINE, async || tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_ok())
@@ -66,11 +67,11 @@ impl GoScaler {
     }
 
     /// Sends "active" to all streams of this object (`namespace/name`), and returns their number.
-    pub async fn tell(&self, object: &str) -> Result<usize, Error> {
+    pub async fn push_active(&self, object: &str) -> Result<usize, Error> {
         self.control("tell", object).await
     }
 
-    /// Ends all streams of this object; how many there were.
+    /// Ends all streams of this object, and returns their number.
     pub async fn end_streams(&self, object: &str) -> Result<usize, Error> {
         self.control("end", object).await
     }

@@ -15,32 +15,32 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::components::local;
 use crate::error::Error;
-use crate::kubelets::held;
+use crate::kubelets::locked;
 use crate::pki::{Authority, Identity};
-use crate::side::SideServer;
+use crate::simulated::SimulatedServer;
 
-/// How clients authenticate.
+/// The authentication scheme of clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuthScheme {
-    /// Not at all.
+    /// Clients do not authenticate.
     Open,
-    /// User `ada` with the password.
+    /// Basic authentication of the user `ada` with the password.
     Basic,
-    /// Clients with a token, which they get for the password.
+    /// A bearer token, which is the password.
     Bearer,
-    /// The same in header `X-API-KEY`.
+    /// The password in the header `X-API-KEY`.
     Key,
-    /// The same in parameter `api_key`.
+    /// The password in the query parameter `api_key`.
     Query,
-    /// Clients with a certificate.
+    /// A client certificate.
     Certificate,
 }
 
 /// A running API; it ends when it is dropped.
 pub struct HttpApi {
-    plain: SideServer,
-    secure: SideServer,
-    said: Arc<Mutex<String>>,
+    plain: SimulatedServer,
+    secure: SimulatedServer,
+    number: Arc<Mutex<String>>,
 }
 
 const PASSWORD: &str = "hunter2";
@@ -74,16 +74,17 @@ impl AuthScheme {
 }
 
 impl HttpApi {
-    /// Starts one, with and without TLS; certificates of clients are those that this authority signed.
+    /// Starts an API, with and without TLS. Client certificates must be signed by this authority.
     pub fn start(identity: &Identity, clients: &Authority) -> Result<Self, Error> {
         let mut config = server_config(identity, Some(roots(clients.certificate().as_bytes())?))?;
         config.alpn_protocols.clear();
         let tls = TlsAcceptor::from(Arc::new(config));
-        let said = Arc::new(Mutex::new("0".to_owned()));
-        let state = Arc::clone(&said);
-        let plain = SideServer::start("an HTTP API", move |stream| serve(stream, false, Arc::clone(&state)))?;
-        let state = Arc::clone(&said);
-        let secure = SideServer::start("an HTTPS API", move |stream| {
+        let number = Arc::new(Mutex::new("0".to_owned()));
+        let state = Arc::clone(&number);
+        let plain =
+            SimulatedServer::start("an HTTP API", move |stream| serve(stream, false, Arc::clone(&state)))?;
+        let state = Arc::clone(&number);
+        let secure = SimulatedServer::start("an HTTPS API", move |stream| {
             let (tls, state) = (tls.clone(), Arc::clone(&state));
             async move {
                 let Some(stream) = listen::handshake(&tls, stream).await else { return };
@@ -91,15 +92,15 @@ impl HttpApi {
                 serve(stream, certified, state).await;
             }
         })?;
-        Ok(Self { plain, secure, said })
+        Ok(Self { plain, secure, number })
     }
 
-    /// Where the number is in a format: `json`, `yaml`, `xml` or `prometheus`.
+    /// The URL of the number in a format: `json`, `yaml`, `xml` or `prometheus`.
     pub fn url(&self, scheme: AuthScheme, format: &str) -> String {
         format!("{}/{}/{format}", local("http", self.plain.port), scheme.name())
     }
 
-    /// The same with TLS.
+    /// The URL of the number with TLS.
     pub fn tls_url(&self, scheme: AuthScheme, format: &str) -> String {
         format!("{}/{}/{format}", local("https", self.secure.port), scheme.name())
     }
@@ -109,18 +110,20 @@ impl HttpApi {
         PASSWORD
     }
 
-    /// What it says from now on.
-    pub fn say(&self, number: &str) {
-        number.clone_into(&mut held(&self.said));
+    /// Sets the number that the API returns.
+    pub fn set_number(&self, number: &str) {
+        number.clone_into(&mut locked(&self.number));
     }
 }
 
-async fn serve<S>(stream: S, certified: bool, said: Arc<Mutex<String>>)
+async fn serve<S>(stream: S, certified: bool, number: Arc<Mutex<String>>)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    listen::serve_http(stream, move |request| std::future::ready(answer(&request, certified, &held(&said))))
-        .await;
+    listen::serve_http(stream, move |request| {
+        std::future::ready(answer(&request, certified, &locked(&number)))
+    })
+    .await;
 }
 
 fn answer(request: &Request<Incoming>, certified: bool, number: &str) -> Response<Full<Bytes>> {

@@ -1,4 +1,4 @@
-//! Real servers that scalers ask, on loopback: each ends when it is dropped, and can be stopped and started again.
+//! Real servers that scalers query, on loopback. Each ends when it is dropped, and can be stopped and started again.
 
 mod external;
 mod http_api;
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use crate::error::Error;
 use crate::pki::Identity;
-use crate::program::Room;
+use crate::program::TempFolder;
 
 pub use external::GoScaler;
 pub use http_api::{AuthScheme, HttpApi};
@@ -20,11 +20,11 @@ pub use rabbitmq::Rabbitmq;
 pub use redis::{Redis, RedisCluster, RedisSetup};
 pub use vault::Vault;
 
-/// How long a server may take to be ready.
+/// How long a server may take to become ready.
 const DEADLINE: Duration = Duration::from_mins(1);
 
-/// Writes certificate and key where a server finds them.
-fn write_identity(room: &Room, identity: &Identity) -> Result<(), Error> {
-    room.write("server.crt", &identity.certificate)?;
-    room.write("server.key", &identity.key).map(|_| ())
+/// Writes a certificate and its key to the folder of a server.
+fn write_identity(temp_folder: &TempFolder, identity: &Identity) -> Result<(), Error> {
+    temp_folder.write("server.crt", &identity.certificate)?;
+    temp_folder.write("server.key", &identity.key).map(|_| ())
 }

@@ -11,7 +11,7 @@ use crate::error::{Attempt as _, Error};
 use crate::parts::POSTGRESQL;
 use crate::pki::Identity;
 use crate::ports;
-use crate::program::{Program, Restartable, Room};
+use crate::program::{Program, Restartable, TempFolder};
 use crate::progress::Progress;
 
 /// A running PostgreSQL; user and database are `plimsoll`.
@@ -23,22 +23,23 @@ pub struct Postgresql {
     process: Restartable,
 }
 
-/// PostgreSQL refuses to run as root. In a user namespace it has another user id, and can still read root's files.
-const SOMEBODY: [&str; 4] = ["unshare", "--user", "--map-user=1000", "--map-group=1000"];
+/// The command that runs PostgreSQL in a user namespace. PostgreSQL refuses to run as root; in the namespace it has another user id and can
+/// still read root's files.
+const OTHER_USER: [&str; 4] = ["unshare", "--user", "--map-user=1000", "--map-group=1000"];
 
 impl Postgresql {
     /// Starts the server with this password; with a certificate it also serves TLS.
     pub async fn start(password: &str, tls: Option<&Identity>) -> Result<Self, Error> {
         let programs = Cache::of_user()?.ensure(&POSTGRESQL, &mut Progress::stderr())?;
         let [port] = ports::several()?;
-        let room = Room::new()?;
+        let temp_folder = TempFolder::new()?;
         if let Some(identity) = tls {
-            write_identity(&room, identity)?;
+            write_identity(&temp_folder, identity)?;
         }
-        let secret = room.write("password", password)?;
+        let secret = temp_folder.write("password", password)?;
         let initdb = [
             programs.join("initdb").display().to_string(),
-            format!("--pgdata={}", room.path("data").display()),
+            format!("--pgdata={}", temp_folder.path("data").display()),
             "--username=plimsoll".to_owned(),
             "--auth=scram-sha-256".to_owned(),
             format!("--pwfile={}", secret.display()),
@@ -46,48 +47,48 @@ impl Postgresql {
             "--locale=C".to_owned(),
             "--encoding=UTF8".to_owned(),
         ];
-        let words = as_somebody(&initdb);
+        let words = as_other_user(&initdb);
         let mut command = Command::new(words.first().map_or("initdb", |word| word));
-        command.args(words.get(1..).unwrap_or_default()).current_dir(room.folder());
+        command.args(words.get(1..).unwrap_or_default()).current_dir(temp_folder.root());
         run(command).await.attempt(|| "make a database".into())?;
         let mut server = Self {
             programs,
             port,
             password: password.to_owned(),
             tls: tls.is_some(),
-            process: Restartable::new(room),
+            process: Restartable::new(temp_folder),
         };
         server.resume().await?;
         server.sql_in("postgres", "CREATE DATABASE plimsoll").await?;
         Ok(server)
     }
 
-    /// Its port on loopback.
+    /// The port of the server on loopback.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// Kills it. Its data stay.
+    /// Kills the server. Its data are kept.
     pub fn stop(&mut self) {
         self.process.stop();
     }
 
-    /// Starts it again after [`Postgresql::stop`], and returns when it answers.
+    /// Starts the server again after [`Postgresql::stop`], and returns when it is ready.
     pub async fn resume(&mut self) -> Result<(), Error> {
-        let Some(room) = self.process.take_idle() else { return Ok(()) };
-        // Its children notice that it was killed, and hold its memory until then.
-        let patience = Instant::now() + DEADLINE;
-        while somebody_works_in(&room.path("data")) && Instant::now() < patience {
+        let Some(temp_folder) = self.process.take_idle() else { return Ok(()) };
+        // The child processes keep the shared memory until they notice that the server was killed.
+        let deadline = Instant::now() + DEADLINE;
+        while is_folder_in_use(&temp_folder.path("data")) && Instant::now() < deadline {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        // Left by one that was killed.
-        let _ = std::fs::remove_file(room.path("data/postmaster.pid"));
-        let folder = room.folder().display().to_string();
+        // A killed server leaves its pid file, with which a new one does not start.
+        let _ = std::fs::remove_file(temp_folder.path("data/postmaster.pid"));
+        let folder = temp_folder.root().display().to_string();
         let setting = |name: &str, value: &str| ["-c".to_owned(), format!("{name}={value}")];
         let mut words = vec![
             self.programs.join("postgres").display().to_string(),
             "-D".to_owned(),
-            room.path("data").display().to_string(),
+            temp_folder.path("data").display().to_string(),
         ];
         words.extend(setting("port", &self.port.to_string()));
         words.extend(setting("listen_addresses", "127.0.0.1"));
@@ -98,12 +99,12 @@ impl Postgresql {
             words.extend(setting("ssl_cert_file", &format!("{folder}/server.crt")));
             words.extend(setting("ssl_key_file", &format!("{folder}/server.key")));
         }
-        let words = as_somebody(&words);
+        let words = as_other_user(&words);
         let mut program = Program::start(
             "postgresql",
             Path::new("/usr/bin/env"),
             &[&["--".to_owned()][..], &words].concat(),
-            room,
+            temp_folder,
         )?;
         program.until(DEADLINE, async || self.sql_in("postgres", "SELECT 1").await.is_ok()).await?;
         self.process.started(program);
@@ -126,7 +127,7 @@ impl Postgresql {
     }
 }
 
-fn somebody_works_in(folder: &Path) -> bool {
+fn is_folder_in_use(folder: &Path) -> bool {
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     processes
         .map(|process| std::fs::read_link(process.path().join("cwd")))
@@ -134,10 +135,10 @@ fn somebody_works_in(folder: &Path) -> bool {
 }
 
 /// A command that runs as a user other than root.
-fn as_somebody(words: &[String]) -> Vec<String> {
+fn as_other_user(words: &[String]) -> Vec<String> {
     let root =
         std::fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0);
-    let before: &[&str] = if root { &SOMEBODY } else { &[] };
+    let before: &[&str] = if root { &OTHER_USER } else { &[] };
     before.iter().map(|word| (*word).to_owned()).chain(words.iter().cloned()).collect()
 }
 

@@ -16,7 +16,7 @@ use crate::parts::RABBITMQ;
 use crate::pki::Identity;
 use crate::plain;
 use crate::ports;
-use crate::program::{Program, Restartable, Room};
+use crate::program::{Program, Restartable, TempFolder};
 use crate::progress::Progress;
 
 /// A running RabbitMQ; user and password are `guest`.
@@ -24,7 +24,7 @@ pub struct Rabbitmq {
     programs: PathBuf,
     ports: RabbitmqPorts,
     server: Restartable,
-    /// Erlang's port mapper.
+    /// Erlang's port mapper daemon.
     mapper: Option<Program>,
 }
 
@@ -44,56 +44,57 @@ impl Rabbitmq {
         let programs = Cache::of_user()?.ensure(&RABBITMQ, &mut Progress::stderr())?;
         let [amqp, amqps, http, https, mapper, nodes] = ports::several()?;
         let ports = RabbitmqPorts { amqp, amqps, http, https, mapper, nodes };
-        let room = Room::new()?;
+        let temp_folder = TempFolder::new()?;
         if let Some(identity) = tls {
-            write_identity(&room, identity)?;
+            write_identity(&temp_folder, identity)?;
         }
-        room.write("rabbitmq.conf", &config(ports, tls.is_some(), room.folder()))?;
-        room.write("enabled_plugins", "[rabbitmq_management].\n")?;
-        let mut server = Self { programs, ports, server: Restartable::new(room), mapper: None };
+        temp_folder.write("rabbitmq.conf", &config(ports, tls.is_some(), temp_folder.root()))?;
+        temp_folder.write("enabled_plugins", "[rabbitmq_management].\n")?;
+        let mut server = Self { programs, ports, server: Restartable::new(temp_folder), mapper: None };
         server.resume().await?;
         Ok(server)
     }
 
-    /// Its management API, with user and password.
+    /// The URL of the management API, with user and password.
     pub fn http(&self) -> String {
         format!("http://guest:guest@127.0.0.1:{}", self.ports.http)
     }
 
-    /// The same with TLS.
+    /// The same URL with TLS.
     pub fn https(&self) -> String {
         format!("https://guest:guest@127.0.0.1:{}", self.ports.https)
     }
 
-    /// AMQP, with user and password.
+    /// The URL of AMQP, with user and password.
     pub fn amqp(&self) -> String {
         format!("amqp://guest:guest@127.0.0.1:{}", self.ports.amqp)
     }
 
-    /// The same with TLS.
+    /// The same URL with TLS.
     pub fn amqps(&self) -> String {
         format!("amqps://guest:guest@127.0.0.1:{}", self.ports.amqps)
     }
 
-    /// Kills it. Durable queues and messages stay.
+    /// Kills the server. Durable queues and messages are kept.
     pub fn stop(&mut self) {
         self.server.stop();
         self.mapper = None;
     }
 
-    /// Starts it again after [`Rabbitmq::stop`], and returns when it answers.
+    /// Starts the server again after [`Rabbitmq::stop`], and returns when it is ready.
     pub async fn resume(&mut self) -> Result<(), Error> {
-        let Some(room) = self.server.take_idle() else { return Ok(()) };
+        let Some(temp_folder) = self.server.take_idle() else { return Ok(()) };
         let RabbitmqPorts { amqp, mapper, nodes, .. } = self.ports;
-        // Erlang would leave one running for ever.
+        // Without this, Erlang starts a port mapper that runs forever.
         let listen = ["-port", &mapper.to_string(), "-address", "127.0.0.1"].map(str::to_owned);
-        let mapper_program = Program::start("epmd", &self.programs.join("epmd"), &listen, Room::new()?)?;
-        let file = |name: &str| room.path(name).display().to_string();
+        let mapper_program =
+            Program::start("epmd", &self.programs.join("epmd"), &listen, TempFolder::new()?)?;
+        let file = |name: &str| temp_folder.path(name).display().to_string();
         let path = std::env::var("PATH").unwrap_or_default();
         let server = self.programs.join("rabbitmq-server").display().to_string();
         let arguments = [
             format!("PATH={}:{path}", self.programs.display()),
-            format!("HOME={}", room.folder().display()),
+            format!("HOME={}", temp_folder.root().display()),
             format!("ERL_EPMD_PORT={mapper}"),
             "ERL_EPMD_ADDRESS=127.0.0.1".to_owned(),
             format!("RABBITMQ_MNESIA_BASE={}", file("mnesia")),
@@ -104,17 +105,17 @@ impl Rabbitmq {
             format!("RABBITMQ_PID_FILE={}", file("pid")),
             format!("RABBITMQ_NODENAME=testbed{amqp}@localhost"),
             format!("RABBITMQ_DIST_PORT={nodes}"),
-            // The shell then becomes the server, and ends with it.
+            // The shell is replaced by the server, so that it ends with the server.
             "RABBITMQ_ALLOW_INPUT=1".to_owned(),
             "RABBITMQ_SERVER_START_ARGS=-noinput".to_owned(),
             server,
         ];
-        let mut program = Program::start("rabbitmq", Path::new("/usr/bin/env"), &arguments, room)?;
+        let mut program = Program::start("rabbitmq", Path::new("/usr/bin/env"), &arguments, temp_folder)?;
         let overview = format!("{}/api/overview", local("http", self.ports.http));
         program
             .until(DEADLINE, async || {
-                let asked = request(Method::GET, &overview, Value::Null).await;
-                asked.is_ok() && tokio::net::TcpStream::connect(("127.0.0.1", amqp)).await.is_ok()
+                let response = request(Method::GET, &overview, Value::Null).await;
+                response.is_ok() && tokio::net::TcpStream::connect(("127.0.0.1", amqp)).await.is_ok()
             })
             .await?;
         self.server.started(program);
@@ -122,12 +123,12 @@ impl Rabbitmq {
         Ok(())
     }
 
-    /// Makes a durable queue in the first virtual host.
+    /// Creates a durable queue in the default virtual host.
     pub async fn declare(&self, queue: &str) -> Result<(), Error> {
         self.manage(Method::PUT, &format!("queues/%2F/{queue}"), json!({"durable": true})).await.map(|_| ())
     }
 
-    /// Puts messages into a queue.
+    /// Publishes messages to a queue.
     pub async fn publish(&self, queue: &str, count: usize) -> Result<(), Error> {
         for number in 0..count {
             let message = json!({
@@ -141,13 +142,13 @@ impl Rabbitmq {
         Ok(())
     }
 
-    /// Takes messages out of a queue.
+    /// Consumes messages of a queue.
     pub async fn take(&self, queue: &str, count: usize) -> Result<(), Error> {
         let body = json!({"count": count, "ackmode": "ack_requeue_false", "encoding": "auto"});
         self.manage(Method::POST, &format!("queues/%2F/{queue}/get"), body).await.map(|_| ())
     }
 
-    /// Asks the management API for something.
+    /// Sends a request to the management API.
     pub async fn manage(&self, method: Method, path: &str, body: Value) -> Result<Value, Error> {
         let url = format!("{}/api/{path}", local("http", self.ports.http));
         request(method, &url, body).await.attempt(|| format!("ask RabbitMQ for {path}"))

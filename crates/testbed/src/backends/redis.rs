@@ -1,4 +1,4 @@
-//! Redis: alone, behind a sentinel, and as a cluster of three.
+//! Redis: a single server, one behind a sentinel, and a cluster of three.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use crate::error::{Attempt as _, Error};
 use crate::parts::REDIS;
 use crate::pki::Identity;
 use crate::ports;
-use crate::program::{Program, Restartable, Room};
+use crate::program::{Program, Restartable, TempFolder};
 use crate::progress::Progress;
 
 /// How a server is set up.
@@ -20,7 +20,7 @@ use crate::progress::Progress;
 pub struct RedisSetup<'a> {
     /// The password; none if it is empty.
     pub password: &'a str,
-    /// Its certificate, for a second port with TLS.
+    /// The certificate for a second port with TLS; none for no such port.
     pub tls: Option<&'a Identity>,
     /// Whether it is a member of a cluster.
     pub cluster: bool,
@@ -39,24 +39,24 @@ pub struct Redis {
     process: Restartable,
 }
 
-/// Three servers that share the keys among them.
+/// A cluster of three servers.
 pub struct RedisCluster {
     members: Vec<Redis>,
 }
 
 impl Redis {
-    /// Starts one.
+    /// Starts a server.
     pub async fn start(setup: &RedisSetup<'_>) -> Result<Self, Error> {
         let programs = Cache::of_user()?.ensure(&REDIS, &mut Progress::stderr())?;
         let [port, tls_port] = ports::several()?;
-        let room = Room::new()?;
+        let temp_folder = TempFolder::new()?;
         let mut config = format!(
             "bind 127.0.0.1\nport {port}\ndaemonize no\nsave \"\"\nappendonly no\ndir {}\n",
-            room.folder().display()
+            temp_folder.root().display()
         );
         if let Some(identity) = setup.tls {
-            write_identity(&room, identity)?;
-            let folder = room.folder().display();
+            write_identity(&temp_folder, identity)?;
+            let folder = temp_folder.root().display();
             config.push_str(&format!(
                 "tls-port {tls_port}\ntls-cert-file {folder}/server.crt\ntls-key-file {folder}/server.key\n\
                  tls-auth-clients no\n"
@@ -73,7 +73,7 @@ impl Redis {
         if let Some(master) = setup.sentinel_of {
             config = format!(
                 "bind 127.0.0.1\nport {port}\ndir {}\nsentinel monitor main 127.0.0.1 {master} 1\n",
-                room.folder().display()
+                temp_folder.root().display()
             );
             if !setup.password.is_empty() {
                 config.push_str(&format!("sentinel auth-pass main {}\n", setup.password));
@@ -86,7 +86,7 @@ impl Redis {
             password: if setup.sentinel_of.is_some() { String::new() } else { setup.password.to_owned() },
             config,
             sentinel: setup.sentinel_of.is_some(),
-            process: Restartable::new(room),
+            process: Restartable::new(temp_folder),
         };
         server.resume().await?;
         Ok(server)
@@ -97,7 +97,7 @@ impl Redis {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// Its port.
+    /// The port of the server.
     pub fn port(&self) -> u16 {
         self.port
     }
@@ -107,32 +107,34 @@ impl Redis {
         format!("127.0.0.1:{}", self.tls_port)
     }
 
-    /// Kills it; all keys are gone.
+    /// Kills the server; all keys are lost.
     pub fn stop(&mut self) {
         self.process.stop();
     }
 
-    /// Starts it again after [`Redis::stop`], and returns when it answers.
+    /// Starts the server again after [`Redis::stop`], and returns when it is ready.
     pub async fn resume(&mut self) -> Result<(), Error> {
-        let Some(room) = self.process.take_idle() else { return Ok(()) };
-        let config = room.write("redis.conf", &self.config)?;
+        let Some(temp_folder) = self.process.take_idle() else { return Ok(()) };
+        let config = temp_folder.write("redis.conf", &self.config)?;
         let name = if self.sentinel { "redis-sentinel" } else { "redis-server" };
         let mut program =
-            Program::start("redis", &self.programs.join(name), &[config.display().to_string()], room)?;
+            Program::start("redis", &self.programs.join(name), &[config.display().to_string()], temp_folder)?;
         let (port, password) = (self.port, self.password.clone());
-        program.until(DEADLINE, async || ask(port, &password, &["PING"]).await.is_ok()).await?;
+        program.until(DEADLINE, async || send_command(port, &password, &["PING"]).await.is_ok()).await?;
         self.process.started(program);
         Ok(())
     }
 
     /// Sends a command, and returns the first line of the response.
-    pub async fn say(&self, words: &[&str]) -> Result<String, Error> {
-        ask(self.port, &self.password, words).await.attempt(|| format!("say {} to Redis", words.join(" ")))
+    pub async fn command(&self, words: &[&str]) -> Result<String, Error> {
+        send_command(self.port, &self.password, words)
+            .await
+            .attempt(|| format!("say {} to Redis", words.join(" ")))
     }
 }
 
 impl RedisCluster {
-    /// Starts three and puts them together.
+    /// Starts three servers and joins them to a cluster.
     pub async fn start() -> Result<Self, Error> {
         let setup = RedisSetup { cluster: true, ..RedisSetup::default() };
         let mut members = Vec::new();
@@ -141,16 +143,16 @@ impl RedisCluster {
         }
         let ranges = [(0, 5461), (5462, 10922), (10923, 16383)];
         for (member, (first, last)) in members.iter().zip(ranges) {
-            member.say(&["CLUSTER", "ADDSLOTSRANGE", &first.to_string(), &last.to_string()]).await?;
+            member.command(&["CLUSTER", "ADDSLOTSRANGE", &first.to_string(), &last.to_string()]).await?;
         }
         let Some((first, others)) = members.split_first() else { return Ok(Self { members }) };
         for other in others {
             let (port, bus) = (other.port.to_string(), other.tls_port.to_string());
-            first.say(&["CLUSTER", "MEET", "127.0.0.1", &port, &bus]).await?;
+            first.command(&["CLUSTER", "MEET", "127.0.0.1", &port, &bus]).await?;
         }
         let until = tokio::time::Instant::now() + DEADLINE;
         for member in &members {
-            while !member.say(&["CLUSTER", "INFO"]).await?.contains("cluster_state:ok") {
+            while !member.command(&["CLUSTER", "INFO"]).await?.contains("cluster_state:ok") {
                 if tokio::time::Instant::now() > until {
                     let late = io::Error::new(io::ErrorKind::TimedOut, "the members do not agree");
                     return Err(late).attempt(|| "put a Redis cluster together".into());
@@ -161,16 +163,16 @@ impl RedisCluster {
         Ok(Self { members })
     }
 
-    /// The addresses of all, with commas between them.
+    /// The addresses of all servers, separated by commas.
     pub fn addresses(&self) -> String {
         self.members.iter().map(Redis::address).collect::<Vec<_>>().join(",")
     }
 
     /// Sends a command to the member that has the key, which is the second word.
-    pub async fn say(&self, words: &[&str]) -> Result<String, Error> {
+    pub async fn command(&self, words: &[&str]) -> Result<String, Error> {
         let mut last = String::new();
         for member in &self.members {
-            last = member.say(words).await?;
+            last = member.command(words).await?;
             if !last.starts_with("-MOVED") {
                 break;
             }
@@ -179,8 +181,8 @@ impl RedisCluster {
     }
 }
 
-/// One command; of a text that comes in bulk, all of it.
-async fn ask(port: u16, password: &str, words: &[&str]) -> io::Result<String> {
+/// Sends one command, and returns the first line of the reply, or the whole text of a bulk string.
+async fn send_command(port: u16, password: &str, words: &[&str]) -> io::Result<String> {
     let mut stream = BufReader::new(TcpStream::connect(("127.0.0.1", port)).await?);
     if !password.is_empty() {
         exchange(&mut stream, &["AUTH", password]).await?;

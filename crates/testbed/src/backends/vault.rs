@@ -12,7 +12,7 @@ use crate::parts::VAULT;
 use crate::pki::Identity;
 use crate::plain;
 use crate::ports;
-use crate::program::{Program, Room};
+use crate::program::{Program, TempFolder};
 use crate::progress::Progress;
 
 /// A running Vault, initialized and unsealed, with stores `kv1` and `kv2` of the two versions and the login `kubernetes`.
@@ -29,37 +29,37 @@ impl Vault {
     pub async fn start(tls: Option<&Identity>) -> Result<Self, Error> {
         let program = Cache::of_user()?.ensure(&VAULT, &mut Progress::stderr())?.join("vault");
         let [port, tls_port] = ports::several()?;
-        let room = Room::new()?;
+        let temp_folder = TempFolder::new()?;
         let mut arguments = vec![format!("-listen=127.0.0.1:{port}")];
         if let Some(identity) = tls {
-            write_identity(&room, identity)?;
+            write_identity(&temp_folder, identity)?;
             arguments.push(format!("-listen-tls=127.0.0.1:{tls_port}"));
-            arguments.push(format!("-certificate={}", room.path("server.crt").display()));
-            arguments.push(format!("-key={}", room.path("server.key").display()));
+            arguments.push(format!("-certificate={}", temp_folder.path("server.crt").display()));
+            arguments.push(format!("-key={}", temp_folder.path("server.key").display()));
         }
-        let mut running = Program::start("vault", &program, &arguments, room)?;
+        let mut running = Program::start("vault", &program, &arguments, temp_folder)?;
         let health = format!("{}/v1/sys/health", local("http", port));
         running.until(DEADLINE, async || plain::get(&health).await.is_ok()).await?;
         let mut vault = Self { port, tls_port, key: String::new(), token: String::new(), _running: running };
         let shares = json!({"secret_shares": 1, "secret_threshold": 1});
-        let made = vault.ask(Method::PUT, "sys/init", shares).await?;
+        let made = vault.request(Method::PUT, "sys/init", shares).await?;
         let text = |at: &str| made.pointer(at).and_then(Value::as_str).unwrap_or_default().to_owned();
         (vault.key, vault.token) = (text("/keys/0"), text("/root_token"));
         vault.unseal().await?;
         for (path, version) in [("kv1", "1"), ("kv2", "2")] {
             let store = json!({"type": "kv", "options": {"version": version}});
-            vault.ask(Method::POST, &format!("sys/mounts/{path}"), store).await?;
+            vault.request(Method::POST, &format!("sys/mounts/{path}"), store).await?;
         }
-        vault.ask(Method::POST, "sys/auth/kubernetes", json!({"type": "kubernetes"})).await?;
+        vault.request(Method::POST, "sys/auth/kubernetes", json!({"type": "kubernetes"})).await?;
         Ok(vault)
     }
 
-    /// Where it is.
+    /// The URL of the server.
     pub fn address(&self) -> String {
         local("http", self.port)
     }
 
-    /// The same with TLS.
+    /// The URL of the server with TLS.
     pub fn tls_address(&self) -> String {
         local("https", self.tls_port)
     }
@@ -80,10 +80,10 @@ impl Vault {
         self.write("auth/kubernetes/config", config).await.map(|_| ())
     }
 
-    /// Makes a role: this account of this namespace may read everything in both stores.
+    /// Creates a role with which a service account may read all keys of both stores.
     pub async fn allow(&self, role: &str, namespace: &str, account: &str) -> Result<(), Error> {
         let policy = r#"path "kv1/*" { capabilities = ["read"] } path "kv2/*" { capabilities = ["read"] }"#;
-        self.ask(Method::PUT, "sys/policies/acl/reader", json!({"policy": policy})).await?;
+        self.request(Method::PUT, "sys/policies/acl/reader", json!({"policy": policy})).await?;
         let role_of = json!({
             "bound_service_account_names": [account],
             "bound_service_account_namespaces": [namespace],
@@ -92,17 +92,17 @@ impl Vault {
         self.write(&format!("auth/kubernetes/role/{role}"), role_of).await.map(|_| ())
     }
 
-    /// Seals it: it answers, and knows nothing any more.
+    /// Seals the server: it responds to requests, but with errors only.
     pub async fn seal(&self) -> Result<(), Error> {
-        self.ask(Method::PUT, "sys/seal", json!({})).await.map(|_| ())
+        self.request(Method::PUT, "sys/seal", json!({})).await.map(|_| ())
     }
 
-    /// Unseals it, and returns when it is ready.
+    /// Unseals the server, and returns when it is ready.
     pub async fn unseal(&self) -> Result<(), Error> {
-        self.ask(Method::PUT, "sys/unseal", json!({"key": self.key})).await?;
+        self.request(Method::PUT, "sys/unseal", json!({"key": self.key})).await?;
         let until = tokio::time::Instant::now() + DEADLINE;
         loop {
-            match self.ask(Method::GET, "sys/mounts", Value::Null).await {
+            match self.request(Method::GET, "sys/mounts", Value::Null).await {
                 Ok(_) => return Ok(()),
                 Err(error) if tokio::time::Instant::now() > until => return Err(error),
                 Err(_) => tokio::time::sleep(std::time::Duration::from_millis(50)).await,
@@ -110,8 +110,8 @@ impl Vault {
         }
     }
 
-    /// Writes, and tells what it says. A store of the second version is made ready only after it was mounted: until then it
-    /// is asked again.
+    /// Writes a key, and returns the response. A store of the second version is ready only some time after it was mounted, so the request is
+    /// repeated until then.
     pub async fn write(&self, path: &str, body: Value) -> Result<Value, Error> {
         let until = tokio::time::Instant::now() + DEADLINE;
         let url = format!("{}/v1/{path}", self.address());
@@ -129,7 +129,7 @@ impl Vault {
     }
 
     /// Sends a request with the root token.
-    pub async fn ask(&self, method: Method, path: &str, body: Value) -> Result<Value, Error> {
+    pub async fn request(&self, method: Method, path: &str, body: Value) -> Result<Value, Error> {
         let url = format!("{}/v1/{path}", self.address());
         plain::send_json(method, &url, ("x-vault-token", &self.token), &body)
             .await

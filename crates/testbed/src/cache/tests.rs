@@ -59,7 +59,7 @@ fn complete_parts_are_not_rebuilt_and_drafts_are_not_returned() {
         "nothing (Debian's) is not built\n  remedy: run `cargo xtask real build --it`"
     );
     assert!(!home.exists(), "nothing was built");
-    // Left behind by a build that was interrupted.
+    // This folder was left by an interrupted build.
     fs::create_dir_all(draft.join("bin")).unwrap();
     fs::create_dir_all(&home).unwrap();
     assert!(cache.ensure(&part, &mut Progress::silent()).is_err());

@@ -1,4 +1,4 @@
-//! Takes programs out of a package of Debian's without installing it, so that no service of the system is touched.
+//! Extracts programs from a Debian package without installing it, so that no service of the system is changed.
 
 use std::ffi::OsString;
 use std::fs;
@@ -19,7 +19,7 @@ pub(super) fn fetch(
     if on_path("apt-get").is_none() || on_path("dpkg-deb").is_none() {
         return link(part, programs, draft);
     }
-    // The option keeps apt from warning that its sandbox user cannot write here; the package is checked all the same.
+    // The option avoids apt's warning that its sandbox user cannot write here. The signature of the package is checked in any case.
     command(
         part,
         &["apt-get", "--quiet", "-o", "APT::Sandbox::User=root", "download", package],
@@ -69,7 +69,7 @@ fn archive(draft: &Path) -> Result<Option<String>, Error> {
     Ok(archive.map(|path| path.to_string_lossy().into_owned()))
 }
 
-/// On other systems, the programs that are already there.
+/// On systems other than Debian, links the programs that are installed.
 pub(super) fn link(part: &Part, programs: &[&str], draft: &Path) -> Result<(), Error> {
     for name in programs {
         let Some(found) = on_path(name) else {

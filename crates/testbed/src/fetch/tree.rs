@@ -1,5 +1,5 @@
-//! Takes programs out of several packages of Debian's, with all that they need, without installing anything: a tree of files,
-//! and for each program a small script that makes it feel at home there.
+//! Extracts programs from several Debian packages, with their dependencies, without installing them. The result is a tree of files,
+//! and a script for each program that runs it with the libraries of the tree.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -27,7 +27,7 @@ pub(super) fn fetch(
     crate::error::make_folder(&archives.join("partial"))?;
     let into = format!("Dir::Cache::archives={}", archives.display());
     let real: Vec<String> = packages.iter().flat_map(|package| followed(package)).collect();
-    // Named packages are fetched even if they are installed; what they need only if it is not.
+    // Named packages are fetched even if they are installed, their dependencies only if they are not.
     let mut words =
         vec!["apt-get", "--quiet", "--yes", "--no-install-recommends", "--download-only", "--reinstall"];
     words.extend(["-o", &into, "-o", "Debug::NoLocking=1", "-o", "APT::Sandbox::User=root", "install"]);

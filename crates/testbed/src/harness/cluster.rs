@@ -74,9 +74,10 @@ impl Cluster {
         let access = match access {
             Ok(access) => access,
             Err(error) if error.is_out_of_reach() => {
-                static SAID: Once = Once::new();
-                SAID.call_once(|| {
-                    // Standard error is not captured by the test runner: a run without the real cluster is incomplete, and must say so.
+                static REPORTED: Once = Once::new();
+                REPORTED.call_once(|| {
+                    // The message is written to standard error directly, which the test runner does not capture: a run without the real
+                    // cluster is incomplete, which must be reported.
                     let _ = writeln!(
                         std::io::stderr(),
                         "left out: everything on the real cluster. This run is not complete.\n{error}"
@@ -107,16 +108,17 @@ impl Cluster {
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let session = Session::new(self.client.clone(), &format!("{prefix}-{}-{count}", std::process::id()));
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "{ns}"}});
-        let answer = session.ask(Method::POST, "/api/v1/namespaces").json(namespace).quietly().await;
-        if answer.code != 201 {
+        let response =
+            session.request(Method::POST, "/api/v1/namespaces").json(namespace).send_unrecorded().await;
+        if response.code != 201 {
             return Err(Failure::text(format!(
                 "failed to make a namespace on {}: {}",
-                self.name, answer.body
+                self.name, response.body
             )));
         }
         // The API server refuses pods until the default service account exists.
         let account = "/api/v1/namespaces/{ns}/serviceaccounts/default";
-        if !session.wait(account, |answer| answer.code == 200).await {
+        if !session.wait(account, |response| response.code == 200).await {
             return Err(Failure::text(format!("{} made no default service account", self.name)));
         }
         Ok(session)
@@ -132,17 +134,17 @@ impl Cluster {
         }
     }
 
-    /// Deletes what a session left behind.
-    pub async fn leave(&self, session: &Session) {
-        session.tidy().await;
-        session.ask(Method::DELETE, "/api/v1/namespaces/{ns}").quietly().await;
+    /// Deletes the namespace of a session, and the objects that it registered.
+    pub async fn delete_namespace(&self, session: &Session) {
+        session.delete_leftovers().await;
+        session.request(Method::DELETE, "/api/v1/namespaces/{ns}").send_unrecorded().await;
     }
 }
 
 fn without_workloads() -> Result<&'static Access, &'static Error> {
     static STARTED: OnceLock<Result<ControlPlane, Error>> = OnceLock::new();
     let started = STARTED.get_or_init(|| {
-        // `make test` compares localkube with what was recorded of other releases, and must not build them.
+        // `make test` compares localkube with recordings of other releases, and must not build these releases.
         let release = Release::chosen()?;
         if !release.is_default() {
             Parts::require_in(&Cache::of_user()?, release)?;

@@ -9,15 +9,15 @@ use super::transcript::{Exchange, Transcript};
 /// One field that differs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldDifference {
-    /// Number of the exchange in its case, from one.
+    /// The number of the exchange in its case, from one.
     pub exchange: usize,
-    /// Method and path.
+    /// The method and path of the request.
     pub request: String,
     /// A field of the body such as `spec.replicas`, or another part of the exchange.
     pub field: String,
-    /// On the first cluster; none if absent.
+    /// The value on the first cluster; none if absent.
     pub first: Option<Value>,
-    /// On the second cluster; none if absent.
+    /// The value on the second cluster; none if absent.
     pub second: Option<Value>,
 }
 
@@ -28,7 +28,7 @@ pub struct Difference {
     pub case: String,
     /// The names of the clusters.
     pub names: [&'static str; 2],
-    /// Every field that differs; at least one.
+    /// All fields that differ, at least one.
     pub fields: Vec<FieldDifference>,
 }
 
@@ -46,16 +46,16 @@ pub struct Deliberate {
 /// Deliberate differences between localkube and the real server. There are none.
 pub const DELIBERATE: &[Deliberate] = &[];
 
-/// Longer values are cut in messages.
+/// The maximum length of a value in messages.
 const MAX_SHOWN_CHARS: usize = 300;
 
-/// Compares what two clusters answered in a case.
+/// Compares the responses of two clusters in a case.
 pub fn compare(names: [&'static str; 2], first: &Transcript, second: &Transcript) -> Result<(), Difference> {
     let mut fields = Vec::new();
     for at in 0..first.exchanges.len().max(second.exchanges.len()) {
         exchange(at + 1, first.exchanges.get(at), second.exchanges.get(at), &mut fields);
     }
-    fields.retain(|field| !DELIBERATE.iter().any(|meant| meant.covers(&first.case, &field.field)));
+    fields.retain(|field| !DELIBERATE.iter().any(|deliberate| deliberate.covers(&first.case, &field.field)));
     if fields.is_empty() { Ok(()) } else { Err(Difference { case: first.case.clone(), names, fields }) }
 }
 
@@ -90,13 +90,13 @@ fn exchange(
         });
     };
     let (Some(one), Some(other)) = (first, second) else {
-        let asked = |exchange: &Exchange| Value::from(exchange.request.clone());
-        return add("the exchange", first.map(asked).as_ref(), second.map(asked).as_ref());
+        let request_of = |exchange: &Exchange| Value::from(exchange.request.clone());
+        return add("the exchange", first.map(request_of).as_ref(), second.map(request_of).as_ref());
     };
     if one.code != other.code {
-        // Other differences follow from this one.
+        // Different codes cause all other differences, so only the code and the message are reported.
         add("the code", Some(&one.code.into()), Some(&other.code.into()));
-        return add("the answer", Some(gist(&one.body)), Some(gist(&other.body)));
+        return add("the answer", Some(message_or_body(&one.body)), Some(message_or_body(&other.body)));
     }
     for (field, one, other) in [
         ("the request", Value::from(&*one.request), Value::from(&*other.request)),
@@ -110,8 +110,8 @@ fn exchange(
     walk("", Some(&one.body), Some(&other.body), &mut add);
 }
 
-/// The message of an error, or all there is.
-fn gist(body: &Value) -> &Value {
+/// The message of a `Status`, or the whole body of any other response.
+fn message_or_body(body: &Value) -> &Value {
     body.get("message").filter(|_| body.get("kind").is_some_and(|kind| kind == "Status")).unwrap_or(body)
 }
 
@@ -125,7 +125,7 @@ fn walk(path: &str, first: Option<&Value>, second: Option<&Value>, add: &mut Add
             names.sort_unstable();
             for name in names {
                 let dot = if path.is_empty() { "" } else { "." };
-                // A name with dots, such as that of a label, would look like several names.
+                // A name with dots, such as that of a label, is put in brackets, because it would look like several names.
                 let name_shown =
                     if name.contains('.') { format!("[{name}]") } else { format!("{dot}{name}") };
                 walk(&format!("{path}{name_shown}"), one.get(name), other.get(name), add);
@@ -230,8 +230,8 @@ mod tests {
 
     #[test]
     fn deliberate_differences_match_without_list_indices() {
-        let meant = Deliberate { case: "a/b", field: "items.spec", reason: "" };
-        assert!(meant.covers("a/b", "items[3].spec") && !meant.covers("a/c", "items[3].spec"));
-        assert!(!meant.covers("a/b", "items.spec.x"));
+        let deliberate = Deliberate { case: "a/b", field: "items.spec", reason: "" };
+        assert!(deliberate.covers("a/b", "items[3].spec") && !deliberate.covers("a/c", "items[3].spec"));
+        assert!(!deliberate.covers("a/b", "items.spec.x"));
     }
 }

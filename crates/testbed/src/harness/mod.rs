@@ -13,7 +13,7 @@
 //! suite      cases, run on both clusters and compared with the recording
 //! ```
 //!
-//! [`Topic::check`] compares answers; [`on_both`] is for tests that assert by themselves.
+//! [`Topic::check`] compares responses; [`on_both`] is for tests with assertions.
 
 mod cluster;
 mod compare;
@@ -36,14 +36,14 @@ use futures::FutureExt;
 pub use cluster::{Cluster, LOCAL, REAL, Workloads, connect};
 pub use compare::{DELIBERATE, Deliberate, Difference, FieldDifference, compare};
 pub use namespace::TestNamespace;
-pub use recording::{RECORD, Recording};
+pub use recording::{RECORD_VARIABLE, Recording};
 pub use requests::{WAIT_TIMEOUT, eventually, respond, send, until, write};
 pub use session::{ApiRequest, ApiResponse, Patch, Payload, Session};
-pub use suite::{Case, ONLY, Topic};
+pub use suite::{CASE_VARIABLE, Case, Topic};
 pub use transcript::{Exchange, Transcript};
 pub use watch::Watch;
 
-/// Why a test on both clusters failed, as text for people.
+/// The message of a failed test on both clusters.
 pub struct Failure(String);
 
 /// Runs a test on each cluster in its own namespace; a panic names the cluster.
@@ -55,7 +55,7 @@ where
     on_both_with(Workloads::On, test)
 }
 
-/// [`on_both`], with or without workload controllers.
+/// Runs a test as [`on_both`] does, with or without workload controllers.
 pub fn on_both_with<F, T>(workloads: Workloads, test: F) -> Result<(), Failure>
 where
     F: Fn(TestNamespace) -> T,
@@ -66,9 +66,9 @@ where
         for cluster in std::iter::once(local).chain(Cluster::real(workloads).await?) {
             let session = cluster.session("both").await?;
             let result = AssertUnwindSafe(test(cluster.namespace(&session))).catch_unwind().await;
-            cluster.leave(&session).await;
+            cluster.delete_namespace(&session).await;
             if let Err(panic) = result {
-                eprintln!("on {}: {}", cluster.name, said(panic.as_ref()));
+                eprintln!("on {}: {}", cluster.name, panic_message(panic.as_ref()));
                 resume_unwind(panic);
             }
         }
@@ -82,7 +82,7 @@ fn block_on<T>(future: impl Future<Output = Result<T, Failure>>) -> Result<T, Fa
 }
 
 /// The message of a panic.
-fn said(panic: &(dyn Any + Send)) -> &str {
+fn panic_message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic")
 }
@@ -109,7 +109,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The same as `Display`, because the test runner prints a failed result with `Debug`.
+/// `Debug` prints the same text as `Display`, because the test runner prints a failed result with `Debug`.
 impl fmt::Debug for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

@@ -1,4 +1,4 @@
-//! A namespace on one of the clusters: requests, workloads and autoscalers in it, and what is seen of them.
+//! A namespace on one of the clusters: requests, workloads and autoscalers in it, and checks of their state.
 
 #![allow(
     clippy::panic,
@@ -19,14 +19,14 @@ use super::requests::{self, until, write};
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/{ns}/deployments";
 const HPAS: &str = "/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers";
 
-/// A namespace of a test's own. `{ns}` in paths and bodies of requests is its name.
+/// The namespace of one test. `{ns}` in paths and bodies of requests is replaced by its name.
 #[derive(Clone)]
 pub struct TestNamespace {
     /// An administrator's client.
     pub client: Client,
-    /// Its name.
+    /// The name of the namespace.
     pub namespace: String,
-    /// On which cluster it is, for messages.
+    /// The name of the cluster, for messages.
     pub cluster: &'static str,
     /// An administrator's kubeconfig, for clients in other processes.
     pub kubeconfig: String,
@@ -60,8 +60,7 @@ pub fn items(list: &Value) -> &[Value] {
     list["items"].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The items of a list of events that are about an object of this name, as `type`, `reason` and `message`, in the order of
-/// their writes.
+/// The items of a list of events whose involved object has this name, as `type`, `reason` and `message`, in the order of their writes.
 pub fn events_about(list: &Value, name: &str) -> Vec<[String; 3]> {
     let version =
         |event: &&Value| event["metadata"]["resourceVersion"].as_str().and_then(|v| v.parse::<u64>().ok());
@@ -73,33 +72,33 @@ pub fn events_about(list: &Value, name: &str) -> Vec<[String; 3]> {
 }
 
 impl TestNamespace {
-    /// The code and the body of a response.
+    /// Sends a request, and returns the status code and the body of the response.
     pub async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> (u16, Value) {
         let body = body.map(|body| self.fill(body));
         requests::send(&self.client, method, &path.replace("{ns}", &self.namespace), body.as_ref()).await
     }
 
-    /// The code and the body of the response to GET.
+    /// Sends GET, and returns the status code and the body of the response.
     pub async fn get(&self, path: &str) -> (u16, Value) {
         self.send(Method::GET, path, None).await
     }
 
-    /// GET that must succeed.
+    /// Sends GET, which must succeed, and returns the body.
     pub async fn read(&self, path: &str) -> Value {
         self.write(Method::GET, path, &Value::Null).await
     }
 
-    /// POST that must succeed.
+    /// Sends POST, which must succeed, and returns the body.
     pub async fn create(&self, path: &str, object: impl Borrow<Value>) -> Value {
         self.write(Method::POST, path, object.borrow()).await
     }
 
-    /// PATCH that must succeed.
+    /// Sends PATCH, which must succeed, and returns the body.
     pub async fn patch(&self, path: &str, patch: impl Borrow<Value>) -> Value {
         self.write(Method::PATCH, path, patch.borrow()).await
     }
 
-    /// DELETE that must succeed.
+    /// Sends DELETE, which must succeed, and returns the body.
     pub async fn delete(&self, path: &str) -> Value {
         self.write(Method::DELETE, path, &Value::Null).await
     }
@@ -117,21 +116,21 @@ impl TestNamespace {
         filled.unwrap_or_else(|error| panic!("{text}: {error}"))
     }
 
-    /// Waits until `look` succeeds; the message of a failure has the cluster and what was seen last.
-    pub async fn until<T: Debug>(&self, what: &str, look: impl AsyncFnMut() -> Result<(), T>) {
-        until(&format!("on {} in {}: {what}", self.cluster, self.namespace), look).await;
+    /// Waits until `probe` succeeds. The message of a failure has the cluster and the last error.
+    pub async fn until<T: Debug>(&self, what: &str, probe: impl AsyncFnMut() -> Result<(), T>) {
+        until(&format!("on {} in {}: {what}", self.cluster, self.namespace), probe).await;
     }
 
     /// Waits until a path answers GET with 200.
     pub async fn until_found(&self, path: &str) {
-        let look = async || match self.get(path).await {
+        let probe = async || match self.get(path).await {
             (200, _) => Ok(()),
             refused => Err(refused),
         };
-        self.until(path, look).await;
+        self.until(path, probe).await;
     }
 
-    /// A new namespace whose name begins with that of this one.
+    /// Creates a namespace whose name begins with that of this one.
     pub async fn another(&self, name: &str) -> Self {
         let another = Self { namespace: format!("{}-{name}", self.namespace), ..self.clone() };
         let object =
@@ -160,7 +159,7 @@ impl TestNamespace {
         found["spec"]["replicas"].as_i64().unwrap_or_else(|| panic!("{name} has no replicas: {found}"))
     }
 
-    /// Waits until `spec.replicas` of a Deployment is as wanted; a failure shows the status of its HPA.
+    /// Waits until `wanted` is true for `spec.replicas` of a Deployment. A failure shows the status of its HPA.
     pub async fn until_replicas_are(&self, name: &str, what: &str, wanted: impl Fn(i64) -> bool) {
         self.until(&format!("{name} at {what}"), async || {
             let found = self.replicas(name).await;

@@ -1,4 +1,4 @@
-//! Transcripts of the real server, kept so that a machine without it can still compare.
+//! Recorded transcripts of the real server, with which localkube is compared on machines without a real server.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,8 +10,8 @@ use locks::MutexExt as _;
 
 use super::transcript::{Transcript, sorted};
 
-/// Set it to write what the real server answers instead of comparing with what it answered before.
-pub const RECORD: &str = "PLIMSOLL_RECORD";
+/// The environment variable that makes a run record the responses of the real server instead of comparing them with the recording.
+pub const RECORD_VARIABLE: &str = "PLIMSOLL_RECORD";
 
 /// A file of transcripts, one per line, compressed.
 #[derive(Debug)]
@@ -20,11 +20,11 @@ pub struct Recording {
     transcripts: BTreeMap<String, Transcript>,
 }
 
-/// Several tests of one process add to the same file.
+/// Serializes writes, because several tests of one process add to the same file.
 static WRITING: Mutex<()> = Mutex::new(());
 
 impl Recording {
-    /// Reads a recording; an absent file is an empty one.
+    /// Reads a recording; a file that does not exist is an empty recording.
     pub fn read(path: &Path) -> io::Result<Self> {
         let bytes = match fs::read(path) {
             Ok(bytes) => zstd::decode_all(bytes.as_slice())?,
@@ -38,13 +38,13 @@ impl Recording {
         Ok(Self { path: path.to_owned(), transcripts: transcripts.collect::<io::Result<_>>()? })
     }
 
-    /// These transcripts, which are in no file.
+    /// A recording of these transcripts that is not stored in a file.
     pub(super) fn of(transcripts: &[Transcript]) -> Self {
         let transcripts = transcripts.iter().map(|transcript| (transcript.case.clone(), transcript.clone()));
         Self { path: PathBuf::new(), transcripts: transcripts.collect() }
     }
 
-    /// What the real server answered in a case.
+    /// The recorded transcript of a case.
     pub fn get(&self, case: &str) -> Option<&Transcript> {
         self.transcripts.get(case)
     }
@@ -62,7 +62,7 @@ impl Recording {
         recording.write()
     }
 
-    /// The same transcripts make the same bytes.
+    /// The same transcripts always give the same bytes.
     fn write(&self) -> io::Result<()> {
         let mut text = String::new();
         for transcript in self.transcripts.values() {

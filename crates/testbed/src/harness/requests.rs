@@ -1,4 +1,4 @@
-//! Plain requests to an API server, and waiting until something is so. A request that cannot be sent and a wait that
+//! Plain requests to an API server, and waiting for conditions. A request that cannot be sent and a wait that
 //! takes too long fail the test.
 
 #![allow(clippy::panic, reason = "used by tests and benchmarks, which fail by it")]
@@ -13,12 +13,12 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-/// Waits give up after this time, which is long because machines may be busy.
+/// The timeout of a wait, which is long because machines may be busy.
 pub const WAIT_TIMEOUT: Duration = Duration::from_mins(3);
-/// Time between two looks of a wait.
-const WAIT_INTERVAL: Duration = Duration::from_millis(50);
+/// The time between two probes of a wait.
+const PROBE_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Sends a request; JSON `null` is no body. A patch with a field manager is an apply, another one a merge.
+/// Sends a request; JSON `null` is no body. A patch with a field manager is a server-side apply, any other patch a merge patch.
 ///
 /// # Panics
 /// If there is no response.
@@ -40,40 +40,40 @@ pub async fn respond(client: &Client, method: Method, path: &str, body: Option<&
     Response::from_parts(parts, body)
 }
 
-/// [`respond`], with the code and the body of the response.
+/// Sends a request as [`respond`] does, and returns the status code and the body of the response.
 pub async fn send(client: &Client, method: Method, path: &str, body: Option<&Value>) -> (u16, Value) {
     let response = respond(client, method, path, body).await;
     (response.status().as_u16(), response.into_body())
 }
 
-/// [`send`], for a request that must succeed.
+/// Sends a request that must succeed, and returns the body of the response.
 ///
 /// # Panics
 /// If the response is not a success.
 pub async fn write(client: &Client, method: Method, path: &str, body: &Value) -> Value {
-    let (code, answer) = send(client, method.clone(), path, Some(body)).await;
-    assert!((200..300).contains(&code), "{method} {path}: {code} {answer}");
-    answer
+    let (code, response) = send(client, method.clone(), path, Some(body)).await;
+    assert!((200..300).contains(&code), "{method} {path}: {code} {response}");
+    response
 }
 
-/// Waits until `look` succeeds; the message of a failure has what it saw last.
+/// Waits until `probe` succeeds. The message of a failure has its last error.
 ///
 /// # Panics
 /// After [`WAIT_TIMEOUT`].
-pub async fn until<T, E: Debug>(what: &str, mut look: impl AsyncFnMut() -> Result<T, E>) -> T {
+pub async fn until<T, E: Debug>(what: &str, mut probe: impl AsyncFnMut() -> Result<T, E>) -> T {
     let deadline = Instant::now() + WAIT_TIMEOUT;
     loop {
-        match look().await {
+        match probe().await {
             Ok(found) => return found,
             Err(last) if Instant::now() > deadline => {
                 panic!("{what} did not happen within {WAIT_TIMEOUT:?}; last seen: {last:#?}")
             }
-            Err(_) => tokio::time::sleep(WAIT_INTERVAL).await,
+            Err(_) => tokio::time::sleep(PROBE_INTERVAL).await,
         }
     }
 }
 
-/// [`until`] `look` finds something.
-pub async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
-    until(what, async || look().await.ok_or(())).await
+/// Waits until `probe` returns a value.
+pub async fn eventually<T>(what: &str, mut probe: impl AsyncFnMut() -> Option<T>) -> T {
+    until(what, async || probe().await.ok_or(())).await
 }

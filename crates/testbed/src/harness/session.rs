@@ -14,8 +14,8 @@ use super::transcript::{Exchange, ExchangeLog, Transcript};
 use super::volatile::normalise;
 use super::watch::Watch;
 
-/// A case's connection to one cluster; clones share one transcript. `{ns}` in paths and bodies is the namespace of the
-/// case, which also makes names outside of namespaces unique.
+/// A case's connection to one cluster; clones share one transcript. `{ns}` in paths and bodies is replaced by the namespace of the case,
+/// which also makes names of cluster-scoped objects unique.
 #[derive(Clone)]
 pub struct Session {
     inner: Arc<SessionInner>,
@@ -28,7 +28,7 @@ struct SessionInner {
     leftovers: Mutex<Vec<String>>,
 }
 
-/// A request in the making.
+/// A request that is being built.
 #[must_use]
 pub struct ApiRequest {
     session: Session,
@@ -42,38 +42,38 @@ pub struct ApiRequest {
 /// A response of the server.
 #[derive(Clone, Debug)]
 pub struct ApiResponse {
-    /// HTTP code; 0 when there was no answer at all.
+    /// The HTTP status code; 0 when there was no response.
     pub code: u16,
-    /// JSON, or any other text as a string.
+    /// The body: JSON, or any other text as a string.
     pub body: Value,
 }
 
 /// The type of a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patch {
-    /// RFC 6902.
+    /// A JSON patch (RFC 6902).
     Json,
-    /// RFC 7386.
+    /// A JSON merge patch (RFC 7386).
     Merge,
-    /// Kubernetes' own.
+    /// A strategic merge patch.
     Strategic,
-    /// Server-side apply.
+    /// A server-side apply.
     Apply,
 }
 
-/// What can be sent.
+/// A value that can be sent as a body.
 pub trait Payload {
-    /// Its bytes.
+    /// The bytes of the body.
     fn bytes(self) -> Vec<u8>;
 }
 
 /// The default user agent. The server derives the name of the field manager from it, so recordings contain it.
 const USER_AGENT: &str = "twin/1.0";
-/// Timeout of a request.
+/// The timeout of a request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
-/// How long an awaited state may take; a namespace that ends beside many others takes long on a busy machine.
+/// The timeout of a wait. It is long, because the deletion of many namespaces takes long on a busy machine.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(90);
-/// Time between two looks of a wait.
+/// The time between two requests of a wait.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// The `Accept` header of kubectl for tables.
 const TABLE_MEDIA_TYPE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
@@ -94,82 +94,82 @@ impl Session {
         &self.inner.namespace
     }
 
-    /// A request with any headers and body.
-    pub fn ask(&self, method: Method, path: &str) -> ApiRequest {
+    /// Begins a request, to which headers and a body can be added.
+    pub fn request(&self, method: Method, path: &str) -> ApiRequest {
         let (parameters, headers, body) = Default::default();
         ApiRequest { session: self.clone(), method, path: path.to_owned(), parameters, headers, body }
     }
 
-    /// GET.
+    /// Sends GET.
     pub async fn get(&self, path: &str) -> ApiResponse {
-        self.ask(Method::GET, path).send().await
+        self.request(Method::GET, path).send().await
     }
 
-    /// GET with an `Accept` header.
+    /// Sends GET with an `Accept` header.
     pub async fn get_as(&self, path: &str, accept: &str) -> ApiResponse {
-        self.ask(Method::GET, path).header("accept", accept).send().await
+        self.request(Method::GET, path).header("accept", accept).send().await
     }
 
-    /// GET of a table, as kubectl does.
+    /// Sends GET for a table, as kubectl does.
     pub async fn get_as_table(&self, path: &str) -> ApiResponse {
         self.get_as(path, TABLE_MEDIA_TYPE).await
     }
 
-    /// POST of JSON.
+    /// Sends POST with a JSON body.
     pub async fn post(&self, path: &str, body: impl Payload) -> ApiResponse {
-        self.ask(Method::POST, path).json(body).send().await
+        self.request(Method::POST, path).json(body).send().await
     }
 
-    /// PUT of JSON.
+    /// Sends PUT with a JSON body.
     pub async fn put(&self, path: &str, body: impl Payload) -> ApiResponse {
-        self.ask(Method::PUT, path).json(body).send().await
+        self.request(Method::PUT, path).json(body).send().await
     }
 
-    /// PATCH.
+    /// Sends PATCH.
     pub async fn patch(&self, path: &str, patch: Patch, body: impl Payload) -> ApiResponse {
-        self.ask(Method::PATCH, path).header("content-type", patch.content_type()).body(body).send().await
+        self.request(Method::PATCH, path).header("content-type", patch.content_type()).body(body).send().await
     }
 
-    /// DELETE without options.
+    /// Sends DELETE without options.
     pub async fn delete(&self, path: &str) -> ApiResponse {
-        self.ask(Method::DELETE, path).send().await
+        self.request(Method::DELETE, path).send().await
     }
 
-    /// DELETE with `DeleteOptions`.
+    /// Sends DELETE with `DeleteOptions`.
     pub async fn delete_with(&self, path: &str, options: impl Payload) -> ApiResponse {
-        self.ask(Method::DELETE, path).json(options).send().await
+        self.request(Method::DELETE, path).json(options).send().await
     }
 
     /// Begins a watch; events are recorded as they are read.
     pub async fn watch(&self, path: &str) -> Watch {
-        self.ask(Method::GET, path).watch().await
+        self.request(Method::GET, path).watch().await
     }
 
     /// Begins a watch from a resource version.
     pub async fn watch_from(&self, path: &str, version: &str) -> Watch {
-        self.ask(Method::GET, path).parameter("resourceVersion", version).watch().await
+        self.request(Method::GET, path).parameter("resourceVersion", version).watch().await
     }
 
-    /// GET of the page of a list behind a continue token.
+    /// Sends GET for the page of a list after a continue token.
     pub async fn get_next(&self, path: &str, token: &str) -> ApiResponse {
-        self.ask(Method::GET, path).parameter("continue", token).send().await
+        self.request(Method::GET, path).parameter("continue", token).send().await
     }
 
-    /// Records something else, such as a part of a response.
+    /// Records a value that is not a response, such as a part of one.
     pub fn note(&self, what: &str, body: Value) {
         self.inner.log.record(Exchange { request: what.to_owned(), body, ..Exchange::default() });
     }
 
-    /// Repeats a GET until the response is as wanted, and records only the last one; gives up after a timeout.
+    /// Repeats a GET until `wanted` is true for the response, or until a timeout, and records only the last response.
     pub async fn until(&self, path: &str, wanted: impl Fn(&ApiResponse) -> bool) -> ApiResponse {
         self.wait(path, wanted).await;
         self.get(path).await
     }
 
-    /// Repeats a GET until the response is as wanted, without recording; false on a timeout.
+    /// Repeats a GET until `wanted` is true for the response, without recording it; returns false on a timeout.
     pub async fn wait(&self, path: &str, wanted: impl Fn(&ApiResponse) -> bool) -> bool {
         let end = tokio::time::Instant::now() + WAIT_TIMEOUT;
-        while !wanted(&self.ask(Method::GET, path).quietly().await) {
+        while !wanted(&self.request(Method::GET, path).send_unrecorded().await) {
             if tokio::time::Instant::now() > end {
                 return false;
             }
@@ -178,16 +178,16 @@ impl Session {
         true
     }
 
-    /// Registers an object outside of the namespace that is deleted when the case ends.
-    pub fn leaves(&self, path: &str) {
+    /// Registers an object outside of the namespace, which is deleted when the case ends.
+    pub fn delete_at_end(&self, path: &str) {
         self.inner.leftovers.locked().push(path.to_owned());
     }
 
-    /// Deletes what the case left outside of its namespace.
-    pub(crate) async fn tidy(&self) {
+    /// Deletes the objects that were registered with `delete_at_end`.
+    pub(crate) async fn delete_leftovers(&self) {
         let paths = std::mem::take(&mut *self.inner.leftovers.locked());
         for path in paths.iter().rev() {
-            self.ask(Method::DELETE, path).quietly().await;
+            self.request(Method::DELETE, path).send_unrecorded().await;
         }
     }
 
@@ -202,43 +202,43 @@ impl Session {
 }
 
 impl ApiRequest {
-    /// With a header.
+    /// Adds a header.
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// With a query parameter whose value differs from run to run and is not recorded.
+    /// Adds a query parameter whose value differs from run to run and is not recorded.
     pub fn parameter(mut self, name: &str, value: &str) -> Self {
         self.parameters.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// With a body; a header has to name its type.
+    /// Sets the body; its type must be set as a header.
     pub fn body(mut self, body: impl Payload) -> Self {
         self.body = body.bytes();
         self
     }
 
-    /// With a body of JSON.
+    /// Sets a JSON body and its content type.
     pub fn json(self, body: impl Payload) -> Self {
         self.header("content-type", "application/json").body(body)
     }
 
     /// Sends the request and records the response.
     pub async fn send(self) -> ApiResponse {
-        let (log, request) = (self.session.inner.log.clone(), self.shown());
+        let (log, request) = (self.session.inner.log.clone(), self.recorded_form());
         let (mut exchange, body) = self.begin(request).await;
         if let Ok(body) = body {
             exchange.body = collect(body).await;
         }
-        let answer = ApiResponse { code: exchange.code, body: exchange.body.clone() };
+        let response = ApiResponse { code: exchange.code, body: exchange.body.clone() };
         log.record(exchange);
-        answer
+        response
     }
 
     /// Sends the request without recording it.
-    pub async fn quietly(self) -> ApiResponse {
+    pub async fn send_unrecorded(self) -> ApiResponse {
         let (exchange, body) = self.begin(String::new()).await;
         let body = match body {
             Ok(body) => collect(body).await,
@@ -249,7 +249,7 @@ impl ApiRequest {
 
     /// Sends the request and reads the response as watch events.
     pub async fn watch(self) -> Watch {
-        let (log, request) = (self.session.inner.log.clone(), self.shown());
+        let (log, request) = (self.session.inner.log.clone(), self.recorded_form());
         let (mut exchange, body) = self.begin(request).await;
         let mut events = Body::empty();
         match body {
@@ -264,12 +264,12 @@ impl ApiRequest {
         Watch::new(log, at, events)
     }
 
-    /// The request as it is shown in a transcript.
-    fn shown(&self) -> String {
+    /// The request as it is recorded in a transcript.
+    fn recorded_form(&self) -> String {
         format!("{} {}", self.method, self.target(|_| "…"))
     }
 
-    /// Path and query.
+    /// The path and query of the request.
     fn target<'a>(&'a self, value: impl Fn(&'a str) -> &'a str) -> String {
         let mut target = self.path.clone();
         for (name, text) in &self.parameters {
@@ -288,7 +288,7 @@ impl ApiRequest {
         for (name, value) in &self.headers {
             builder = builder.header(name.as_str(), value.as_str());
         }
-        // Bodies that are not text go as they are.
+        // `{ns}` is not replaced in bodies that are not text.
         let body = match String::from_utf8(self.body) {
             Ok(text) => self.session.fill(&text).into_bytes(),
             Err(error) => error.into_bytes(),
@@ -296,17 +296,18 @@ impl ApiRequest {
         let mut exchange = Exchange { request, ..Exchange::default() };
         let sent = async {
             let request = builder.body(Body::from(Bytes::from(body))).map_err(|error| error.to_string())?;
-            let answer = tokio::time::timeout(REQUEST_TIMEOUT, self.session.inner.client.send(request)).await;
-            answer
+            let response =
+                tokio::time::timeout(REQUEST_TIMEOUT, self.session.inner.client.send(request)).await;
+            response
                 .map_err(|_| format!("no answer within {REQUEST_TIMEOUT:?}"))?
                 .map_err(|error| error.to_string())
         };
         match sent.await {
-            Ok(answer) => {
-                exchange.code = answer.status().as_u16();
-                exchange.content = headers(&answer, "content-type").join(", ");
-                exchange.warnings = headers(&answer, "warning");
-                (exchange, Ok(answer.into_body()))
+            Ok(response) => {
+                exchange.code = response.status().as_u16();
+                exchange.content = headers(&response, "content-type").join(", ");
+                exchange.warnings = headers(&response, "warning");
+                (exchange, Ok(response.into_body()))
             }
             Err(error) => {
                 exchange.body = error.into();
@@ -316,8 +317,8 @@ impl ApiRequest {
     }
 }
 
-fn headers(answer: &Response<Body>, name: &str) -> Vec<String> {
-    let values = answer.headers().get_all(name).into_iter();
+fn headers(response: &Response<Body>, name: &str) -> Vec<String> {
+    let values = response.headers().get_all(name).into_iter();
     values.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).collect()
 }
 
@@ -331,7 +332,7 @@ async fn collect(body: Body) -> Value {
 }
 
 impl ApiResponse {
-    /// A text in the body by JSON pointer; empty if there is none, which shows in what is done with it.
+    /// The string at a JSON pointer in the body; empty if there is none, so that the next request with it fails visibly.
     pub fn text(&self, pointer: &str) -> String {
         self.body.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
     }

@@ -1,4 +1,4 @@
-//! Runs cases on both clusters and says where they differ.
+//! Runs cases on both clusters and reports differences.
 
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
@@ -10,39 +10,39 @@ use futures::{FutureExt, StreamExt};
 use super::Failure;
 use super::cluster::{Cluster, LOCAL, REAL, Workloads};
 use super::compare::compare;
-use super::recording::{RECORD, Recording};
+use super::recording::{RECORD_VARIABLE, Recording};
 use super::session::Session;
 use super::transcript::Transcript;
 
-/// One case: a name and what it does on any cluster.
+/// One case: its name, and a function that runs it on a cluster.
 #[derive(Clone, Copy)]
 pub struct Case {
-    /// Unique in its topic.
+    /// The name of the case, unique in its topic.
     pub name: &'static str,
-    /// What it does.
+    /// The function that runs the case.
     pub run: fn(Session) -> BoxFuture<'static, ()>,
 }
 
-/// Cases that belong together.
+/// A group of cases with a common recording.
 pub struct Topic {
-    /// First part of the names of its cases.
+    /// The first part of the names of its cases.
     pub name: &'static str,
     /// The cases.
     pub cases: &'static [Case],
-    /// The file with what the real server answered.
+    /// The file with the recorded responses of the real server.
     pub recording: PathBuf,
 }
 
-/// Runs only cases whose name contains this.
-pub const ONLY: &str = "PLIMSOLL_CASE";
-/// What the recording is called in messages.
+/// The environment variable that selects the cases whose name contains its value.
+pub const CASE_VARIABLE: &str = "PLIMSOLL_CASE";
+/// The name of the recording in messages.
 const RECORDING_NAME: &str = "the recording";
-/// How many cases run at the same time: most of the time is spent waiting for the real server.
+/// How many cases run at the same time. They spend most of their time waiting for the real server.
 const MAX_CONCURRENT_CASES: usize = 4;
-/// A case that takes longer hangs.
+/// The time that a case may take; one that takes longer is reported as hanging.
 const CASE_TIMEOUT: Duration = Duration::from_mins(2);
 
-/// The table of a topic's cases: functions from a session to nothing.
+/// The table of a topic's cases: async functions that take a session.
 #[macro_export]
 macro_rules! cases {
     ($($name:ident),* $(,)?) => {
@@ -51,14 +51,15 @@ macro_rules! cases {
 }
 
 impl Topic {
-    /// Runs every case on both clusters: both must answer as recorded. Without the real cluster, localkube is compared with
-    /// the recording; without a recording of this release, with the real cluster. With [`RECORD`] set, the answers of the real
+    /// Runs every case on both clusters, whose responses must be as recorded. Without the real cluster, localkube is compared with
+    /// the recording; without a recording of this release, with the real cluster. With [`RECORD_VARIABLE`] set, the responses of the real
     /// cluster become the recording.
     pub fn check(&self) -> Result<(), Failure> {
-        let only = std::env::var(ONLY).unwrap_or_default();
-        let chosen = |case: &&Case| only.is_empty() || format!("{}/{}", self.name, case.name).contains(&only);
-        let cases: Vec<&Case> = self.cases.iter().filter(chosen).collect();
-        let recording = std::env::var_os(RECORD).is_some();
+        let only = std::env::var(CASE_VARIABLE).unwrap_or_default();
+        let selected =
+            |case: &&Case| only.is_empty() || format!("{}/{}", self.name, case.name).contains(&only);
+        let cases: Vec<&Case> = self.cases.iter().filter(selected).collect();
+        let recording = std::env::var_os(RECORD_VARIABLE).is_some();
         super::block_on(async {
             let mut failures = Vec::new();
             let real = match Cluster::real(Workloads::Off).await? {
@@ -69,47 +70,57 @@ impl Topic {
                 let Some(transcripts) = real else {
                     return Err(Failure::text("there is no real cluster to record".into()));
                 };
-                fail(&failures, cases.len())?;
+                failed_if_any(&failures, cases.len())?;
                 let names: Vec<&str> = self.cases.iter().map(|case| case.name).collect();
                 let added = Recording::add(&self.recording, self.name, &names, transcripts);
-                return added.map_err(|error| file(&self.recording, &error));
+                return added.map_err(|error| file_failure(&self.recording, &error));
             }
             let recorded = match &real {
                 Some(transcripts) if !self.recording.exists() => Recording::of(transcripts),
-                _ => Recording::read(&self.recording).map_err(|error| file(&self.recording, &error))?,
+                _ => {
+                    Recording::read(&self.recording).map_err(|error| file_failure(&self.recording, &error))?
+                }
             };
             if let Some(transcripts) = &real {
-                hold(REAL, transcripts, &recorded, &mut failures);
+                compare_with_recording(REAL, transcripts, &recorded, &mut failures);
             }
             match Cluster::local(Workloads::Off).await {
                 Ok(local) => {
                     let transcripts = run_all(&local, self.name, &cases, &mut failures).await;
-                    hold(LOCAL, &transcripts, &recorded, &mut failures);
+                    compare_with_recording(LOCAL, &transcripts, &recorded, &mut failures);
                 }
                 Err(failure) => failures.push(failure.to_string()),
             }
-            fail(&failures, cases.len())
+            failed_if_any(&failures, cases.len())
         })
     }
 }
 
-fn file(path: &Path, error: &std::io::Error) -> Failure {
+fn file_failure(path: &Path, error: &std::io::Error) -> Failure {
     Failure::new(&format!("failed to read or write {}", path.display()), error)
 }
 
-fn fail(failures: &[String], of: usize) -> Result<(), Failure> {
+fn failed_if_any(failures: &[String], of: usize) -> Result<(), Failure> {
     if failures.is_empty() {
         return Ok(());
     }
     Err(Failure::text(format!("{} differences in {of} cases\n\n{}", failures.len(), failures.join("\n"))))
 }
 
-/// Compares with the recording.
-fn hold(name: &'static str, transcripts: &[Transcript], recorded: &Recording, failures: &mut Vec<String>) {
+/// Compares transcripts with the recording.
+fn compare_with_recording(
+    name: &'static str,
+    transcripts: &[Transcript],
+    recorded: &Recording,
+    failures: &mut Vec<String>,
+) {
     for transcript in transcripts {
         match recorded.get(&transcript.case) {
             None => {
-                failures.push(format!("{}\n  is not recorded; set {RECORD}=1 to do so\n", transcript.case));
+                failures.push(format!(
+                    "{}\n  is not recorded; set {RECORD_VARIABLE}=1 to do so\n",
+                    transcript.case
+                ));
             }
             Some(wanted) => {
                 let names = if name == REAL { [RECORDING_NAME, REAL] } else { [REAL, name] };
@@ -119,7 +130,7 @@ fn hold(name: &'static str, transcripts: &[Transcript], recorded: &Recording, fa
     }
 }
 
-/// Runs cases, several at once, and returns their transcripts in order.
+/// Runs cases, several at the same time, and returns their transcripts in order.
 async fn run_all(
     cluster: &Cluster,
     topic: &str,
@@ -128,8 +139,8 @@ async fn run_all(
 ) -> Vec<Transcript> {
     let runs = cases.iter().map(|case| run(cluster, format!("{topic}/{}", case.name), **case));
     let results: Vec<_> = futures::stream::iter(runs).buffered(MAX_CONCURRENT_CASES).collect().await;
-    let (transcripts, broken): (Vec<_>, Vec<_>) = results.into_iter().unzip();
-    failures.extend(broken.into_iter().flatten());
+    let (transcripts, failure): (Vec<_>, Vec<_>) = results.into_iter().unzip();
+    failures.extend(failure.into_iter().flatten());
     transcripts.into_iter().flatten().collect()
 }
 
@@ -140,12 +151,14 @@ async fn run(cluster: &Cluster, name: String, case: Case) -> (Option<Transcript>
         Err(failure) => return (None, Some(format!("{name}\n  {failure}\n"))),
     };
     let run = AssertUnwindSafe((case.run)(session.clone())).catch_unwind();
-    let broken = match tokio::time::timeout(CASE_TIMEOUT, run).await {
+    let failure = match tokio::time::timeout(CASE_TIMEOUT, run).await {
         Ok(Ok(())) => None,
-        Ok(Err(panic)) => Some(format!("broke off on {}: {}", cluster.name, super::said(panic.as_ref()))),
+        Ok(Err(panic)) => {
+            Some(format!("broke off on {}: {}", cluster.name, super::panic_message(panic.as_ref())))
+        }
         Err(_) => Some(format!("took more than {CASE_TIMEOUT:?} on {}", cluster.name)),
     };
     let transcript = session.transcript(&name);
-    cluster.leave(&session).await;
-    (Some(transcript), broken.map(|text| format!("{name}\n  {text}\n")))
+    cluster.delete_namespace(&session).await;
+    (Some(transcript), failure.map(|text| format!("{name}\n  {text}\n")))
 }

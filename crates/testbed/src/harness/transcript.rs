@@ -6,33 +6,33 @@ use locks::MutexExt as _;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// One request and its answer.
+/// One request and its response.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Exchange {
-    /// Method and path as the case wrote them.
+    /// The method and path as the case wrote them.
     pub request: String,
-    /// HTTP code; 0 when there was no answer at all.
+    /// The HTTP status code; 0 when there was no response.
     pub code: u16,
-    /// Content type of the answer.
+    /// The content type of the response.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub content: String,
-    /// `Warning` headers.
+    /// The `Warning` headers of the response.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    /// The answer: JSON, or text as a string, or the events of a watch.
+    /// The response: JSON, or text as a string, or the events of a watch.
     pub body: Value,
 }
 
-/// All exchanges of a case on one cluster, normalised.
+/// All exchanges of a case on one cluster, with placeholders for volatile values.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Transcript {
     /// `topic/case`.
     pub case: String,
-    /// In the order in which they were begun.
+    /// The exchanges in the order in which they began.
     pub exchanges: Vec<Exchange>,
 }
 
-/// The exchanges of a case so far, in the order in which they were begun; clones share them.
+/// The exchanges of a case so far, in the order in which they began; clones share them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ExchangeLog(Arc<Mutex<Vec<Exchange>>>);
 
@@ -41,7 +41,7 @@ impl ExchangeLog {
         self.0.locked()
     }
 
-    /// Appends an exchange and returns its place.
+    /// Appends an exchange and returns its index.
     pub(crate) fn record(&self, exchange: Exchange) -> usize {
         let mut exchanges = self.exchanges();
         exchanges.push(exchange);

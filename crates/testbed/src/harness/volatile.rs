@@ -1,7 +1,7 @@
 //! Placeholders in transcripts for values that differ from run to run.
 //!
-//! Placeholders keep relations: the same uid twice is the same placeholder twice, and resource versions are numbered in
-//! their order, so that a write that should not have moved one, or moved it back, shows.
+//! Placeholders keep relations: equal uids have equal placeholders, and resource versions are numbered in
+//! their order, so that the transcript shows a write that changed one unexpectedly or decreased it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,17 +9,17 @@ use serde_json::{Map, Value};
 
 use super::transcript::{Exchange, Transcript};
 
-/// What replaces a value.
+/// How a value is replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Placeholder {
     /// `<NAME N>`, N by first appearance.
     Numbered(&'static str),
     /// `<rv N>`, N by the order of all resource versions of objects in the case. The version of a list or a bookmark is
-    /// that of the whole store, which others move too: it is only checked not to be behind the objects it comes with.
+    /// that of the whole store, which other clients change too. It is only checked not to be below those of the objects in the list.
     Version,
-    /// Always the same.
+    /// The same placeholder for every value.
     Fixed(&'static str),
-    /// Nothing at all.
+    /// The field is removed.
     Dropped,
 }
 
@@ -32,45 +32,45 @@ const FIELDS: &[(&str, Placeholder)] = &[
     ("nodePort", Placeholder::Numbered("port")),
     ("healthCheckNodePort", Placeholder::Numbered("port")),
     ("pod-template-hash", Placeholder::Numbered("hash")),
-    // localkube has none when it is called within the process.
+    // localkube does not set it when it is called within the process.
     ("serverAddress", Placeholder::Dropped),
     // This hash describes the storage in etcd; clients do not use it.
     ("storageVersionHash", Placeholder::Dropped),
 ];
 
-/// Numbers of the store in texts, by what is written before them.
+/// Resource versions in texts, by the text that precedes them.
 const VERSIONS_IN_TEXT: &[&str] = &[
     "does not match the ResourceVersion in record (",
     "too old resource version: 1 (",
     "Too large resource version: 999999999, current: ",
 ];
 
-/// Objects that a text shows whole begin with this and end with a quote: they are cut out.
+/// The begin of an object that a text contains in Go syntax. Such objects end with a quote and are removed.
 const OBJECT_IN_TEXT: &str = "Invalid value: \"{\\\"";
 
-/// Columns of tables that show how long ago something was.
+/// Columns of tables that contain ages.
 const AGES: &[&str] = &["Age", "Duration", "First Seen", "Last Seen"];
 
 // In any text: uuids (`<uid N>`), times since 2025 (`<time>`, `<micro time>`; older ones are the case's own), the
 // namespace of the case (`{ns}`), names made by the server from a generateName (`PREFIX<name N>`).
 
-/// Times before this year are written by a case and kept.
-const NOW: &[u8] = b"2025";
+/// Times before this year were written by a case and are kept.
+const FIRST_YEAR_OF_RUNS: &[u8] = b"2025";
 
 #[derive(Default)]
 struct Normaliser {
     namespace: String,
-    /// Rank of each resource version.
+    /// The rank of each resource version.
     versions: BTreeMap<u64, usize>,
     /// Names that the server generated, longest first, and their placeholders.
     names: Vec<(String, String)>,
-    /// Values met so far, by kind of placeholder.
-    met: BTreeMap<&'static str, Vec<String>>,
+    /// The values so far, by kind of placeholder.
+    values: BTreeMap<&'static str, Vec<String>>,
     /// Columns of the current table that hold ages; a watch sends the column definitions only once.
     ages: Vec<usize>,
 }
 
-/// Makes a transcript of the exchanges of a case.
+/// Returns the transcript of a case, with placeholders for volatile values.
 pub(crate) fn normalise(case: &str, namespace: &str, exchanges: &[Exchange]) -> Transcript {
     let mut normaliser = Normaliser { namespace: namespace.to_owned(), ..Normaliser::default() };
     let mut versions = BTreeSet::new();
@@ -96,7 +96,7 @@ fn is_of_store(fields: &Map<String, Value>) -> bool {
     fields.get("items").is_some_and(Value::is_array) || fields.get("rows").is_some_and(Value::is_array)
 }
 
-/// Resource versions of objects, and names that the server made.
+/// Collects resource versions of objects, and names that the server generated.
 fn collect(value: &Value, versions: &mut BTreeSet<u64>, names: &mut Vec<(String, String)>) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| collect(item, versions, names)),
@@ -128,9 +128,10 @@ fn collect(value: &Value, versions: &mut BTreeSet<u64>, names: &mut Vec<(String,
 
 impl Normaliser {
     fn value(&mut self, name: &str, value: &Value) -> Value {
-        let stand = FIELDS.iter().find(|(field, _)| *field == name).map(|(_, stand)| *stand);
-        match (stand, value) {
-            (Some(stand), Value::String(_) | Value::Number(_)) => self.stand(stand, value),
+        let placeholder =
+            FIELDS.iter().find(|(field, _)| *field == name).map(|(_, placeholder)| *placeholder);
+        match (placeholder, value) {
+            (Some(placeholder), Value::String(_) | Value::Number(_)) => self.placeholder(placeholder, value),
             (_, Value::Array(items)) => {
                 let mut items: Vec<Value> = items.iter().map(|item| self.value(name, item)).collect();
                 if name == "managedFields" {
@@ -151,7 +152,7 @@ impl Normaliser {
                 |column: &Value| AGES.iter().any(|age| column.get("name") == Some(&Value::from(*age)));
             self.ages = (0..columns.len()).filter(|at| columns.get(*at).is_some_and(is_age)).collect();
         }
-        // In alphabetical order, so that numbers do not depend on the order in which a server writes fields.
+        // Fields are processed in alphabetical order, so that numbers do not depend on the order in which a server writes them.
         let mut names: Vec<&str> = fields.keys().map(String::as_str).collect();
         names.sort_unstable();
         let mut normal = Map::new();
@@ -187,8 +188,8 @@ impl Normaliser {
                 }
             }
             let behind = inside.last().is_some_and(|last| version < *last);
-            let stand = if behind { "<list rv behind its items>" } else { "<list rv>" };
-            set(&mut normal, "resourceVersion", stand);
+            let placeholder = if behind { "<list rv behind its items>" } else { "<list rv>" };
+            set(&mut normal, "resourceVersion", placeholder);
         }
         normal
     }
@@ -209,8 +210,8 @@ impl Normaliser {
         }
     }
 
-    fn stand(&mut self, stand: Placeholder, value: &Value) -> Value {
-        match stand {
+    fn placeholder(&mut self, placeholder: Placeholder, value: &Value) -> Value {
+        match placeholder {
             Placeholder::Fixed(text) if value != "" => text.into(),
             Placeholder::Numbered(kind) if value != "" && value != "None" => {
                 let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -225,18 +226,18 @@ impl Normaliser {
     }
 
     fn numbered(&mut self, kind: &'static str, text: &str) -> String {
-        let met = self.met.entry(kind).or_default();
-        let at = met.iter().position(|known| known == text).unwrap_or_else(|| {
-            met.push(text.to_owned());
-            met.len() - 1
+        let values = self.values.entry(kind).or_default();
+        let at = values.iter().position(|known| known == text).unwrap_or_else(|| {
+            values.push(text.to_owned());
+            values.len() - 1
         });
         format!("<{kind} {}>", at + 1)
     }
 
     fn text(&mut self, text: &str) -> String {
         let mut text = text.to_owned();
-        for (name, stand) in &self.names {
-            text = text.replace(name, stand);
+        for (name, placeholder) in &self.names {
+            text = text.replace(name, placeholder);
         }
         text = text.replace(&self.namespace, "{ns}");
         for before in VERSIONS_IN_TEXT {
@@ -247,7 +248,7 @@ impl Normaliser {
         self.shapes(&without_object(&text))
     }
 
-    /// Uuids and times.
+    /// Replaces uuids and times in a text.
     fn shapes(&mut self, text: &str) -> String {
         let mut normal = String::new();
         let mut rest = text;
@@ -287,8 +288,8 @@ fn set(object: &mut Value, field: &str, value: &str) {
     }
 }
 
-/// How much of the beginning of a text looks like `pattern`, in which `x` is a hexadecimal digit and `0` a digit.
-fn like(text: &[u8], pattern: &[u8]) -> Option<usize> {
+/// The length of the prefix of a text that matches `pattern`, in which `x` is a hexadecimal digit and `0` a digit.
+fn matching_length(text: &[u8], pattern: &[u8]) -> Option<usize> {
     let fits = |(byte, wanted): (&u8, &u8)| match wanted {
         b'x' => byte.is_ascii_digit() || (b'a'..=b'f').contains(byte),
         b'0' => byte.is_ascii_digit(),
@@ -298,13 +299,13 @@ fn like(text: &[u8], pattern: &[u8]) -> Option<usize> {
 }
 
 fn uuid(text: &[u8]) -> Option<usize> {
-    like(text, b"xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx")
+    matching_length(text, b"xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx")
 }
 
 fn time(text: &[u8]) -> Option<usize> {
-    let length =
-        like(text, b"0000-00-00T00:00:00.000000Z").or_else(|| like(text, b"0000-00-00T00:00:00Z"))?;
-    (text.get(..4)? >= NOW).then_some(length)
+    let length = matching_length(text, b"0000-00-00T00:00:00.000000Z")
+        .or_else(|| matching_length(text, b"0000-00-00T00:00:00Z"))?;
+    (text.get(..4)? >= FIRST_YEAR_OF_RUNS).then_some(length)
 }
 
 #[cfg(test)]

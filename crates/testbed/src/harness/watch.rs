@@ -8,16 +8,16 @@ use serde_json::{Value, json};
 
 use super::transcript::ExchangeLog;
 
-/// A watch under way; dropping it ends it.
+/// An open watch; dropping it closes the connection.
 pub struct Watch {
     log: ExchangeLog,
     exchange: usize,
     body: Body,
-    /// What arrived and is not yet a whole line.
+    /// Received bytes that are not yet a whole line.
     rest: Vec<u8>,
 }
 
-/// An event that is due comes within this time.
+/// The timeout of an expected event.
 const EVENT_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Watch {
@@ -25,8 +25,7 @@ impl Watch {
         Self { log, exchange, body, rest: Vec::new() }
     }
 
-    /// Waits for the next event and writes it down; none when the server ended the watch, or when nothing came, which is
-    /// written down too.
+    /// Waits for the next event and records it. Returns none when the server ended the watch or no event came in time, which is recorded too.
     pub async fn next(&mut self) -> Option<Value> {
         let event = match tokio::time::timeout(EVENT_TIMEOUT, self.event()).await {
             Ok(Some(event)) => event,
@@ -59,7 +58,7 @@ impl Watch {
         self.take(usize::MAX).await
     }
 
-    /// The next event that a request caused. Other bookmarks are left out: a server sends them by its own clock.
+    /// The next event that a request caused. Periodic bookmarks are skipped, because a server sends them at times that tests cannot predict.
     async fn event(&mut self) -> Option<Value> {
         loop {
             let line = self.line().await?;
@@ -89,7 +88,7 @@ impl Watch {
 /// Whether this is a bookmark other than the one that ends the initial events.
 fn is_periodic_bookmark(event: &Value) -> bool {
     let text = |pointer| event.pointer(pointer).and_then(Value::as_str);
-    // A slash in a key is ~1 in a JSON pointer.
+    // A slash in a key is written `~1` in a JSON pointer.
     text("/type") == Some("BOOKMARK")
         && text("/object/metadata/annotations/k8s.io~1initial-events-end") != Some("true")
 }

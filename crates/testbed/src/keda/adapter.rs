@@ -4,26 +4,26 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use super::{RELEASES, aside, limits, programs};
+use super::{RELEASES, blocking, limits, programs};
 use crate::access::Access;
 use crate::aggregate::Aggregated;
 use crate::error::{Attempt as _, Error};
 use crate::ports;
 use crate::process::ProcessUsage;
-use crate::program::{Program, Room};
+use crate::program::{Program, TempFolder};
 
 /// How the adapter is started.
 #[derive(Clone, Debug)]
 pub struct AdapterOptions {
-    /// The only namespace it knows (`WATCH_NAMESPACE`); absent: all.
+    /// The only namespace that the adapter watches (`WATCH_NAMESPACE`); absent: all.
     pub namespace: Option<String>,
-    /// The namespace of its Service; it must exist.
-    pub home: String,
+    /// The namespace of the adapter's Service; it must exist.
+    pub own_namespace: String,
     /// `host:port` of the metrics service: KEDA's operator, or ours.
     pub metrics_service: String,
-    /// The name in the metrics service's certificate, which the cluster's authority must have signed.
+    /// The server name in the certificate of the metrics service, which the cluster's authority must have signed.
     pub server_name: String,
-    /// Client-side limits, requests per second and burst; absent: its defaults.
+    /// The client-side rate limit, requests per second and burst; absent: the default of KEDA.
     pub requests: Option<(u32, u32)>,
 }
 
@@ -40,7 +40,7 @@ impl KedaAdapter {
         Self::start_release(access, options, RELEASES[0]).await
     }
 
-    /// Starts it, registers it, and returns when the API server calls it available.
+    /// Starts the adapter, registers it, and returns when the APIService is available.
     pub async fn start_release(
         access: &Access,
         options: &AdapterOptions,
@@ -50,28 +50,28 @@ impl KedaAdapter {
         let api = Aggregated {
             group: "external.metrics.k8s.io".into(),
             version: "v1beta1".into(),
-            namespace: options.home.clone(),
+            namespace: options.own_namespace.clone(),
             service: "keda-metrics-apiserver".into(),
             port: secure,
             authority: Some(access.authority().certificate().to_owned()),
         };
-        let room = Room::new()?;
+        let temp_folder = TempFolder::new()?;
         let client = access.authority().client("keda-metrics-apiserver", None)?;
         let serving = access.authority().server(&[&api.server_name(), "localhost"])?;
         // The folder has its client certificate for the metrics service; flags name its serving certificate.
-        room.write("ca.crt", access.authority().certificate())?;
-        room.write("tls.crt", &client.certificate)?;
-        room.write("tls.key", &client.key)?;
-        room.write("serving.crt", &serving.certificate)?;
-        room.write("serving.key", &serving.key)?;
-        room.write("kubeconfig", &access.kubeconfig_for(access.admin()))?;
-        let arguments = arguments(room.folder(), secure, plain, options);
+        temp_folder.write("ca.crt", access.authority().certificate())?;
+        temp_folder.write("tls.crt", &client.certificate)?;
+        temp_folder.write("tls.key", &client.key)?;
+        temp_folder.write("serving.crt", &serving.certificate)?;
+        temp_folder.write("serving.key", &serving.key)?;
+        temp_folder.write("kubeconfig", &access.kubeconfig_for(access.admin()))?;
+        let arguments = arguments(temp_folder.root(), secure, plain, options);
         let environment = [
             ("WATCH_NAMESPACE", options.namespace.as_deref().unwrap_or_default()),
-            ("POD_NAMESPACE", options.home.as_str()),
+            ("POD_NAMESPACE", options.own_namespace.as_str()),
         ];
         let program = programs(release).await?.adapter;
-        let program = Program::start_with("keda-adapter", &program, &arguments, &environment, room)?;
+        let program = Program::start_with("keda-adapter", &program, &arguments, &environment, temp_folder)?;
         let mut adapter = Self { program };
         register(access, &api).await?;
         let path = format!("/apis/{}/{}", api.group, api.version);
@@ -79,23 +79,23 @@ impl KedaAdapter {
             .program
             .until(READY_TIMEOUT, async || {
                 let (access, path) = (access.clone(), path.clone());
-                aside(move || access.run_kubectl(&["get", "--raw", &path])).await.is_ok()
+                blocking(move || access.run_kubectl(&["get", "--raw", &path])).await.is_ok()
             })
             .await?;
         Ok(adapter)
     }
 
-    /// Its whole log.
+    /// The whole log of the adapter.
     pub fn log(&self) -> String {
         self.program.log()
     }
 
-    /// Its process (Linux only; elsewhere none).
+    /// The id of the process (Linux only; elsewhere none).
     pub fn pid(&self) -> Option<u32> {
         self.program.pid()
     }
 
-    /// What it has used so far (Linux only; elsewhere nothing is known).
+    /// The resource usage so far (Linux only; elsewhere none).
     pub fn usage(&self) -> Option<ProcessUsage> {
         self.program.usage()
     }
@@ -103,7 +103,7 @@ impl KedaAdapter {
 
 async fn register(access: &Access, api: &Aggregated) -> Result<(), Error> {
     let (access, manifest) = (access.clone(), api.manifest());
-    aside(move || {
+    blocking(move || {
         let mut command = access.kubectl();
         let applying = command.args(["apply", "-f", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
         let mut applying = applying.attempt(|| "run kubectl".into())?;

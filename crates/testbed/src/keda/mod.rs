@@ -11,29 +11,29 @@ use crate::error::Error;
 use crate::parts::KEDA_RELEASES;
 use crate::ports;
 use crate::process::ProcessUsage;
-use crate::program::{Program, Room};
+use crate::program::{Program, TempFolder};
 use crate::proxy::{Proxy, ProxyOptions, Rules};
 
 pub use adapter::{AdapterOptions, KedaAdapter};
 
-/// How KEDA is started; what is absent is left to KEDA.
+/// How KEDA is started. KEDA's defaults apply to absent options.
 #[derive(Clone, Debug)]
 pub struct KedaOptions {
     /// The release, one of [`RELEASES`].
     pub release: &'static str,
-    /// The only namespace whose objects it sees (`WATCH_NAMESPACE`); absent: all.
+    /// The only namespace that the operator watches (`WATCH_NAMESPACE`); absent: all.
     pub namespace: Option<String>,
-    /// Its own namespace, where secrets of ClusterTriggerAuthentications are; made if it does not exist.
-    pub home: String,
+    /// The namespace of KEDA itself, with the secrets of ClusterTriggerAuthentications. It is created if it does not exist.
+    pub own_namespace: String,
     /// Whether its metrics adapter runs too and is registered as the server of `external.metrics.k8s.io`.
     pub adapter: bool,
     /// Whether the operator's requests go through a proxy that counts them.
     pub counted: bool,
-    /// Client-side limits, requests per second and burst; absent: its defaults, 20 and 30.
+    /// The client-side rate limit, requests per second and burst; absent: the default of KEDA, 20 and 30.
     pub requests: Option<(u32, u32)>,
     /// Further variables of the operator's environment.
     pub environment: Vec<(&'static str, String)>,
-    /// Further flags of the operator; they come last.
+    /// Further flags of the operator, which come last.
     pub args: Vec<String>,
 }
 
@@ -42,15 +42,15 @@ pub struct Keda {
     adapter: Option<KedaAdapter>,
     operator: Program,
     proxy: Option<Proxy>,
-    /// Where the operator answers its adapter.
+    /// The port of the operator's metrics service.
     service_port: u16,
 }
 
-/// The name under which the operator is called by its adapter.
+/// The server name that the adapter expects in the operator's certificate.
 pub const SERVER_NAME: &str = "keda-operator.keda.svc";
 /// The releases that can be started; the default is the first.
 pub const RELEASES: [&str; 2] = [KEDA_RELEASES[0].version, KEDA_RELEASES[1].version];
-/// What it writes when it knows all ScaledObjects and begins.
+/// The log line that the operator writes when its caches are synced and its workers start.
 const READY_LOG_LINE: &str = r#"Starting workers	{"controller": "scaledobject""#;
 const READY_TIMEOUT: Duration = Duration::from_mins(2);
 
@@ -59,10 +59,10 @@ impl Default for KedaOptions {
         Self {
             release: RELEASES[0],
             namespace: None,
-            home: "keda".to_owned(),
+            own_namespace: "keda".to_owned(),
             adapter: false,
             counted: false,
-            // Its own limit is not what is compared.
+            // The default rate limit would slow the operator down, which comparisons do not measure.
             requests: Some((500, 1000)),
             environment: Vec::new(),
             args: Vec::new(),
@@ -71,33 +71,34 @@ impl Default for KedaOptions {
 }
 
 impl Keda {
-    /// Installs the definitions, starts the operator, and returns when it begins.
+    /// Installs the CustomResourceDefinitions, starts the operator, and returns when its workers start.
     pub async fn start(access: &Access, options: &KedaOptions) -> Result<Self, Error> {
-        prepare(access, &options.home).await?;
-        let room = Room::new()?;
+        prepare(access, &options.own_namespace).await?;
+        let temp_folder = TempFolder::new()?;
         let names = [SERVER_NAME, "localhost", "127.0.0.1"];
         let identity = access.authority().server(&names)?;
-        room.write("ca.crt", access.authority().certificate())?;
-        room.write("tls.crt", &identity.certificate)?;
-        room.write("tls.key", &identity.key)?;
+        temp_folder.write("ca.crt", access.authority().certificate())?;
+        temp_folder.write("tls.crt", &identity.certificate)?;
+        temp_folder.write("tls.key", &identity.key)?;
         let mut kubeconfig = access.kubeconfig_for(access.admin());
         let mut proxy = None;
         if options.counted {
-            let settings = ProxyOptions { remember_lists: false, ..ProxyOptions::default() };
+            let settings = ProxyOptions { store_lists: false, ..ProxyOptions::default() };
             let started = Proxy::start_with(&kubeconfig, settings).await?;
             kubeconfig = started.kubeconfig();
             proxy = Some(started);
         }
-        let kubeconfig = room.write("kubeconfig", &kubeconfig)?;
+        let kubeconfig = temp_folder.write("kubeconfig", &kubeconfig)?;
         let [metrics_port, probes, service] = ports::several()?;
-        let arguments = arguments(&kubeconfig, room.folder(), [metrics_port, probes, service], options);
+        let arguments = arguments(&kubeconfig, temp_folder.root(), [metrics_port, probes, service], options);
         let environment = environment(options);
         let environment: Vec<(&str, &str)> =
             environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let program = programs(options.release).await?.operator;
-        let mut operator = Program::start_with("keda-operator", &program, &arguments, &environment, room)?;
+        let mut operator =
+            Program::start_with("keda-operator", &program, &arguments, &environment, temp_folder)?;
         operator.until_logged(READY_TIMEOUT, READY_LOG_LINE).await?;
-        // Not before: the adapter would wait for a second, then for two.
+        // The adapter is started after the operator, because it would retry its connection with increasing delays otherwise.
         operator
             .until(READY_TIMEOUT, async || {
                 tokio::net::TcpStream::connect(("127.0.0.1", service)).await.is_ok()
@@ -107,7 +108,7 @@ impl Keda {
         if options.adapter {
             let settings = AdapterOptions {
                 namespace: options.namespace.clone(),
-                home: options.home.clone(),
+                own_namespace: options.own_namespace.clone(),
                 metrics_service: keda.metrics_service(),
                 server_name: SERVER_NAME.to_owned(),
                 requests: options.requests,
@@ -122,12 +123,12 @@ impl Keda {
         self.operator.log()
     }
 
-    /// `host:port` where the operator answers its adapter.
+    /// The `host:port` of the operator's metrics service.
     pub fn metrics_service(&self) -> String {
         format!("127.0.0.1:{}", self.service_port)
     }
 
-    /// The proxy the operator goes through, which counts its requests and can make faults.
+    /// The rules of the proxy through which the operator sends its requests; none without a proxy.
     pub fn rules(&self) -> Option<Rules> {
         self.proxy.as_ref().map(Proxy::rules)
     }
@@ -137,44 +138,44 @@ impl Keda {
         self.adapter.as_ref()
     }
 
-    /// The operator's process (Linux only; elsewhere none).
+    /// The id of the operator's process (Linux only; elsewhere none).
     pub fn pid(&self) -> Option<u32> {
         self.operator.pid()
     }
 
-    /// What the operator has used so far (Linux only; elsewhere nothing is known).
+    /// The resource usage of the operator so far (Linux only; elsewhere none).
     pub fn usage(&self) -> Option<ProcessUsage> {
         self.operator.usage()
     }
 
-    /// With which code the operator ended, if it has.
+    /// The exit code of the operator, if it has ended.
     pub fn ended(&mut self) -> Option<i32> {
         self.operator.ended()
     }
 }
 
-/// Installs KEDA's definitions and makes its namespace, whether or not they are there.
-pub async fn prepare(access: &Access, home: &str) -> Result<(), Error> {
-    let (access, home) = (access.clone(), home.to_owned());
+/// Installs KEDA's CustomResourceDefinitions and creates its namespace, unless they exist.
+pub async fn prepare(access: &Access, own_namespace: &str) -> Result<(), Error> {
+    let (access, own_namespace) = (access.clone(), own_namespace.to_owned());
     let work = move || {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds/keda");
         let folder = folder.display().to_string();
         access.run_kubectl(&["apply", "--server-side", "--force-conflicts", "-f", &folder])?;
         access.run_kubectl(&["wait", "--for=condition=Established", "--timeout=60s", "-f", &folder])?;
-        if access.run_kubectl(&["get", "namespace", &home]).is_err() {
-            access.run_kubectl(&["create", "namespace", &home])?;
+        if access.run_kubectl(&["get", "namespace", &own_namespace]).is_err() {
+            access.run_kubectl(&["create", "namespace", &own_namespace])?;
         }
         Ok(())
     };
-    aside(work).await
+    blocking(work).await
 }
 
 async fn programs(release: &'static str) -> Result<KedaPrograms, Error> {
-    aside(move || KedaPrograms::ensure(release)).await
+    blocking(move || KedaPrograms::ensure(release)).await
 }
 
-/// Runs blocking code on a thread that may block.
-async fn aside<T: Send + 'static>(
+/// Runs blocking code on a thread pool for it.
+async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
     let lost = |error| Error::Io { attempt: "prepare KEDA".into(), source: std::io::Error::other(error) };
@@ -184,8 +185,8 @@ async fn aside<T: Send + 'static>(
 fn environment(options: &KedaOptions) -> Vec<(&'static str, String)> {
     let mut environment = vec![
         ("WATCH_NAMESPACE", options.namespace.clone().unwrap_or_default()),
-        ("POD_NAMESPACE", options.home.clone()),
-        ("KEDA_CLUSTER_OBJECT_NAMESPACE", options.home.clone()),
+        ("POD_NAMESPACE", options.own_namespace.clone()),
+        ("KEDA_CLUSTER_OBJECT_NAMESPACE", options.own_namespace.clone()),
     ];
     environment.extend(options.environment.iter().cloned());
     environment

@@ -1,4 +1,4 @@
-//! The ways in which a kubelet can be bad.
+//! Faulty responses of a kubelet.
 
 use std::time::Duration;
 
@@ -9,29 +9,29 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full, StreamBody};
 use hyper::body::Frame;
 
-/// How a kubelet answers.
+/// How a kubelet responds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Behaviour {
-    /// As it should.
+    /// The kubelet returns its metrics.
     #[default]
-    Well,
-    /// As it should, but after some time.
+    Normal,
+    /// The kubelet returns its metrics after this time.
     Slow(Duration),
-    /// With lines that never end to come.
+    /// The kubelet returns lines without end.
     Endless,
-    /// With something that is no metric.
+    /// The kubelet returns a body that is not in the exposition format.
     Garbage,
-    /// With one line of so many bytes.
+    /// The kubelet returns one line of this length in bytes.
     LongLine(usize),
-    /// With a page whose times were a thousand years ago.
+    /// The kubelet returns metrics with timestamps of the year 1.
     WrongTimes,
-    /// With half a page, and the connection is cut.
+    /// The kubelet returns half of the body and closes the connection.
     Truncated,
-    /// With the page of a kubelet that has no statistics.
+    /// The kubelet returns the body of a kubelet without statistics.
     ScrapeError,
-    /// With this code.
+    /// The kubelet returns this status code.
     Status(u16),
-    /// With this page, whatever is in it.
+    /// The kubelet returns this body.
     Page(String),
 }
 
@@ -40,14 +40,14 @@ pub(super) type KubeletBody = UnsyncBoxBody<Bytes, std::io::Error>;
 const NO_STATISTICS: &str = "# TYPE resource_scrape_error gauge\nresource_scrape_error 1\nscrape_error 1\n";
 
 impl Behaviour {
-    /// The answer, for a page that is right; how long to wait for it is up to the caller.
-    pub(super) fn answer(&self, page: Bytes) -> Response<KubeletBody> {
+    /// The response for the correct page. The caller waits in the case of `Slow`.
+    pub(super) fn respond(&self, page: Bytes) -> Response<KubeletBody> {
         match self {
-            Self::Well | Self::Slow(_) => ok(page),
+            Self::Normal | Self::Slow(_) => ok(page),
             Self::Endless => Response::new(endless()),
             Self::Garbage => ok(Bytes::from_static(b"<html>\x00\xff{{{ not metrics }}}</html>\n")),
             Self::LongLine(length) => ok(long_line(*length)),
-            Self::WrongTimes => ok(long_ago(&page)),
+            Self::WrongTimes => ok(with_wrong_times(&page)),
             Self::Truncated => Response::new(truncated(&page)),
             Self::ScrapeError => ok(Bytes::from_static(NO_STATISTICS.as_bytes())),
             Self::Status(code) => {
@@ -85,8 +85,8 @@ fn long_line(length: usize) -> Bytes {
     Bytes::from(line)
 }
 
-/// The same page with the times of a runtime that has forgotten the time.
-fn long_ago(page: &[u8]) -> Bytes {
+/// The page with the timestamps of a container runtime that reports Go's zero time.
+fn with_wrong_times(page: &[u8]) -> Bytes {
     let text = String::from_utf8_lossy(page);
     let mut out = String::with_capacity(text.len());
     for line in text.lines() {
@@ -111,14 +111,14 @@ mod tests {
     #[test]
     fn stale_page_changes_only_timestamps() {
         let page = "# TYPE a counter\na{b=\"c\"} 1.5 1633253812125\nresource_scrape_error 0\n";
-        let bad = long_ago(page.as_bytes());
+        let bad = with_wrong_times(page.as_bytes());
         let expected = "# TYPE a counter\na{b=\"c\"} 1.5 -62135596800000\nresource_scrape_error 0\n";
         assert_eq!(std::str::from_utf8(&bad).unwrap(), expected);
     }
 
     #[test]
     fn error_codes_are_returned() {
-        assert_eq!(Behaviour::Status(403).answer(Bytes::new()).status().as_u16(), 403);
-        assert_eq!(Behaviour::Well.answer(Bytes::new()).status().as_u16(), 200);
+        assert_eq!(Behaviour::Status(403).respond(Bytes::new()).status().as_u16(), 403);
+        assert_eq!(Behaviour::Normal.respond(Bytes::new()).status().as_u16(), 200);
     }
 }

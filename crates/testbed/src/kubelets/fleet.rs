@@ -1,4 +1,4 @@
-//! Thousands of nodes and pods at once: the kubelets, and the objects in the store of a real cluster.
+//! Thousands of nodes and pods: their simulated kubelets, and their objects in the store of a real cluster.
 
 use std::time::Duration;
 
@@ -9,30 +9,30 @@ use super::{Kubelets, Measures, PodLoad, objects};
 use crate::error::Error;
 use crate::etcd::{self, Etcd};
 
-/// How much there is.
+/// The number of nodes and pods.
 #[derive(Clone, Copy, Debug)]
 pub struct Fleet {
-    /// Nodes.
+    /// The number of nodes.
     pub nodes: usize,
-    /// Pods on each of them, with one container each.
+    /// The number of pods on each node, with one container each.
     pub pods: usize,
-    /// Namespaces over which pods are spread.
+    /// The number of namespaces over which pods are spread.
     pub namespaces: usize,
 }
 
-/// How often kubelets measure at least.
+/// The minimum time between two measurements of a kubelet.
 const MEASUREMENT_PERIOD: Duration = Duration::from_secs(10);
-/// Pods that belong together.
+/// The number of pods of each workload.
 const PODS_PER_WORKLOAD: usize = 10;
-/// Images in the status of a node, as real nodes have them.
+/// The number of images in the status of a node, as real nodes have them.
 const IMAGES_PER_NODE: usize = 30;
-/// Objects in one transaction: etcd takes no more than 128.
+/// The number of objects in one transaction. etcd accepts at most 128.
 const WRITE_BATCH_SIZE: usize = 100;
-/// Transactions at once.
+/// The number of concurrent transactions.
 const MAX_CONCURRENT_BATCHES: usize = 4;
 
 impl Fleet {
-    /// All pods.
+    /// The number of all pods.
     pub fn size(self) -> usize {
         self.nodes * self.pods
     }
@@ -49,7 +49,7 @@ impl Fleet {
         (namespace, format!("{}-7d4b9c6f5-{:05}", workload_name(workload), number % PODS_PER_WORKLOAD))
     }
 
-    /// Adds all nodes and their pods to the kubelets.
+    /// Adds all nodes and their pods to the simulated kubelets.
     pub fn run(self, kubelets: &Kubelets) -> Result<(), Error> {
         for number in 0..self.nodes {
             let node = self.node(number);
@@ -64,7 +64,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Stores the objects of all nodes and pods.
+    /// Stores the objects of all nodes and pods in etcd.
     pub async fn store(self, etcd: &Etcd, kubelets: &Kubelets) -> Result<(), Error> {
         let namespaces = (0..self.namespaces).map(|number| {
             let name = format!("team-{number:03}");

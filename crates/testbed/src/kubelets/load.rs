@@ -1,51 +1,51 @@
-//! The load of pods and containers: what they use, and what they have used so far.
+//! The resource usage of pods and containers, now and in total.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A pod as a kubelet sees it.
+/// A pod and the usage of its containers.
 #[derive(Clone, Debug)]
 pub struct PodLoad {
-    /// Namespace.
+    /// The namespace.
     pub namespace: String,
-    /// Name.
+    /// The name.
     pub name: String,
-    /// Its containers.
+    /// The containers of the pod.
     pub containers: Vec<Container>,
 }
 
-/// A container and what it uses.
+/// A container and its usage.
 #[derive(Clone, Debug)]
 pub struct Container {
     pub(super) name: String,
-    /// When it started, in milliseconds since the epoch.
+    /// The start time in milliseconds since the epoch.
     pub(super) started: u64,
-    /// Thousandths of a core.
-    milli: u64,
-    /// Bytes.
+    /// The CPU usage in thousandths of a core.
+    millicores: u64,
+    /// The memory usage in bytes.
     pub(super) memory: u64,
-    /// Nanoseconds of processor time up to `since` (milliseconds since the epoch); from then on `milli` counts.
+    /// The CPU time in nanoseconds until `since` (milliseconds since the epoch). After that the container uses `millicores`.
     used: u64,
     since: u64,
-    /// Processor time used before the container was added to its node.
+    /// The CPU time in nanoseconds before the container was added to its node.
     before: u64,
 }
 
 impl PodLoad {
-    /// A pod whose containers have run for an hour, with thousandths of a core and bytes of each.
+    /// A pod that was started an hour ago, with the CPU usage (thousandths of a core) and memory usage (bytes) of each container.
     pub fn new(namespace: &str, name: &str, containers: &[(&str, u64, u64)]) -> Self {
         Self::started(namespace, name, Duration::from_hours(1), containers)
     }
 
-    /// The same for so long.
+    /// A pod that was started this long ago.
     pub fn started(namespace: &str, name: &str, ago: Duration, containers: &[(&str, u64, u64)]) -> Self {
         let now = now();
-        let container = |(name, milli, memory): &(&str, u64, u64)| {
-            // As if it had used as much all the time: a millicore is a microsecond each millisecond.
-            let used = milli * 1_000 * ago.as_millis() as u64 + 1_000;
+        let container = |(name, millicores, memory): &(&str, u64, u64)| {
+            // The container counts as if it had used as much all the time: a millicore is a microsecond of CPU time per millisecond.
+            let used = millicores * 1_000 * ago.as_millis() as u64 + 1_000;
             Container {
                 name: (*name).to_owned(),
                 started: now.saturating_sub(ago.as_millis() as u64),
-                milli: *milli,
+                millicores: *millicores,
                 memory: *memory,
                 used,
                 since: now,
@@ -58,23 +58,23 @@ impl PodLoad {
 }
 
 impl Container {
-    /// Nanoseconds of processor time used until a moment.
+    /// The CPU time in nanoseconds at a time.
     pub(super) fn used_at(&self, millis: u64) -> u64 {
-        // Counters do not go back: what was measured before a change is what was used until then.
-        let back = self.since.saturating_sub(millis) * self.milli * 1_000;
-        let forth = millis.saturating_sub(self.since) * self.milli * 1_000;
+        // Counters must not decrease: a time before the last change of usage counts back with the current usage, but not below half.
+        let back = self.since.saturating_sub(millis) * self.millicores * 1_000;
+        let forth = millis.saturating_sub(self.since) * self.millicores * 1_000;
         (self.used + forth).saturating_sub(back.min(self.used / 2))
     }
 
-    /// Nanoseconds of processor time used until a moment since the node knows the container.
-    pub(super) fn here_at(&self, millis: u64) -> u64 {
+    /// The CPU time in nanoseconds at a time, since the container was added to its node.
+    pub(super) fn used_on_node_at(&self, millis: u64) -> u64 {
         self.used_at(millis).saturating_sub(self.before)
     }
 
-    pub(super) fn set_cpu(&mut self, milli: u64, now: u64) {
+    pub(super) fn set_cpu(&mut self, millicores: u64, now: u64) {
         self.used = self.used_at(now);
         self.since = now;
-        self.milli = milli;
+        self.millicores = millicores;
     }
 }
 
@@ -95,7 +95,7 @@ mod tests {
         let container = &mut pod.containers[0];
         let start = container.since;
         let first = container.used_at(start);
-        // A quarter of a core for ten seconds.
+        // The container uses a quarter of a core for ten seconds.
         assert_eq!(container.used_at(start + 10_000) - first, 2_500_000_000);
         container.set_cpu(1_000, start + 10_000);
         assert_eq!(container.used_at(start + 10_000) - first, 2_500_000_000);

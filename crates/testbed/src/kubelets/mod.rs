@@ -1,13 +1,13 @@
 //! Simulated kubelets, few or thousands: each node has an address of its own on loopback, a certificate for it, and
-//! counters that advance with time; and each can be made to fail.
+//! counters that advance with time. Each can be made to fail.
 //!
 //! ```text
 //! fleet    thousands of nodes and pods at once, and their objects for the store of a real cluster
 //! objects  Node and Pod objects, as a cluster keeps them
-//! load     what pods and containers use
-//! node     what runs on a node and what it has used
-//! page     how that reads: /metrics/resource
-//! fault    the ways in which a kubelet can be bad
+//! load     the resource usage of pods and containers
+//! node     the pods of a node and its usage
+//! page     the text of /metrics/resource
+//! fault    faulty responses of a kubelet
 //! serve    TLS and HTTP
 //! ```
 //!
@@ -36,19 +36,19 @@ use tokio::task::AbortHandle;
 
 use crate::error::{Attempt as _, Error};
 use crate::pki::Authority;
-use crate::side;
+use crate::simulated;
 
 pub use fault::Behaviour;
 pub use load::{Container, PodLoad};
 
 use node::Node;
 
-/// Kubelets that answer until this is dropped.
+/// Simulated kubelets, which serve until this is dropped.
 pub struct Kubelets {
     authority: Authority,
     clients: RootCertStore,
     network: u8,
-    /// Their port on an address that none of them has, so that the port is not given to another process.
+    /// The port of all kubelets, on an address that none of them has. It is kept open so that the system does not assign it to another process.
     port: (TcpListener, u16),
     addresses: AtomicUsize,
     nodes: Mutex<BTreeMap<String, Running>>,
@@ -60,18 +60,18 @@ struct Running {
     task: AbortHandle,
 }
 
-/// How often a kubelet measures.
+/// When a kubelet measures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measures {
-    /// At every request.
+    /// The kubelet measures at every request.
     Always,
-    /// Every so often, each node in its own rhythm that is up to half as long again.
+    /// The kubelet measures periodically. Each node has its own period, which is up to half as long again.
     Every(Duration),
 }
 
 impl Kubelets {
-    /// No nodes yet. `clients` is the authority (PEM) behind clients with certificates; who shows neither such a
-    /// certificate nor a bearer token is refused. Addresses are 127.`network`.x.y, so that several can run at once.
+    /// Starts without nodes. `clients` is the authority (PEM) of client certificates; a request with neither such a
+    /// certificate nor a bearer token is refused. Addresses are 127.`network`.x.y, so that several of these can run at the same time.
     pub fn new(clients: &str, network: u8) -> Result<Self, Error> {
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
             .and_then(|listener| listener.local_addr().map(|address| (listener, address.port())));
@@ -86,17 +86,17 @@ impl Kubelets {
         })
     }
 
-    /// The authority behind their certificates (PEM).
+    /// The authority of the kubelets' certificates (PEM).
     pub fn ca_pem(&self) -> &str {
         self.authority.certificate()
     }
 
-    /// The port on which all of them answer.
+    /// The port of all kubelets.
     pub fn port(&self) -> u16 {
         self.port.1
     }
 
-    /// A new node, and its address.
+    /// Adds a node, and returns its address.
     pub fn add_node(&self, name: &str, measures: Measures) -> Result<Ipv4Addr, Error> {
         let address = self.next_address();
         let listener = TcpListener::bind(SocketAddr::from((address, self.port())));
@@ -104,68 +104,68 @@ impl Kubelets {
         let identity = self.authority.server(&[&address.to_string(), name])?;
         let node = Arc::new(Mutex::new(Node::new(measures, name)));
         let served = serve::serve(listener, &identity, &self.clients, Arc::clone(&node))?;
-        let task = side::handle().spawn(served).abort_handle();
-        held(&self.nodes).insert(name.to_owned(), Running { address, node, task });
+        let task = simulated::handle().spawn(served).abort_handle();
+        locked(&self.nodes).insert(name.to_owned(), Running { address, node, task });
         Ok(address)
     }
 
-    /// Puts a pod on a node, in place of one of the same name.
+    /// Adds a pod to a node, and replaces a pod of the same name.
     pub fn set_pod(&self, node: &str, pod: PodLoad) {
         self.with(node, |node| node.set_pod(pod));
     }
 
-    /// Takes a pod away from a node.
+    /// Removes a pod from a node.
     pub fn remove_pod(&self, node: &str, namespace: &str, name: &str) {
         self.with(node, |node| node.remove_pod(namespace, name));
     }
 
-    /// What a container uses from now on, in thousandths of a core, wherever its pod is.
+    /// Sets the CPU usage of a container in thousandths of a core, on whichever node its pod is.
     pub fn set_cpu(&self, namespace: &str, pod: &str, container: &str, milli: u64) {
-        for running in held(&self.nodes).values() {
-            held(&running.node).set_cpu(namespace, pod, container, milli);
+        for running in locked(&self.nodes).values() {
+            locked(&running.node).set_cpu(namespace, pod, container, milli);
         }
     }
 
-    /// How a node answers from now on.
-    pub fn behave(&self, node: &str, behaviour: Behaviour) {
+    /// Sets how the kubelet of a node responds.
+    pub fn set_behaviour(&self, node: &str, behaviour: Behaviour) {
         self.with(node, |node| node.behaviour = behaviour);
     }
 
-    /// How often a node was asked for its metrics.
+    /// The number of metrics requests to a node.
     pub fn requests(&self, node: &str) -> u64 {
-        held(&self.nodes).get(node).map_or(0, |running| held(&running.node).requests)
+        locked(&self.nodes).get(node).map_or(0, |running| locked(&running.node).requests)
     }
 
-    /// How often all nodes were asked.
+    /// The number of metrics requests to all nodes.
     pub fn all_requests(&self) -> u64 {
-        held(&self.nodes).values().map(|running| held(&running.node).requests).sum()
+        locked(&self.nodes).values().map(|running| locked(&running.node).requests).sum()
     }
 
     /// The address of a node.
     pub fn address(&self, node: &str) -> Option<Ipv4Addr> {
-        held(&self.nodes).get(node).map(|running| running.address)
+        locked(&self.nodes).get(node).map(|running| running.address)
     }
 
     fn with(&self, node: &str, change: impl FnOnce(&mut Node)) {
-        if let Some(running) = held(&self.nodes).get(node) {
-            change(&mut held(&running.node));
+        if let Some(running) = locked(&self.nodes).get(node) {
+            change(&mut locked(&running.node));
         }
     }
 
     fn next_address(&self) -> Ipv4Addr {
         let number = self.addresses.fetch_add(1, Ordering::Relaxed);
-        // 250 in each of the last network, so that neither 0 nor 255 occurs in the last place.
+        // Each value of the third number has 250 addresses, so that the last number is neither 0 nor 255.
         Ipv4Addr::new(127, self.network, (number / 250) as u8, (number % 250 + 1) as u8)
     }
 }
 
 impl Drop for Kubelets {
     fn drop(&mut self) {
-        held(&self.nodes).values().for_each(|running| running.task.abort());
+        locked(&self.nodes).values().for_each(|running| running.task.abort());
     }
 }
 
-/// Locks a mutex, also a poisoned one: after a panic, tests still have to clean up.
-pub(crate) fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+/// Locks a mutex, also a poisoned one, because tests still have to clean up after a panic.
+pub(crate) fn locked<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     lock.locked()
 }

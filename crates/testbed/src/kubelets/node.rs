@@ -6,21 +6,21 @@ use super::fault::Behaviour;
 use super::load::{PodLoad, now};
 use super::{Measures, page};
 
-/// A node.
+/// A simulated node.
 pub(super) struct Node {
     measures: Measures,
-    /// Differs per node, so that nodes measure at different times.
+    /// A number derived from the name, so that nodes measure at different times.
     seed: u64,
     pub(super) pods: Vec<PodLoad>,
     pub(super) behaviour: Behaviour,
     pub(super) requests: u64,
-    /// Processor time of removed pods.
-    gone: u64,
-    /// Time and content of the metrics page of the last measurement.
+    /// The CPU time of removed pods in nanoseconds.
+    cpu_of_removed_pods: u64,
+    /// The time and content of the metrics page of the last measurement.
     page: Option<(u64, Bytes)>,
 }
 
-/// Usage of the node beside its pods.
+/// The usage of the node in addition to its pods.
 const SYSTEM_MILLICORES_AND_BYTES: (u64, u64) = (150, 700 << 20);
 
 impl Node {
@@ -34,7 +34,7 @@ impl Node {
             pods: Vec::new(),
             behaviour: Behaviour::default(),
             requests: 0,
-            gone: 0,
+            cpu_of_removed_pods: 0,
             page: None,
         }
     }
@@ -48,15 +48,15 @@ impl Node {
         self.page = None;
         let now = now();
         let goes = |pod: &PodLoad| pod.namespace == namespace && pod.name == name;
-        let used = |pod: &PodLoad| pod.containers.iter().map(|one| one.here_at(now)).sum::<u64>();
-        self.gone += self.pods.iter().filter(|pod| goes(pod)).map(used).sum::<u64>();
+        let used = |pod: &PodLoad| pod.containers.iter().map(|one| one.used_on_node_at(now)).sum::<u64>();
+        self.cpu_of_removed_pods += self.pods.iter().filter(|pod| goes(pod)).map(used).sum::<u64>();
         self.pods.retain(|pod| !goes(pod));
     }
 
-    pub(super) fn set_cpu(&mut self, namespace: &str, name: &str, container: &str, milli: u64) {
+    pub(super) fn set_cpu(&mut self, namespace: &str, name: &str, container: &str, millicores: u64) {
         let Some(pod) = self.find(namespace, name) else { return };
         for found in pod.containers.iter_mut().filter(|found| found.name == container) {
-            found.set_cpu(milli, now());
+            found.set_cpu(millicores, now());
         }
         self.page = None;
     }
@@ -65,7 +65,7 @@ impl Node {
         self.pods.iter_mut().find(|pod| pod.namespace == namespace && pod.name == name)
     }
 
-    /// The page at this moment.
+    /// The metrics page now.
     pub(super) fn page(&mut self) -> Bytes {
         let at = self.measured_at(now());
         if let Some((when, page)) = &self.page
@@ -78,12 +78,12 @@ impl Node {
         page
     }
 
-    /// The text of the page at a moment.
+    /// The text of the metrics page at a time.
     pub(super) fn text_at(&self, at: u64) -> String {
         page::text(&self.pods, self.total_at(at), at, |number| self.earlier(number))
     }
 
-    /// When the last measurement before a moment was.
+    /// The time of the last measurement before a time.
     fn measured_at(&self, now: u64) -> u64 {
         let Measures::Every(period) = self.measures else { return now };
         let period = (period.as_millis() as u64).max(2);
@@ -92,7 +92,7 @@ impl Node {
         now.saturating_sub(phase) / own * own + phase
     }
 
-    /// By how much a container was measured before the rest of its node.
+    /// By how many milliseconds a container is measured before the rest of its node.
     fn earlier(&self, number: usize) -> u64 {
         match self.measures {
             Measures::Always => 0,
@@ -100,13 +100,13 @@ impl Node {
         }
     }
 
-    /// Nanoseconds of processor time and bytes of the node itself at a moment.
+    /// The CPU time in nanoseconds and the memory in bytes of the whole node at a time.
     fn total_at(&self, millis: u64) -> (u64, u64) {
         let containers = || self.pods.iter().flat_map(|pod| &pod.containers);
-        // A node that runs since the turn of the year 2026, so that its counter is in the range of real ones.
+        // The node counts from the begin of 2026, so that its counter is in the range of real ones.
         let up = millis.saturating_sub(1_767_225_600_000) % 10_000_000_000;
-        let cpu = containers().map(|container| container.here_at(millis)).sum::<u64>()
-            + self.gone
+        let cpu = containers().map(|container| container.used_on_node_at(millis)).sum::<u64>()
+            + self.cpu_of_removed_pods
             + up * SYSTEM_MILLICORES_AND_BYTES.0 * 1_000;
         (cpu, containers().map(|container| container.memory).sum::<u64>() + SYSTEM_MILLICORES_AND_BYTES.1)
     }

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use serde_json::{Value, json};
 
-/// Since when everything has been there: long enough that nothing is taken for new.
+/// The creation and start time of all objects, which is so long ago that no pod counts as starting.
 pub const SINCE: &str = "2026-01-01T00:00:00Z";
 
 /// A node that is ready.
@@ -53,7 +53,7 @@ pub fn node(name: &str, address: Ipv4Addr, port: u16, images: usize) -> Value {
     })
 }
 
-/// A pod that runs and is ready, whose containers each request a core and a GiB.
+/// A pod that is running and ready, whose containers each request one core and one GiB.
 pub fn pod(namespace: &str, name: &str, node: &str, labels: &Value, containers: &[&str]) -> Value {
     let requests = json!({"requests": {"cpu": "1", "memory": "1Gi"}});
     let container = |name: &&str| {
@@ -135,7 +135,7 @@ fn metadata(name: &str, namespace: Option<&str>, labels: &Value) -> Value {
     meta
 }
 
-/// A uid that is the same for the same name.
+/// A uid that is derived from a name, so that it is the same in every run.
 fn uid(namespace: &str, name: &str) -> String {
     let hash = |text: &str, start: u64| {
         text.bytes().fold(start, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))

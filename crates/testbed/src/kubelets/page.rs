@@ -8,7 +8,7 @@ use localkube::nodes::families::{
 
 use super::load::{Container, PodLoad};
 
-/// One container, and by how much it was measured before the node.
+/// A container, and by how many milliseconds it was measured before the node.
 struct Measured<'a> {
     pod: &'a PodLoad,
     container: &'a Container,
@@ -84,13 +84,13 @@ impl Measured<'_> {
     }
 }
 
-/// Nanoseconds as seconds, with microseconds.
+/// Formats nanoseconds as seconds with six decimals.
 fn seconds(out: &mut String, nanos: u64) {
     let micros = nanos / 1_000;
     let _ = write!(out, "{}.{:06}", micros / 1_000_000, micros % 1_000_000);
 }
 
-/// A whole number as Go's shortest form writes it: with an exponent of two digits from a million on.
+/// Formats an integer as Go's shortest form does: with an exponent of two digits from a million on.
 fn number(out: &mut String, value: u64) {
     let shortest = format!("{:e}", value as f64);
     match shortest.split_once('e') {

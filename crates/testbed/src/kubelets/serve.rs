@@ -1,4 +1,4 @@
-//! TLS and HTTP of one node.
+//! The TLS and HTTP server of one node.
 
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
@@ -14,13 +14,13 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 
 use super::fault::{Behaviour, KubeletBody, ok};
-use super::held;
+use super::locked;
 use super::node::Node;
 use crate::error::{Attempt as _, Error};
 use crate::pki::Identity;
-use crate::side;
+use crate::simulated;
 
-/// Answers for a node until it is dropped.
+/// Serves the metrics of a node until the future is dropped.
 pub(super) fn serve(
     listener: TcpListener,
     identity: &Identity,
@@ -31,7 +31,7 @@ pub(super) fn serve(
     let config = server_config(identity, Some(clients.clone()))?;
     let tls = TlsAcceptor::from(Arc::new(config));
     listener.set_nonblocking(true).attempt(failed)?;
-    let _inside = side::handle().enter();
+    let _guard = simulated::handle().enter();
     let listener = tokio::net::TcpListener::from_std(listener).attempt(failed)?;
     let serve = move |stream| connection(tls.clone(), stream, Arc::clone(&node));
     Ok(async move { listen::accept(listener, serve).await })
@@ -40,14 +40,14 @@ pub(super) fn serve(
 async fn connection(tls: TlsAcceptor, stream: TcpStream, node: Arc<Mutex<Node>>) {
     let Some(stream) = listen::handshake(&tls, stream).await else { return };
     let certified = listen::has_certificate(&stream);
-    let respond = move |request: Request<Incoming>| {
+    let handler = move |request: Request<Incoming>| {
         let node = Arc::clone(&node);
-        async move { answer(&request, certified, &node).await }
+        async move { respond(&request, certified, &node).await }
     };
-    listen::serve_http(stream, respond).await;
+    listen::serve_http(stream, handler).await;
 }
 
-async fn answer(request: &Request<Incoming>, certified: bool, node: &Mutex<Node>) -> Response<KubeletBody> {
+async fn respond(request: &Request<Incoming>, certified: bool, node: &Mutex<Node>) -> Response<KubeletBody> {
     if !certified && !request.headers().contains_key(AUTHORIZATION) {
         return with_code(StatusCode::UNAUTHORIZED, "Unauthorized");
     }
@@ -55,14 +55,14 @@ async fn answer(request: &Request<Incoming>, certified: bool, node: &Mutex<Node>
         return with_code(StatusCode::NOT_FOUND, "404 page not found\n");
     }
     let (behaviour, page) = {
-        let mut node = held(node);
+        let mut node = locked(node);
         node.requests += 1;
         (node.behaviour.clone(), node.page())
     };
     if let Behaviour::Slow(wait) = &behaviour {
         tokio::time::sleep(*wait).await;
     }
-    let mut response = behaviour.answer(page);
+    let mut response = behaviour.respond(page);
     let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
     response.headers_mut().insert(CONTENT_TYPE, kind);
     response

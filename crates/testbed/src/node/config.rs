@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use super::{NodePlace, TOOL_IMAGE};
+use super::{NodeLayout, TOOL_IMAGE};
 
-/// Where the runtime listens, in the node's own /run: a path below the state folder may be too long for a socket.
+/// The socket of the container runtime. It is in the node's own /run, because a path below the state folder may be too long for a socket.
 const RUNTIME_SOCKET: &str = "/run/containerd/containerd.sock";
 
-pub(super) fn containerd(place: &NodePlace, plugins: &Path) -> String {
-    let (folder, plugins) = (place.folder.display(), plugins.display());
+pub(super) fn containerd(layout: &NodeLayout, plugins: &Path) -> String {
+    let (folder, plugins) = (layout.folder.display(), plugins.display());
     format!(
         "version = 2
 root = \"{folder}/containerd\"
@@ -28,18 +28,18 @@ state = \"/run/containerd\"
     )
 }
 
-/// Pods are reached through a route each, so that no bridge and none of its kernel settings are needed.
-pub(super) fn network(place: &NodePlace) -> String {
+/// The CNI configuration. Each pod is reached through its own route, so that neither a bridge nor its kernel settings are needed.
+pub(super) fn network(layout: &NodeLayout) -> String {
     format!(
         r#"{{"cniVersion": "0.4.0", "name": "pods", "plugins": [{{"type": "ptp", "ipam": {{
   "type": "host-local", "subnet": "{pods}", "dataDir": "/run/cni", "routes": [{{"dst": "0.0.0.0/0"}}]}}}}]}}
 "#,
-        pods = place.pods
+        pods = layout.pods
     )
 }
 
-pub(super) fn kube_proxy(place: &NodePlace) -> String {
-    let folder = place.folder.display();
+pub(super) fn kube_proxy(layout: &NodeLayout) -> String {
+    let folder = layout.folder.display();
     format!(
         "apiVersion: kubeproxy.config.k8s.io/v1alpha1
 kind: KubeProxyConfiguration
@@ -54,8 +54,8 @@ metricsBindAddress: 127.0.0.1:10249
     )
 }
 
-pub(super) fn kubelet(place: &NodePlace, authority: &Path) -> String {
-    let (folder, authority, address) = (place.folder.display(), authority.display(), place.address);
+pub(super) fn kubelet(layout: &NodeLayout, authority: &Path) -> String {
+    let (folder, authority, address) = (layout.folder.display(), authority.display(), layout.address);
     format!(
         "apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
@@ -81,6 +81,6 @@ evictionHard: {{memory.available: 0%, nodefs.available: 0%, nodefs.inodesFree: 0
 imageGCHighThresholdPercent: 100
 nodeStatusUpdateFrequency: 4s
 ",
-        cgroup = place.cgroup()
+        cgroup = layout.cgroup()
     )
 }

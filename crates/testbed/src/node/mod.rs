@@ -1,7 +1,7 @@
 //! Real nodes: containerd, kubelet and kube-proxy, so that pods run as processes and Services lead to them.
 //!
 //! Each node has a network, mounts and processes of its own ([namespaces](https://man7.org/linux/man-pages/man7/namespaces.7.html)),
-//! which vanish when its first process ends. That takes root.
+//! which the kernel removes when the node's first process ends. Creating them needs root.
 //!
 //! ```text
 //! 10.213.0.1       the machine, where kube-apiserver listens
@@ -35,7 +35,7 @@ use crate::progress::Progress;
 pub const TOOL_IMAGE: &str = "plimsoll.dev/node-tool:1";
 
 /// The names of nodes, which are the names of their logs too.
-const NAMES: [&str; MAX_NODES as usize] = ["node-1", "node-2", "node-3"];
+const NODE_NAMES: [&str; MAX_NODES as usize] = ["node-1", "node-2", "node-3"];
 
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 const SCRIPTS: [(&str, &str); 3] = [
@@ -44,20 +44,20 @@ const SCRIPTS: [(&str, &str); 3] = [
     ("leave.sh", include_str!("leave.sh")),
 ];
 
-/// The nodes of one control plane. Only one control plane of a machine has nodes at a time.
+/// The nodes of one control plane. Only one control plane of a machine can have nodes at a time.
 #[derive(Debug)]
 pub(crate) struct Nodes {
     programs: NodePrograms,
     folder: PathBuf,
-    places: Vec<NodePlace>,
+    layouts: Vec<NodeLayout>,
     components: Vec<Component>,
-    // Its lock is the claim of the addresses.
+    // The lock of this folder claims the addresses of nodes and pods.
     _lock: File,
 }
 
 /// The folder and the addresses of a node.
 #[derive(Debug, Clone)]
-pub(crate) struct NodePlace {
+pub(crate) struct NodeLayout {
     name: &'static str,
     number: usize,
     folder: PathBuf,
@@ -65,7 +65,7 @@ pub(crate) struct NodePlace {
     pods: String,
 }
 
-impl NodePlace {
+impl NodeLayout {
     fn new(index: usize, name: &'static str, folder: &Path) -> Self {
         let number = index + 1;
         let last = u8::try_from(10 + number).unwrap_or(u8::MAX);
@@ -85,7 +85,7 @@ impl NodePlace {
 }
 
 impl Nodes {
-    /// Builds or fetches what is missing, and claims the addresses.
+    /// Builds or fetches the programs that are missing, and claims the addresses.
     pub(crate) fn claim(options: &NodeOptions, folder: &Path, cache: &Cache) -> Result<Self, Error> {
         let programs = NodePrograms::ensure(cache, &mut Progress::stderr())?;
         let path = cache.root().join("nodes.lock");
@@ -105,39 +105,39 @@ impl Nodes {
             let image = image.canonicalize().attempt(|| format!("find the image {}", image.display()))?;
             symlink(image, images.join(number.to_string())).attempt(|| "link an image".into())?;
         }
-        let names = NAMES.into_iter().take(usize::from(options.count)).enumerate();
-        let places = names.map(|(index, name)| NodePlace::new(index, name, &folder)).collect();
-        Ok(Self { programs, folder, places, components: Vec::new(), _lock: lock })
+        let names = NODE_NAMES.into_iter().take(usize::from(options.count)).enumerate();
+        let layouts = names.map(|(index, name)| NodeLayout::new(index, name, &folder)).collect();
+        Ok(Self { programs, folder, layouts, components: Vec::new(), _lock: lock })
     }
 
-    /// Makes the networks of the nodes; afterwards the machine has [`HOST_ADDRESS`].
+    /// Creates the networks of the nodes. Afterwards the machine has the address [`HOST_ADDRESS`].
     pub(crate) fn enter(&mut self, state: &Path, deadline: Duration) -> Result<(), Error> {
         let script = self.folder.join("enter.sh").display().to_string();
         let (host, images) = (std::process::id().to_string(), self.folder.join("images"));
-        for place in &self.places {
-            make_folder(&place.folder.join("network"))?;
+        for layout in &self.layouts {
+            make_folder(&layout.folder.join("network"))?;
             let variables = [
                 ("PATH", self.programs.search_path()),
                 ("HOST", host.clone()),
-                ("DEVICE", format!("plimsoll{}", place.number)),
+                ("DEVICE", format!("plimsoll{}", layout.number)),
                 ("HOST_ADDRESS", HOST_ADDRESS.to_string()),
-                ("NODE_ADDRESS", place.address.to_string()),
-                ("PODS", place.pods.clone()),
-                // One node leads the machine to all Services.
-                ("SERVICES", if place.number == 1 { SERVICES.to_owned() } else { String::new() }),
-                ("CGROUP", place.cgroup()),
+                ("NODE_ADDRESS", layout.address.to_string()),
+                ("PODS", layout.pods.clone()),
+                // The machine reaches all Services through the first node.
+                ("SERVICES", if layout.number == 1 { SERVICES.to_owned() } else { String::new() }),
+                ("CGROUP", layout.cgroup()),
                 (CLEANUP_VARIABLE, self.folder.join("leave.sh").display().to_string()),
-                ("FOLDER", place.folder.display().to_string()),
+                ("FOLDER", layout.folder.display().to_string()),
                 ("LOGS", state.join("logs").display().to_string()),
                 ("IMAGES", images.display().to_string()),
-                ("NAME", place.name.to_owned()),
+                ("NAME", layout.name.to_owned()),
             ];
             let variables: Vec<(&str, &str)> =
                 variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
             let arguments = std::slice::from_ref(&script);
-            let data = Some(place.folder.as_path());
+            let data = Some(layout.folder.as_path());
             let node =
-                Component::start_with(place.name, Path::new("sh"), arguments, &variables, state, data)?;
+                Component::start_with(layout.name, Path::new("sh"), arguments, &variables, state, data)?;
             self.components.push(node);
         }
         self.wait(deadline, || TcpListener::bind((HOST_ADDRESS, 0)).is_ok())
@@ -145,8 +145,8 @@ impl Nodes {
 
     /// Starts kubelets and the scheduler, and returns when all nodes are ready.
     pub(crate) fn join(&mut self, access: &Access, deadline: Duration) -> Result<(), Error> {
-        for place in &self.places {
-            configure(place, access, &self.programs.network_plugins())?;
+        for layout in &self.layouts {
+            configure(layout, access, &self.programs.network_plugins())?;
         }
         let kubeconfig = self.folder.join("kube-scheduler.kubeconfig");
         let scheduler = access.authority().client("system:kube-scheduler", None)?;
@@ -161,11 +161,11 @@ impl Nodes {
         ];
         let program = self.programs.scheduler();
         self.components.push(Component::start("kube-scheduler", &program, &arguments, &access.folder, None)?);
-        let count = self.places.len();
+        let count = self.layouts.len();
         self.wait(deadline, || ready_nodes(access) == count)
     }
 
-    /// The end of a node is an error.
+    /// Returns an error if a node has ended.
     pub(crate) fn check(&mut self) -> Result<(), Error> {
         for component in &mut self.components {
             if let Some(status) = component.ended() {
@@ -196,25 +196,25 @@ impl Nodes {
     }
 }
 
-/// Writes what the programs of a node read; the last file starts them.
-fn configure(place: &NodePlace, access: &Access, plugins: &Path) -> Result<(), Error> {
+/// Writes the configuration files of a node's programs. The node waits for the last file, and then starts the programs.
+fn configure(layout: &NodeLayout, access: &Access, plugins: &Path) -> Result<(), Error> {
     let authority = access.authority();
-    let node = authority.client(&format!("system:node:{}", place.name), Some("system:nodes"))?;
+    let node = authority.client(&format!("system:node:{}", layout.name), Some("system:nodes"))?;
     let proxy = authority.client("system:kube-proxy", None)?;
-    let serving = authority.server(&[place.name, &place.address.to_string()])?;
+    let serving = authority.server(&[layout.name, &layout.address.to_string()])?;
     let ca = pki_folder(&access.folder).join("ca.crt");
     let files = [
         ("kubelet.kubeconfig", access.kubeconfig_for(&node)),
         ("kube-proxy.kubeconfig", access.kubeconfig_for(&proxy)),
         ("serving.crt", serving.certificate),
         ("serving.key", serving.key),
-        ("containerd.toml", config::containerd(place, plugins)),
-        ("network/pods.conflist", config::network(place)),
-        ("kube-proxy.yaml", config::kube_proxy(place)),
-        ("kubelet.yaml", config::kubelet(place, &ca)),
+        ("containerd.toml", config::containerd(layout, plugins)),
+        ("network/pods.conflist", config::network(layout)),
+        ("kube-proxy.yaml", config::kube_proxy(layout)),
+        ("kubelet.yaml", config::kubelet(layout, &ca)),
         ("configured", String::new()),
     ];
-    files.iter().try_for_each(|(name, text)| write_private(&place.folder.join(name), text))
+    files.iter().try_for_each(|(name, text)| write_private(&layout.folder.join(name), text))
 }
 
 fn ready_nodes(access: &Access) -> usize {
@@ -242,7 +242,7 @@ fn write_tool_image(folder: &Path, program: &Path) -> Result<(), Error> {
     symlink(image.join("oci"), folder.join("images/tool")).attempt(|| "link an image".into())
 }
 
-/// Whether this process may make nodes.
+/// Whether this process runs as root, and so may create nodes.
 pub fn is_root() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let users = status.lines().find_map(|line| line.strip_prefix("Uid:"));
@@ -255,12 +255,12 @@ mod tests {
 
     #[test]
     fn addresses_of_nodes_and_pods_are_unique() {
-        let places: Vec<NodePlace> = NAMES
+        let layouts: Vec<NodeLayout> = NODE_NAMES
             .into_iter()
             .enumerate()
-            .map(|(index, name)| NodePlace::new(index, name, Path::new("/state")))
+            .map(|(index, name)| NodeLayout::new(index, name, Path::new("/state")))
             .collect();
-        let last = places.last().unwrap();
+        let last = layouts.last().unwrap();
         assert_eq!(
             (last.address.to_string(), last.pods.as_str()),
             ("10.213.0.13".to_owned(), "10.213.3.0/24")
@@ -271,10 +271,10 @@ mod tests {
 
     #[test]
     fn configuration_is_what_its_readers_parse() {
-        let place = NodePlace::new(0, "node-1", Path::new("/state"));
-        let network: serde_json::Value = serde_json::from_str(&config::network(&place)).unwrap();
+        let layout = NodeLayout::new(0, "node-1", Path::new("/state"));
+        let network: serde_json::Value = serde_json::from_str(&config::network(&layout)).unwrap();
         assert_eq!(network["plugins"][0]["ipam"]["subnet"], "10.213.1.0/24");
-        let kubelet = config::kubelet(&place, Path::new("/pki/ca.crt"));
+        let kubelet = config::kubelet(&layout, Path::new("/pki/ca.crt"));
         assert!(kubelet.contains("\ncgroupRoot: /plimsoll-node-1\n"), "{kubelet}");
         assert!(kubelet.contains("x509: {clientCAFile: /pki/ca.crt}\n"), "{kubelet}");
     }

@@ -28,7 +28,7 @@ const KUBERNETES_NODE: Part = Part {
     }),
 };
 
-/// The lines before a program of the package iptables, which looks for its modules in a fixed place otherwise.
+/// Shell lines before a program of the package iptables. Without them it loads its modules from a fixed folder.
 const MODULES_OF_IPTABLES: &str =
     "for folder in \"$root\"/usr/lib/*/xtables; do XTABLES_LIBDIR=$folder; done\nexport XTABLES_LIBDIR";
 
@@ -40,7 +40,8 @@ const fn plain(name: &'static str, path: &'static str) -> TreeProgram {
     TreeProgram { name, path, before: "" }
 }
 
-/// The container runtime, its network plugins, and what kube-proxy calls. A runc from its Go module would lack seccomp.
+/// The container runtime, its network plugins, and the programs that kube-proxy calls. They come from Debian, because a runc built from its
+/// Go module lacks seccomp.
 const CONTAINERS: Part = Part {
     name: "containers",
     version: "debian",
@@ -61,7 +62,7 @@ const CONTAINERS: Part = Part {
     },
 };
 
-/// The first process of each pod, and loads for tests.
+/// The program of the image for tests: the first process of each pod, and workloads that use CPU or serve requests.
 const NODE_TOOL: Part = Part {
     name: "node-tool",
     version: "1",
@@ -83,7 +84,7 @@ pub(crate) struct NodePrograms {
 }
 
 impl NodePrograms {
-    /// Builds or fetches what is missing.
+    /// Builds or fetches the programs that are missing.
     pub(crate) fn ensure(cache: &Cache, progress: &mut Progress) -> Result<Self, Error> {
         Ok(Self {
             kubernetes: cache.ensure(&KUBERNETES_NODE, progress)?,
@@ -105,7 +106,7 @@ impl NodePrograms {
         self.containers.join("root/usr/lib/cni")
     }
 
-    /// The search path of a node: these programs, then those of the machine.
+    /// The search path of a node: its own programs first, then those of the machine.
     pub(crate) fn search_path(&self) -> String {
         let (kubernetes, containers) = (self.kubernetes.display(), self.containers.display());
         let path = std::env::var("PATH").unwrap_or_default();

@@ -40,7 +40,7 @@ fn supervisor_passes_exit_code_and_arguments() {
 #[test]
 fn program_does_not_inherit_the_supervisor_input() {
     let mut child = supervised("sh", ["-c", "cat; [ ! -e /proc/self/fd/3 ]"]).spawn().unwrap();
-    // `cat` would wait for ever if it read the leash.
+    // `cat` would wait forever if it inherited the standard input of the supervisor.
     let leash = child.stdin.take();
     assert_eq!(child.wait().unwrap().code(), Some(0));
     drop(leash);

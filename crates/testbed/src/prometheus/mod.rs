@@ -1,6 +1,6 @@
-//! A real Prometheus on loopback, and a front before it that makes faults.
+//! A real Prometheus on loopback, and a proxy in front of it that injects faults.
 
-mod front;
+mod proxy;
 
 use std::io;
 use std::path::PathBuf;
@@ -13,9 +13,9 @@ use crate::ensure::Prometheus;
 use crate::error::{Attempt as _, Error};
 use crate::plain;
 use crate::ports;
-use crate::program::{Program, Restartable, Room};
+use crate::program::{Program, Restartable, TempFolder};
 
-pub use front::{Front, ResponseFault};
+pub use proxy::{PrometheusProxy, ResponseFault};
 
 /// A running Prometheus; it ends when this is dropped.
 pub struct Server {
@@ -28,54 +28,54 @@ const TARGETS: &str = "targets.json";
 const READY_TIMEOUT: Duration = Duration::from_mins(1);
 
 impl Server {
-    /// Starts one that scrapes what [`Server::scrape`] names, and itself, so often.
+    /// Starts a Prometheus that scrapes itself and the targets of [`Server::scrape`] at this interval.
     pub async fn start(interval: Duration) -> Result<Self, Error> {
         Self::start_with(interval, "").await
     }
 
-    /// The same with further items of `scrape_configs`, as YAML.
+    /// Starts a Prometheus with further items of `scrape_configs`, as YAML.
     pub async fn start_with(interval: Duration, jobs: &str) -> Result<Self, Error> {
         let program = Prometheus::ensure()?.prometheus;
         let port = ports::free()?;
-        let room = Room::new()?;
-        room.write(TARGETS, "[]")?;
-        room.write("prometheus.yml", &(config(interval, port) + jobs))?;
-        let mut server = Self { program, port, process: Restartable::new(room) };
+        let temp_folder = TempFolder::new()?;
+        temp_folder.write(TARGETS, "[]")?;
+        temp_folder.write("prometheus.yml", &(config(interval, port) + jobs))?;
+        let mut server = Self { program, port, process: Restartable::new(temp_folder) };
         server.resume().await?;
         Ok(server)
     }
 
-    /// Where it answers.
+    /// The URL of the server.
     pub fn url(&self) -> String {
         local("http", self.port)
     }
 
-    /// Says what is to be scraped: a list as files of targets have it. Labels of what is scraped win over those of targets.
+    /// Sets the targets to scrape, as a list in the format of `file_sd_configs`. Labels of scraped series take precedence over those of targets.
     pub fn scrape(&self, targets: &Value) -> Result<(), Error> {
-        let Some(room) = self.process.room() else { return Ok(()) };
-        // Moved into place, so that it never reads half of it.
-        let draft = room.write("targets.draft", &targets.to_string())?;
-        std::fs::rename(draft, room.path(TARGETS)).attempt(|| "write the targets of Prometheus".into())
+        let Some(temp_folder) = self.process.temp_folder() else { return Ok(()) };
+        // The file is renamed into place, so that Prometheus never reads half of it.
+        let draft = temp_folder.write("targets.draft", &targets.to_string())?;
+        std::fs::rename(draft, temp_folder.path(TARGETS)).attempt(|| "write the targets of Prometheus".into())
     }
 
-    /// Kills it. Its data stay, and so does its port.
+    /// Kills the server. Its data and its port are kept.
     pub fn stop(&mut self) {
         self.process.stop();
     }
 
-    /// Starts it again after [`Server::stop`], and returns when it answers.
+    /// Starts the server again after [`Server::stop`], and returns when it is ready.
     pub async fn resume(&mut self) -> Result<(), Error> {
-        let Some(room) = self.process.take_idle() else { return Ok(()) };
+        let Some(temp_folder) = self.process.take_idle() else { return Ok(()) };
         let arguments = [
-            format!("--config.file={}", room.path("prometheus.yml").display()),
-            format!("--storage.tsdb.path={}", room.path("data").display()),
+            format!("--config.file={}", temp_folder.path("prometheus.yml").display()),
+            format!("--storage.tsdb.path={}", temp_folder.path("data").display()),
             format!("--web.listen-address=127.0.0.1:{}", self.port),
             "--storage.tsdb.retention.time=6h".to_owned(),
-            // Many ask at once in benches; what is measured is not how they wait for each other here.
+            // Benchmarks send many queries at the same time, and must not measure how these wait in a queue of Prometheus.
             "--query.max-concurrency=100".to_owned(),
             "--log.level=warn".to_owned(),
         ];
-        let mut program = Program::start("prometheus", &self.program, &arguments, room)?;
+        let mut program = Program::start("prometheus", &self.program, &arguments, temp_folder)?;
         let ready = format!("{}/-/ready", self.url());
         program
             .until(READY_TIMEOUT, async || plain::get(&ready).await.is_ok_and(|page| page.status() == 200))
@@ -84,7 +84,7 @@ impl Server {
         Ok(())
     }
 
-    /// The result of a query at this moment.
+    /// The result of an instant query.
     pub async fn query(&self, query: &str) -> Result<Vec<Value>, Error> {
         let query = encoded(query);
         let page = plain::get(&format!("{}/api/v1/query?query={query}", self.url())).await;
@@ -95,24 +95,24 @@ impl Server {
         Ok(answer.pointer("/data/result").and_then(Value::as_array).cloned().unwrap_or_default())
     }
 
-    /// The value of a query that has one.
+    /// The value of the first sample of an instant query; none if there is no sample.
     pub async fn value(&self, query: &str) -> Result<Option<f64>, Error> {
         let found = self.query(query).await?;
         let text = found.first().and_then(|sample| sample.pointer("/value/1")).and_then(Value::as_str);
         Ok(text.and_then(|text| text.parse().ok()))
     }
 
-    /// How many requests for data it has answered, from its own metrics.
-    pub async fn asked(&self) -> Result<u64, Error> {
+    /// The number of data requests so far, from the metrics of Prometheus itself.
+    pub async fn query_count(&self) -> Result<u64, Error> {
         let page =
             plain::get(&format!("{}/metrics", self.url())).await.attempt(|| "ask Prometheus".into())?;
         let text = String::from_utf8_lossy(page.body()).into_owned();
-        Ok(text.lines().filter(|line| is_asked(line)).filter_map(count).sum())
+        Ok(text.lines().filter(|line| is_query_count(line)).filter_map(count).sum())
     }
 }
 
-/// Whether a line counts requests for data.
-fn is_asked(line: &str) -> bool {
+/// Whether a line of the exposition text counts data requests.
+fn is_query_count(line: &str) -> bool {
     let pages = ["query", "query_range", "series", "labels", "label/:name/values"];
     line.starts_with("prometheus_http_requests_total{")
         && pages.iter().any(|page| line.contains(&format!("handler=\"/api/v1/{page}\"")))
@@ -141,7 +141,7 @@ scrape_configs:
     )
 }
 
-/// A text for the query of an address.
+/// Percent-encodes a text for the query of a URL.
 pub(crate) fn encoded(text: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes() {
@@ -162,8 +162,8 @@ mod tests {
     fn only_data_requests_are_counted() {
         let line =
             |handler: &str| format!("prometheus_http_requests_total{{code=\"200\",handler=\"{handler}\"}} 7");
-        assert!(is_asked(&line("/api/v1/query")) && is_asked(&line("/api/v1/series")));
-        assert!(!is_asked(&line("/metrics")) && !is_asked(&line("/api/v1/query_exemplars")));
+        assert!(is_query_count(&line("/api/v1/query")) && is_query_count(&line("/api/v1/series")));
+        assert!(!is_query_count(&line("/metrics")) && !is_query_count(&line("/api/v1/query_exemplars")));
         assert_eq!(count(&line("/api/v1/query")), Some(7));
         assert_eq!(encoded("up{a=\"b\"}"), "up%7Ba%3D%22b%22%7D");
     }

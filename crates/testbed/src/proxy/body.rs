@@ -1,4 +1,4 @@
-//! Bodies of answers on their way: whole, cut, stalled, remembered; and watches.
+//! Bodies of responses that are forwarded: whole, cut, stalled or copied; and watches.
 
 use std::io;
 use std::sync::Arc;
@@ -12,24 +12,24 @@ use http_body_util::{BodyExt as _, Full, StreamBody};
 use hyper::body::{Frame, Incoming};
 use tokio::sync::oneshot;
 
-/// What can go wrong with a body.
+/// The error of a body.
 pub(super) type BodyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A body in either direction.
 pub(super) type Body = UnsyncBoxBody<Bytes, BodyError>;
 
-/// What was sent must be on its way before a connection breaks, or the client sees no answer at all.
+/// The delay before a connection is closed, so that the client receives the bytes that were sent before.
 const FLUSH_DELAY: Duration = Duration::from_millis(20);
 
-/// The largest list that is remembered.
-const MAX_REMEMBERED_BYTES: usize = 8 << 20;
+/// The maximum size of a body that is copied.
+const MAX_COPIED_BYTES: usize = 8 << 20;
 
 /// How a body ends early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
-    /// The connection breaks.
+pub(super) enum BodyEnd {
+    /// The connection is closed.
     Cut,
-    /// Nothing more comes.
+    /// No more bytes are sent, and the connection stays open.
     Stall,
 }
 
@@ -41,8 +41,8 @@ pub(super) fn whole(body: Incoming) -> Body {
     body.map_err(Into::into).boxed_unsync()
 }
 
-/// The first bytes of a body.
-pub(super) fn first(body: Body, bytes: usize, end: End) -> Body {
+/// The first bytes of a body, after which it ends early.
+pub(super) fn first(body: Body, bytes: usize, end: BodyEnd) -> Body {
     let frames = stream::unfold((body, Some(bytes)), move |(mut body, left)| async move {
         let left = left?;
         if left > 0
@@ -54,18 +54,18 @@ pub(super) fn first(body: Body, bytes: usize, end: End) -> Body {
             return Some((Ok(Frame::data(data)), (body, Some(left))));
         }
         match end {
-            End::Cut => {
+            BodyEnd::Cut => {
                 tokio::time::sleep(FLUSH_DELAY).await;
                 Some((Err(io::Error::from(io::ErrorKind::ConnectionReset).into()), (body, None)))
             }
-            End::Stall => std::future::pending().await,
+            BodyEnd::Stall => std::future::pending().await,
         }
     });
     StreamBody::new(frames).boxed_unsync()
 }
 
-/// A body of which `keep` gets a copy when it has arrived whole.
-pub(super) fn remembered<B>(body: B, keep: impl FnOnce(Bytes) + Send + 'static) -> Body
+/// A body of which `keep` gets a copy when it was received completely.
+pub(super) fn copied<B>(body: B, keep: impl FnOnce(Bytes) + Send + 'static) -> Body
 where
     B: hyper::body::Body<Data = Bytes, Error: Into<BodyError>> + Send + Unpin + 'static,
 {
@@ -76,7 +76,7 @@ where
                 if let (Some((bytes, _)), Some(data)) = (&mut copy, frame.data_ref()) {
                     bytes.extend_from_slice(data);
                 }
-                copy = copy.filter(|(bytes, _)| bytes.len() <= MAX_REMEMBERED_BYTES);
+                copy = copy.filter(|(bytes, _)| bytes.len() <= MAX_COPIED_BYTES);
                 // The body is not polled again after the announced length.
                 if body.is_end_stream()
                     && let Some((bytes, keep)) = copy.take()
@@ -97,19 +97,19 @@ where
     StreamBody::new(frames).boxed_unsync()
 }
 
-/// A watch: it ends when `cut` says so, and loses what comes while `stalled` says so.
+/// The body of a watch. It ends when `cut` is notified, and loses events while `stalled` is true.
 pub(super) struct WatchBody {
     pub(super) request: Arc<Parts>,
-    /// Whether events are lines, which can be lost one by one; others can only end when some were lost.
+    /// Whether events are lines, which can be dropped one by one. A watch in another format ends after events were dropped.
     pub(super) lines: bool,
     pub(super) cut: oneshot::Receiver<()>,
 }
 
-struct Open<F> {
+struct OpenWatch<F> {
     body: Incoming,
     watch: WatchBody,
     stalled: F,
-    /// Of a line, what has arrived.
+    /// Received bytes that are not yet a whole line.
     rest: BytesMut,
     lost: bool,
 }
@@ -119,11 +119,11 @@ pub(super) fn watched(
     watch: WatchBody,
     stalled: impl Fn(&Parts) -> bool + Send + 'static,
 ) -> Body {
-    let open = Open { body, watch, stalled, rest: BytesMut::new(), lost: false };
+    let open = OpenWatch { body, watch, stalled, rest: BytesMut::new(), lost: false };
     let frames = stream::unfold(open, |mut open| async move {
         loop {
             let frame = tokio::select! {
-                // Also when the proxy is gone.
+                // The watch also ends when the proxy is dropped.
                 _ = &mut open.watch.cut => return None,
                 frame = open.body.frame() => frame?,
             };
@@ -139,8 +139,8 @@ pub(super) fn watched(
     StreamBody::new(frames).boxed_unsync()
 }
 
-impl<F: Fn(&Parts) -> bool> Open<F> {
-    /// What the client gets of new data, if anything; none at all ends the watch.
+impl<F: Fn(&Parts) -> bool> OpenWatch<F> {
+    /// Returns the part of new data that is forwarded, which may be none; an outer `None` ends the watch.
     #[allow(clippy::option_option, reason = "an end is not a pause")]
     fn pass(&mut self, data: Bytes) -> Option<Option<Bytes>> {
         let stalled = (self.stalled)(&self.watch.request);

@@ -1,4 +1,4 @@
-//! What was asked, and what came of it.
+//! The log of requests and their responses.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::SystemTime;
@@ -8,41 +8,41 @@ use http::header::USER_AGENT;
 use http::request::Parts;
 use localkube::request::{Query, RequestPath};
 
-/// How many requests are remembered one by one; all are counted.
+/// The maximum number of requests in the log. Older ones are dropped, but still counted.
 const MAX_LOG_ENTRIES: usize = 50_000;
 
-/// How much is remembered of why a request was refused, in bytes.
+/// The maximum number of bytes of a refusal that are kept.
 const MAX_REFUSAL_BYTES: usize = 1024;
 
-/// A request that was made.
+/// A request in the log.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    /// When it came.
+pub struct LogEntry {
+    /// The time of the request.
     pub at: SystemTime,
-    /// Its method.
+    /// The method.
     pub method: Method,
-    /// Its path and query, as the client sent them.
+    /// The path and query, as the client sent them.
     pub path: String,
-    /// The code of the answer; none while there is none, and where the connection was closed instead.
+    /// The status code of the response; none if there is no response yet, or if the connection was closed instead.
     pub status: Option<u16>,
-    /// Why it was refused, where it was (401, 403): the beginning of the answer.
+    /// The beginning of the response to a refused request (401, 403).
     pub refusal: Option<String>,
-    /// Who the client says it is.
+    /// The `User-Agent` header.
     pub user_agent: String,
 }
 
-/// How often requests were made, by method and shape of the path.
+/// The number of requests, by method and shape of the path.
 pub type Counts = BTreeMap<(String, String), u64>;
 
 #[derive(Debug, Default)]
 pub(super) struct Log {
-    entries: VecDeque<Entry>,
-    forgotten: usize,
+    entries: VecDeque<LogEntry>,
+    dropped: usize,
     counts: Counts,
 }
 
 impl Log {
-    /// Notes a request and gives its number.
+    /// Appends a request and returns its number.
     pub(super) fn begin(&mut self, parts: &Parts) -> usize {
         let agent = parts.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
         let path =
@@ -50,9 +50,9 @@ impl Log {
         *self.counts.entry((parts.method.to_string(), shape(&path))).or_default() += 1;
         if self.entries.len() == MAX_LOG_ENTRIES {
             self.entries.pop_front();
-            self.forgotten += 1;
+            self.dropped += 1;
         }
-        self.entries.push_back(Entry {
+        self.entries.push_back(LogEntry {
             at: SystemTime::now(),
             method: parts.method.clone(),
             path,
@@ -60,29 +60,29 @@ impl Log {
             refusal: None,
             user_agent: agent.unwrap_or_default().to_owned(),
         });
-        self.forgotten + self.entries.len() - 1
+        self.dropped + self.entries.len() - 1
     }
 
-    pub(super) fn answered(&mut self, number: usize, status: u16) {
+    pub(super) fn record_status(&mut self, number: usize, status: u16) {
         if let Some(entry) = self.entry(number) {
             entry.status = Some(status);
         }
     }
 
-    /// Notes the answer to a request that was refused.
-    pub(super) fn refused(&mut self, number: usize, answer: &[u8]) {
+    /// Records the response to a refused request.
+    pub(super) fn record_refusal(&mut self, number: usize, response: &[u8]) {
         if let Some(entry) = self.entry(number) {
-            let words = answer.get(..MAX_REFUSAL_BYTES).unwrap_or(answer);
+            let words = response.get(..MAX_REFUSAL_BYTES).unwrap_or(response);
             entry.refusal = Some(String::from_utf8_lossy(words).into_owned());
         }
     }
 
-    fn entry(&mut self, number: usize) -> Option<&mut Entry> {
-        let place = number.checked_sub(self.forgotten)?;
-        self.entries.get_mut(place)
+    fn entry(&mut self, number: usize) -> Option<&mut LogEntry> {
+        let index = number.checked_sub(self.dropped)?;
+        self.entries.get_mut(index)
     }
 
-    pub(super) fn entries(&self) -> Vec<Entry> {
+    pub(super) fn entries(&self) -> Vec<LogEntry> {
         self.entries.iter().cloned().collect()
     }
 
@@ -90,16 +90,16 @@ impl Log {
         self.counts.clone()
     }
 
-    /// Numbers go on, so that answers to earlier requests change nothing.
+    /// Removes all requests. Numbers continue, so that responses to earlier requests are ignored.
     pub(super) fn clear(&mut self) {
-        self.forgotten += self.entries.len();
+        self.dropped += self.entries.len();
         self.entries.clear();
         self.counts.clear();
     }
 }
 
-/// A path whose namespaces and names are left out, so that requests of one kind count as one: `…/namespaces/{ns}/pods/{name}`,
-/// with `?watch` for watches and no query else.
+/// The path with placeholders for namespace and name, so that requests of one kind are counted together: `…/namespaces/{ns}/pods/{name}`,
+/// with `?watch` for watches and no query otherwise.
 pub fn shape(path: &str) -> String {
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
     let Some(RequestPath::Resource(found)) = RequestPath::parse(path) else { return path.to_owned() };
@@ -152,8 +152,8 @@ mod tests {
         };
         let mut log = Log::default();
         let (one, two) = (log.begin(&parts("/api/v1/pods")), log.begin(&parts("/api/v1/nodes?limit=1")));
-        log.answered(two, 403);
-        log.refused(two, &[b'x'; MAX_REFUSAL_BYTES + 1]);
+        log.record_status(two, 403);
+        log.record_refusal(two, &[b'x'; MAX_REFUSAL_BYTES + 1]);
         let entries = log.entries();
         assert_eq!((entries[one].status, entries[two].status), (None, Some(403)));
         assert_eq!(entries[one].refusal, None);
@@ -165,10 +165,10 @@ mod tests {
         assert_eq!(log.counts().len(), 2);
         log.clear();
         let three = log.begin(&parts("/api/v1/pods"));
-        log.answered(one, 500);
-        log.refused(one, b"no");
+        log.record_status(one, 500);
+        log.record_refusal(one, b"no");
         assert_eq!((log.entries()[0].status, &log.entries()[0].refusal), (None, &None));
-        log.answered(three, 200);
+        log.record_status(three, 200);
         assert_eq!(log.entries()[0].status, Some(200));
     }
 }

@@ -1,9 +1,9 @@
-//! A proxy between a client and an API server, real or not, that makes faults on purpose and writes down what is asked.
+//! A proxy between a client and a real or simulated API server, which injects faults and logs requests.
 //!
 //! ```text
-//! rule      what goes wrong, and with which requests
-//! log       what was asked, and what came of it
-//! serve     one port for HTTP/1.1, HTTP/2 and TLS; what happens to a request
+//! rule      faults, and the requests to which they apply
+//! log       requests and their responses
+//! serve     one port for HTTP/1.1, HTTP/2 and TLS; applies rules to requests
 //! body      bodies that are cut, stalled or watched
 //! upstream  the API server
 //! ```
@@ -38,23 +38,23 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 
-pub use log::{Counts, Entry, shape};
+pub use log::{Counts, LogEntry, shape};
 pub use rule::{Fault, Predicate, Rewrite, Rule, RuleId};
 
 use crate::encoding::quoted;
 use crate::error::{Attempt as _, Error};
 use log::Log;
-use rule::Book;
+use rule::RuleSet;
 use upstream::Upstream;
 
 /// Credentials of forwarded requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProxyCaller {
-    /// With the credentials of the kubeconfig.
+    /// Requests are forwarded with the credentials of the kubeconfig.
     #[default]
     Administrator,
-    /// With the bearer token of the client, and without a client certificate.
-    Itself,
+    /// Requests are forwarded with the bearer token of the client, and without a client certificate.
+    Client,
 }
 
 /// How a proxy is started.
@@ -62,13 +62,13 @@ pub enum ProxyCaller {
 pub struct ProxyOptions {
     /// Credentials of forwarded requests.
     pub caller: ProxyCaller,
-    /// Whether first answers to lists are kept, for [`Fault::StaleList`].
-    pub remember_lists: bool,
+    /// Whether the first responses to lists are stored, for [`Fault::StaleList`].
+    pub store_lists: bool,
 }
 
 impl Default for ProxyOptions {
     fn default() -> Self {
-        Self { caller: ProxyCaller::Administrator, remember_lists: true }
+        Self { caller: ProxyCaller::Administrator, store_lists: true }
     }
 }
 
@@ -80,7 +80,7 @@ pub struct Proxy {
     accepting: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// Changes the rules of a proxy and reads its log. Clones are of the same proxy.
+/// A handle to the rules and the log of a proxy. Clones belong to the same proxy.
 #[derive(Clone)]
 pub struct Rules(Arc<ProxyShared>);
 
@@ -93,32 +93,32 @@ struct ProxyShared {
 
 #[derive(Default)]
 struct ProxyState {
-    book: Book,
+    rule_set: RuleSet,
     log: Log,
     watches: Vec<(Arc<Parts>, oneshot::Sender<()>)>,
-    /// The first answers to lists.
-    lists: HashMap<String, Remembered>,
+    /// The first responses to lists.
+    lists: HashMap<String, StoredList>,
 }
 
 #[derive(Clone)]
-struct Remembered {
+struct StoredList {
     headers: HeaderMap,
     body: Bytes,
 }
 
 impl Proxy {
-    /// Listens on a free port of this machine, for the API server and as the user of a kubeconfig (its text).
+    /// Starts a proxy on a free port. It forwards to the API server of a kubeconfig (its text), as the user of the kubeconfig.
     pub async fn start(kubeconfig: &str) -> Result<Self, Error> {
         Self::start_with(kubeconfig, ProxyOptions::default()).await
     }
 
-    /// The same, otherwise than usual.
+    /// Starts a proxy with options.
     pub async fn start_with(kubeconfig: &str, options: ProxyOptions) -> Result<Self, Error> {
         let authority = Authority::new("testbed-proxy")?;
         let shared = ProxyShared {
             upstream: Upstream::new(kubeconfig, options.caller).await?,
             tls: tls(&authority)?,
-            remember: options.remember_lists,
+            remember: options.store_lists,
             state: Mutex::default(),
         };
         let listener = listen(0).await?;
@@ -128,17 +128,17 @@ impl Proxy {
         Ok(Self { port, authority, shared, accepting })
     }
 
-    /// Where it listens, with TLS.
+    /// The URL of the proxy with TLS.
     pub fn url(&self) -> String {
         format!("https://127.0.0.1:{}", self.port)
     }
 
-    /// Where it listens, without TLS: the same port.
+    /// The URL of the proxy without TLS, on the same port.
     pub fn plain_url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// A kubeconfig that leads to it. It holds no credentials: the proxy has those of the administrator.
+    /// A kubeconfig for the proxy. It has no credentials, because the proxy uses those of the administrator.
     pub fn kubeconfig(&self) -> String {
         self.written("{}")
     }
@@ -175,17 +175,17 @@ current-context: proxy
         Rules(Arc::clone(&self.shared))
     }
 
-    /// Closes all connections and refuses new ones, as an API server that is restarted.
+    /// Closes all connections and refuses new ones, as an API server does that is restarted.
     pub async fn down(&self) {
         let task = self.accepting().take();
         if let Some(task) = task {
             task.abort();
-            // Its listener is gone when it is.
+            // The listener is closed when the task has ended.
             let _ = task.await;
         }
     }
 
-    /// Takes connections again, on the same port.
+    /// Accepts connections again, on the same port.
     pub async fn up(&self) -> Result<(), Error> {
         if self.accepting().is_some() {
             return Ok(());
@@ -210,53 +210,53 @@ impl Drop for Proxy {
 }
 
 impl Rules {
-    /// Puts a rule in force.
+    /// Adds a rule.
     pub fn add(&self, rule: Rule) -> RuleId {
         let mut state = self.0.lock();
         if matches!(rule.fault(), Fault::CutWatches) {
             state.watches.retain(|(parts, _)| !rule.matches(parts));
         }
-        state.book.add(rule)
+        state.rule_set.add(rule)
     }
 
-    /// Takes a rule back.
+    /// Removes a rule.
     pub fn remove(&self, id: RuleId) {
-        self.0.lock().book.remove(id);
+        self.0.lock().rule_set.remove(id);
     }
 
-    /// Takes all rules back.
+    /// Removes all rules.
     pub fn clear(&self) {
-        self.0.lock().book.clear();
+        self.0.lock().rule_set.clear();
     }
 
-    /// How often a rule in force was applied to a request.
+    /// The number of requests to which a rule was applied.
     pub fn hits(&self, id: RuleId) -> u32 {
-        self.0.lock().book.hits(id)
+        self.0.lock().rule_set.hits(id)
     }
 
-    /// How many watches are open.
+    /// The number of open watches.
     pub fn watches(&self) -> usize {
         let mut state = self.0.lock();
         state.forget_ended();
         state.watches.len()
     }
 
-    /// The requests so far.
-    pub fn log(&self) -> Vec<Entry> {
+    /// The logged requests.
+    pub fn log(&self) -> Vec<LogEntry> {
         self.0.lock().log.entries()
     }
 
-    /// How often requests were made so far, by method and [`shape`] of the path.
+    /// The numbers of requests so far, by method and [`shape`] of the path.
     pub fn counts(&self) -> Counts {
         self.0.lock().log.counts()
     }
 
-    /// How often a request of this method and [`shape`] was made.
+    /// The number of requests with this method and [`shape`].
     pub fn count(&self, method: &http::Method, shape: &str) -> u64 {
         self.counts().get(&(method.to_string(), shape.to_owned())).copied().unwrap_or_default()
     }
 
-    /// Forgets the requests so far.
+    /// Clears the log and the counts.
     pub fn clear_log(&self) {
         self.0.lock().log.clear();
     }
@@ -270,11 +270,11 @@ impl ProxyShared {
 }
 
 impl ProxyState {
-    /// Notes a watch, which ends when it is forgotten; gives the number of the newest rule.
+    /// Adds an open watch, which ends when it is removed. Returns the number of the newest rule.
     fn open_watch(&mut self, parts: Arc<Parts>, end: oneshot::Sender<()>) -> u64 {
         self.forget_ended();
         self.watches.push((parts, end));
-        self.book.newest()
+        self.rule_set.newest()
     }
 
     fn forget_ended(&mut self) {

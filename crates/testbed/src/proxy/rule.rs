@@ -1,4 +1,4 @@
-//! What goes wrong, and with which requests.
+//! Faults, and the requests to which they apply.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,59 +8,59 @@ use http::Method;
 use http::request::Parts;
 use tokio::sync::watch;
 
-/// Decides about a request.
+/// Decides whether a rule applies to a request.
 pub type Predicate = Arc<dyn Fn(&Parts) -> bool + Send + Sync>;
 
-/// Makes another path (with its query) of a path.
+/// Rewrites a path with its query.
 pub type Rewrite = Arc<dyn Fn(&str) -> String + Send + Sync>;
 
-/// What goes wrong.
+/// A fault that the proxy injects.
 #[derive(Clone)]
 pub enum Fault {
-    /// The answer is a Kubernetes `Status`, and nothing is forwarded.
+    /// The response is a Kubernetes `Status`, and the request is not forwarded.
     Status {
-        /// The HTTP code.
+        /// The HTTP status code.
         code: u16,
-        /// One word for programs.
+        /// The machine-readable reason.
         reason: &'static str,
-        /// A sentence for people.
+        /// The message for people.
         message: String,
         /// The `Retry-After` header in seconds, if any.
         retry_after: Option<u32>,
     },
-    /// The connection is closed at once, and nothing is forwarded.
+    /// The connection is closed at once, and the request is not forwarded.
     Refuse,
-    /// The request is forwarded, and the answer never sent: the connection is closed when it comes.
-    LoseAnswer,
-    /// The connection breaks after so many bytes of the answer's body.
+    /// The request is forwarded, but the connection is closed instead of a response.
+    LoseResponse,
+    /// The connection is closed after some bytes of the response body.
     CutBody {
-        /// How many bytes arrive.
+        /// The number of bytes that are sent.
         after_bytes: usize,
     },
-    /// Nothing comes after so many bytes of the answer's body, and the connection stays open.
+    /// The response body stalls after some bytes, and the connection stays open.
     StallBody {
-        /// How many bytes arrive.
+        /// The number of bytes that are sent.
         after_bytes: usize,
     },
-    /// The request is held back for so long.
+    /// The request is delayed.
     Delay(Duration),
-    /// The request is forwarded, and its answer held back for so long.
-    DelayAnswer(Duration),
-    /// The request is held back for as long as this says so.
+    /// The request is forwarded, and its response delayed.
+    DelayResponse(Duration),
+    /// The request is held while the value is true.
     Hold(watch::Receiver<bool>),
-    /// The answer is nonsense that says it is JSON, and nothing is forwarded.
+    /// The response is invalid with the content type JSON, and the request is not forwarded.
     Garbage,
-    /// The answer to a list is the first one that was ever seen for it, if there is one.
+    /// The response to a list is the first one that was stored for it, if there is one.
     StaleList,
-    /// All watches that are open now end; later ones do not.
+    /// All watches that are open when the rule is added end; later ones do not.
     CutWatches,
-    /// Watches that are open now stay so and deliver nothing while the rule is there; what arrives meanwhile is lost.
+    /// Watches that are open when the rule is added stay open, but their events are dropped until the rule is removed.
     StallWatches,
-    /// The request goes to another path. It is logged under the one that the client asked for.
+    /// The request is forwarded to another path. It is logged with the path that the client requested.
     RewritePath(Rewrite),
 }
 
-/// A fault, and the requests it happens to.
+/// A fault, and the requests to which it applies.
 #[derive(Clone)]
 pub struct Rule {
     predicates: Vec<Predicate>,
@@ -68,57 +68,57 @@ pub struct Rule {
     fault: Fault,
 }
 
-/// Names a rule, to remove it.
+/// The id of a rule, with which it is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RuleId(u64);
 
-/// The rules in force.
+/// The current rules.
 #[derive(Default)]
-pub(super) struct Book {
+pub(super) struct RuleSet {
     rules: Vec<(RuleId, Rule, u32)>,
     next: u64,
 }
 
-/// What happens to one request.
+/// The combined effect of all rules that match a request.
 #[derive(Default)]
-pub(super) struct Sentence {
+pub(super) struct AppliedRules {
     pub(super) rewrites: Vec<Rewrite>,
     pub(super) delay: Duration,
     pub(super) hold: Option<watch::Receiver<bool>>,
-    /// The first fault that is none of these.
+    /// The first fault other than a delay, a hold or a rewrite.
     pub(super) fault: Option<Fault>,
 }
 
 impl Rule {
-    /// A fault of all requests, for ever.
+    /// A rule that applies to all requests.
     pub fn new(fault: Fault) -> Self {
         Self { predicates: Vec::new(), times: None, fault }
     }
 
-    /// Only of requests with this method.
+    /// Limits the rule to requests with this method.
     pub fn method(self, method: Method) -> Self {
         self.when(move |parts| parts.method == method)
     }
 
-    /// Only of requests whose path begins so.
+    /// Limits the rule to requests whose path has this prefix.
     pub fn prefix(self, prefix: &str) -> Self {
         let prefix = prefix.to_owned();
         self.when(move |parts| parts.uri.path().starts_with(&prefix))
     }
 
-    /// Only of requests whose path ends so.
+    /// Limits the rule to requests whose path has this suffix.
     pub fn suffix(self, suffix: &str) -> Self {
         let suffix = suffix.to_owned();
         self.when(move |parts| parts.uri.path().ends_with(&suffix))
     }
 
-    /// Only requests for which this is true, in addition to the other conditions.
+    /// Limits the rule to requests for which the predicate is true, in addition to the other conditions.
     pub fn when(mut self, predicate: impl Fn(&Parts) -> bool + Send + Sync + 'static) -> Self {
         self.predicates.push(Arc::new(predicate));
         self
     }
 
-    /// Only so many times.
+    /// Limits the rule to this number of requests.
     pub fn times(self, times: u32) -> Self {
         Self { times: Some(times), ..self }
     }
@@ -132,7 +132,7 @@ impl Rule {
     }
 }
 
-impl Book {
+impl RuleSet {
     pub(super) fn add(&mut self, rule: Rule) -> RuleId {
         self.next += 1;
         let id = RuleId(self.next);
@@ -148,31 +148,31 @@ impl Book {
         self.rules.clear();
     }
 
-    /// How often a rule in force was applied.
+    /// The number of requests to which a rule was applied.
     pub(super) fn hits(&self, id: RuleId) -> u32 {
         self.rules.iter().find(|(other, _, _)| *other == id).map_or(0, |(_, _, hits)| *hits)
     }
 
-    /// What happens to a request; rules that apply are counted.
-    pub(super) fn judge(&mut self, parts: &Parts) -> Sentence {
-        let mut sentence = Sentence::default();
+    /// Combines all rules that match a request, and counts their use.
+    pub(super) fn apply(&mut self, parts: &Parts) -> AppliedRules {
+        let mut applied = AppliedRules::default();
         for (_, rule, hits) in &mut self.rules {
             let watches = matches!(rule.fault, Fault::CutWatches | Fault::StallWatches);
             let used_up = rule.times.is_some_and(|times| *hits >= times);
-            let later = sentence.fault.is_some()
+            let later = applied.fault.is_some()
                 && !matches!(rule.fault, Fault::Delay(_) | Fault::Hold(_) | Fault::RewritePath(_));
             if watches || used_up || later || !rule.matches(parts) {
                 continue;
             }
             *hits += 1;
             match &rule.fault {
-                Fault::Delay(delay) => sentence.delay += *delay,
-                Fault::Hold(held) => sentence.hold = Some(held.clone()),
-                Fault::RewritePath(rewrite) => sentence.rewrites.push(Arc::clone(rewrite)),
-                fault => sentence.fault = Some(fault.clone()),
+                Fault::Delay(delay) => applied.delay += *delay,
+                Fault::Hold(held) => applied.hold = Some(held.clone()),
+                Fault::RewritePath(rewrite) => applied.rewrites.push(Arc::clone(rewrite)),
+                fault => applied.fault = Some(fault.clone()),
             }
         }
-        sentence
+        applied
     }
 
     /// Whether a watch that was opened before rule number `opened` is stalled now.
@@ -201,10 +201,10 @@ impl fmt::Debug for Fault {
             Self::CutBody { after_bytes } => write!(f, "CutBody({after_bytes})"),
             Self::StallBody { after_bytes } => write!(f, "StallBody({after_bytes})"),
             Self::Delay(delay) => write!(f, "Delay({delay:?})"),
-            Self::DelayAnswer(delay) => write!(f, "DelayAnswer({delay:?})"),
+            Self::DelayResponse(delay) => write!(f, "DelayResponse({delay:?})"),
             Self::Hold(held) => write!(f, "Hold({})", *held.borrow()),
             Self::Refuse => f.write_str("Refuse"),
-            Self::LoseAnswer => f.write_str("LoseAnswer"),
+            Self::LoseResponse => f.write_str("LoseResponse"),
             Self::Garbage => f.write_str("Garbage"),
             Self::StaleList => f.write_str("StaleList"),
             Self::CutWatches => f.write_str("CutWatches"),
@@ -226,34 +226,34 @@ mod tests {
 
     #[test]
     fn first_fault_wins_and_delays_add_up() {
-        let mut book = Book::default();
+        let mut rule_set = RuleSet::default();
         let second = Duration::from_secs(1);
-        book.add(Rule::new(Fault::Delay(second)));
-        let refused = book.add(Rule::new(Fault::Refuse).method(Method::PUT).prefix("/apis/").times(1));
-        let garbage = book.add(Rule::new(Fault::Garbage).suffix("/scale"));
-        book.add(Rule::new(Fault::Delay(second)).when(|parts| parts.uri.query() == Some("a")));
-        let mut judge = |method, path| {
-            let sentence = book.judge(&parts(method, path));
-            (sentence.fault.map(|fault| format!("{fault:?}")), sentence.delay)
+        rule_set.add(Rule::new(Fault::Delay(second)));
+        let refused = rule_set.add(Rule::new(Fault::Refuse).method(Method::PUT).prefix("/apis/").times(1));
+        let garbage = rule_set.add(Rule::new(Fault::Garbage).suffix("/scale"));
+        rule_set.add(Rule::new(Fault::Delay(second)).when(|parts| parts.uri.query() == Some("a")));
+        let mut apply = |method, path| {
+            let applied = rule_set.apply(&parts(method, path));
+            (applied.fault.map(|fault| format!("{fault:?}")), applied.delay)
         };
-        assert_eq!(judge(Method::PUT, "/apis/x/scale?a"), (Some("Refuse".into()), 2 * second));
-        assert_eq!(judge(Method::PUT, "/apis/x/scale"), (Some("Garbage".into()), second), "used up");
-        assert_eq!(judge(Method::GET, "/apis/x"), (None, second));
-        assert_eq!((book.hits(refused), book.hits(garbage)), (1, 1));
-        book.remove(garbage);
-        assert!(book.judge(&parts(Method::GET, "/x/scale")).fault.is_none());
+        assert_eq!(apply(Method::PUT, "/apis/x/scale?a"), (Some("Refuse".into()), 2 * second));
+        assert_eq!(apply(Method::PUT, "/apis/x/scale"), (Some("Garbage".into()), second), "used up");
+        assert_eq!(apply(Method::GET, "/apis/x"), (None, second));
+        assert_eq!((rule_set.hits(refused), rule_set.hits(garbage)), (1, 1));
+        rule_set.remove(garbage);
+        assert!(rule_set.apply(&parts(Method::GET, "/x/scale")).fault.is_none());
     }
 
     #[test]
     fn only_watches_from_before_the_rule_are_stalled() {
-        let mut book = Book::default();
+        let mut rule_set = RuleSet::default();
         let pods = parts(Method::GET, "/api/v1/pods?watch=1");
-        let before = book.newest();
-        let rule = book.add(Rule::new(Fault::StallWatches).prefix("/api/v1/pods"));
-        assert!(book.stalls(&pods, before) && !book.stalls(&pods, book.newest()));
-        assert!(!book.stalls(&parts(Method::GET, "/api/v1/nodes?watch=1"), before));
-        assert!(book.judge(&pods).fault.is_none());
-        book.remove(rule);
-        assert!(!book.stalls(&pods, before));
+        let before = rule_set.newest();
+        let rule = rule_set.add(Rule::new(Fault::StallWatches).prefix("/api/v1/pods"));
+        assert!(rule_set.stalls(&pods, before) && !rule_set.stalls(&pods, rule_set.newest()));
+        assert!(!rule_set.stalls(&parts(Method::GET, "/api/v1/nodes?watch=1"), before));
+        assert!(rule_set.apply(&pods).fault.is_none());
+        rule_set.remove(rule);
+        assert!(!rule_set.stalls(&pods, before));
     }
 }

@@ -1,4 +1,4 @@
-//! The port of a proxy, and what happens to each request.
+//! The server of a proxy: accepts connections, and applies rules to requests.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,22 +18,22 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, oneshot};
 
-use super::body::{self, Body, End};
-use super::rule::{Fault, Sentence};
-use super::{ProxyShared, Remembered};
+use super::body::{self, Body, BodyEnd};
+use super::rule::{AppliedRules, Fault};
+use super::{ProxyShared, StoredList};
 
-/// How long a client may take until its first byte.
+/// How long a client may take to send its first byte.
 const FIRST_BYTE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The first byte of every TLS connection.
 const TLS_HANDSHAKE_BYTE: u8 = 0x16;
 
-/// The connection is closed instead of an answer.
+/// The error that closes the connection without a response.
 #[derive(Debug, thiserror::Error)]
 #[error("closed on purpose")]
-struct Closed;
+struct ConnectionClosed;
 
-/// Serves every connection; they end with this task.
+/// Serves all connections, which end when this task ends.
 pub(super) async fn accept(listener: TcpListener, shared: Arc<ProxyShared>) {
     listen::accept(listener, |stream| connection(stream, Arc::clone(&shared))).await;
 }
@@ -50,93 +50,97 @@ async fn connection(stream: TcpStream, shared: Arc<ProxyShared>) {
 }
 
 async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, shared: Arc<ProxyShared>) {
-    // HTTP/2 would close one stream alone.
+    // An error of the service would only reset one stream of HTTP/2, so the connection is closed here.
     let closed = Arc::new(Notify::new());
     let service = {
         let closed = Arc::clone(&closed);
         service_fn(move |request: Request<Incoming>| {
             let (shared, closed) = (Arc::clone(&shared), Arc::clone(&closed));
             async move {
-                let answer = respond(&shared, request).await;
-                if answer.is_err() {
+                let response = respond(&shared, request).await;
+                if response.is_err() {
                     closed.notify_one();
                 }
-                answer
+                response
             }
         })
     };
     let builder = auto::Builder::new(TokioExecutor::new());
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     tokio::select! {
-        // What a client does wrong is its own affair.
+        // Errors of clients are ignored.
         _ = connection => {}
         () = closed.notified() => {}
     }
 }
 
-async fn respond(shared: &Arc<ProxyShared>, request: Request<Incoming>) -> Result<Response<Body>, Closed> {
+async fn respond(
+    shared: &Arc<ProxyShared>,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, ConnectionClosed> {
     let (mut parts, body) = request.into_parts();
-    let (number, sentence) = {
+    let (number, applied) = {
         let mut state = shared.lock();
-        (state.log.begin(&parts), state.book.judge(&parts))
+        (state.log.begin(&parts), state.rule_set.apply(&parts))
     };
     let original = Arc::new(parts.clone());
-    for rewrite in &sentence.rewrites {
+    for rewrite in &applied.rewrites {
         let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
-        parts.uri = rewrite(path).parse().map_err(|_| Closed)?;
+        parts.uri = rewrite(path).parse().map_err(|_| ConnectionClosed)?;
     }
-    let answer = settle(shared, &original, Request::from_parts(parts, body::whole(body)), sentence).await?;
-    let status = answer.status();
-    shared.lock().log.answered(number, status.as_u16());
+    let response =
+        apply_faults(shared, &original, Request::from_parts(parts, body::whole(body)), applied).await?;
+    let status = response.status();
+    shared.lock().log.record_status(number, status.as_u16());
     if !matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
-        return Ok(answer);
+        return Ok(response);
     }
     let weak = Arc::downgrade(shared);
-    let keep = move |words: bytes::Bytes| {
+    let record = move |words: bytes::Bytes| {
         if let Some(shared) = weak.upgrade() {
-            shared.lock().log.refused(number, &words);
+            shared.lock().log.record_refusal(number, &words);
         }
     };
-    Ok(answer.map(|body| body::remembered(body, keep)))
+    Ok(response.map(|body| body::copied(body, record)))
 }
 
-/// Does to a request what its sentence says.
-async fn settle(
+/// Applies the faults of the matching rules to a request.
+async fn apply_faults(
     shared: &Arc<ProxyShared>,
     original: &Arc<Parts>,
     request: Request<Body>,
-    sentence: Sentence,
-) -> Result<Response<Body>, Closed> {
-    tokio::time::sleep(sentence.delay).await;
-    if let Some(mut held) = sentence.hold {
-        // The sender is gone, so the request cannot be released later: it goes on.
+    applied: AppliedRules,
+) -> Result<Response<Body>, ConnectionClosed> {
+    tokio::time::sleep(applied.delay).await;
+    if let Some(mut held) = applied.hold {
+        // An error means that the sender was dropped. The request could not be released later, so it continues.
         let _ = held.wait_for(|held| !held).await;
     }
-    match sentence.fault {
-        Some(Fault::Refuse) => Err(Closed),
+    match applied.fault {
+        Some(Fault::Refuse) => Err(ConnectionClosed),
         Some(Fault::Garbage) => Ok(json(200, "{\"kind\":\"Garbage\",\"items\":[{\"met")),
         Some(Fault::Status { code, reason, message, retry_after }) => {
             Ok(status(code, reason, &message, retry_after))
         }
-        Some(Fault::LoseAnswer) => {
-            if let Ok(answer) = shared.upstream.send(request).await {
+        Some(Fault::LoseResponse) => {
+            if let Ok(response) = shared.upstream.send(request).await {
                 // The server has handled the request when its response is complete.
-                let _ = answer.into_body().collect().await;
+                let _ = response.into_body().collect().await;
             }
-            Err(Closed)
+            Err(ConnectionClosed)
         }
-        Some(Fault::DelayAnswer(delay)) => {
-            let answer = forward(shared, original, request).await;
+        Some(Fault::DelayResponse(delay)) => {
+            let response = forward(shared, original, request).await;
             tokio::time::sleep(delay).await;
-            answer
+            response
         }
-        Some(Fault::CutBody { after_bytes }) => {
-            Ok(forward(shared, original, request).await?.map(|body| body::first(body, after_bytes, End::Cut)))
-        }
+        Some(Fault::CutBody { after_bytes }) => Ok(forward(shared, original, request)
+            .await?
+            .map(|body| body::first(body, after_bytes, BodyEnd::Cut))),
         Some(Fault::StallBody { after_bytes }) => Ok(forward(shared, original, request)
             .await?
-            .map(|body| body::first(body, after_bytes, End::Stall))),
-        Some(Fault::StaleList) if let Some(stale) = remembered(shared, original) => Ok(stale),
+            .map(|body| body::first(body, after_bytes, BodyEnd::Stall))),
+        Some(Fault::StaleList) if let Some(stale) = stale_list(shared, original) => Ok(stale),
         _ => forward(shared, original, request).await,
     }
 }
@@ -145,10 +149,10 @@ async fn forward(
     shared: &Arc<ProxyShared>,
     original: &Arc<Parts>,
     request: Request<Body>,
-) -> Result<Response<Body>, Closed> {
-    // A server that is not there looks so from here, too.
-    let answer = shared.upstream.send(request).await.map_err(|_| Closed)?;
-    let (parts, body) = answer.into_parts();
+) -> Result<Response<Body>, ConnectionClosed> {
+    // An unavailable server also closes the connection.
+    let response = shared.upstream.send(request).await.map_err(|_| ConnectionClosed)?;
+    let (parts, body) = response.into_parts();
     let body = if parts.status != StatusCode::OK || original.method != Method::GET {
         body::whole(body)
     } else if is_watch(original) {
@@ -159,16 +163,16 @@ async fn forward(
         let watch = body::WatchBody { request: Arc::clone(original), lines, cut };
         let weak = Arc::downgrade(shared);
         let stalled = move |parts: &Parts| {
-            weak.upgrade().is_some_and(|shared| shared.lock().book.stalls(parts, opened))
+            weak.upgrade().is_some_and(|shared| shared.lock().rule_set.stalls(parts, opened))
         };
         body::watched(body, watch, stalled)
     } else if let Some(key) = shared.remember.then(|| list_key(original)).flatten()
         && !shared.lock().lists.contains_key(&key)
     {
         let (shared, headers) = (Arc::downgrade(shared), parts.headers.clone());
-        body::remembered(body, move |bytes| {
+        body::copied(body, move |bytes| {
             if let Some(shared) = shared.upgrade() {
-                shared.lock().lists.entry(key).or_insert(Remembered { headers, body: bytes });
+                shared.lock().lists.entry(key).or_insert(StoredList { headers, body: bytes });
             }
         })
     } else {
@@ -177,10 +181,10 @@ async fn forward(
     Ok(Response::from_parts(parts, body))
 }
 
-/// The first answer that was seen for a list.
-fn remembered(shared: &ProxyShared, parts: &Parts) -> Option<Response<Body>> {
+/// The first response to a list, if one is stored.
+fn stale_list(shared: &ProxyShared, parts: &Parts) -> Option<Response<Body>> {
     let key = list_key(parts)?;
-    let Remembered { headers, body } = shared.lock().lists.get(&key).cloned()?;
+    let StoredList { headers, body } = shared.lock().lists.get(&key).cloned()?;
     let mut response = Response::new(body::full(body));
     *response.headers_mut() = headers;
     response.headers_mut().remove(CONTENT_LENGTH);
@@ -192,7 +196,7 @@ pub(super) fn is_watch(parts: &Parts) -> bool {
     query.is_some_and(|query| query.is_set("watch")) || parts.uri.path().contains("/watch/")
 }
 
-/// Which list is asked for, and in which form; of its query only what selects counts. None for anything else.
+/// The key of a stored list: path, selectors and media type; none if the request is no list.
 fn list_key(parts: &Parts) -> Option<String> {
     let list = match localkube::request::RequestPath::parse(parts.uri.path())? {
         localkube::request::RequestPath::Resource(path) => path.name.is_none(),

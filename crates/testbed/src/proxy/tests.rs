@@ -1,4 +1,4 @@
-//! Each fault, between a client and localkube.
+//! Tests each fault between a client and localkube.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use std::time::Duration;
@@ -13,19 +13,19 @@ use serde_json::{Value, json};
 use super::*;
 use crate::harness::connect;
 
-/// Far more than anything here takes.
+/// The timeout of a wait, which is far longer than any wait here takes.
 const WAIT_TIMEOUT: Duration = Duration::from_secs(20);
-/// Long enough to see that nothing comes.
+/// How long to wait before an absent response counts as absent.
 const SHORT_WAIT: Duration = Duration::from_millis(200);
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 struct ProxyEnv {
     #[allow(dead_code, reason = "held for their end")]
-    held: (Running, Server),
-    /// Goes past the proxy.
+    cluster: (Running, Server),
+    /// A client that does not use the proxy.
     direct: Client,
-    /// Goes through it.
+    /// A client that uses the proxy.
     client: Client,
     proxy: Proxy,
     rules: Rules,
@@ -37,27 +37,27 @@ async fn env() -> ProxyEnv {
     let proxy = Proxy::start(&server.kubeconfig).await.unwrap();
     let client = connect(&proxy.kubeconfig()).await.unwrap();
     let (direct, rules) = (cluster.client(), proxy.rules());
-    ProxyEnv { held: (cluster, server), direct, client, proxy, rules }
+    ProxyEnv { cluster: (cluster, server), direct, client, proxy, rules }
 }
 
-/// The code and body of an answer; an error if the connection broke.
-async fn ask(client: &Client, method: Method, path: &str, body: Value) -> Result<(u16, String), String> {
+/// Sends a request, and returns the status code and the body; an error if the connection broke.
+async fn request(client: &Client, method: Method, path: &str, body: Value) -> Result<(u16, String), String> {
     let body = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
     let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
     let request = request.body(Body::from(body)).unwrap();
-    let answer = client.send(request).await.map_err(|error| error.to_string())?;
-    let code = answer.status().as_u16();
-    let body = answer.into_body().collect().await.map_err(|error| error.to_string())?.to_bytes();
+    let response = client.send(request).await.map_err(|error| error.to_string())?;
+    let code = response.status().as_u16();
+    let body = response.into_body().collect().await.map_err(|error| error.to_string())?.to_bytes();
     Ok((code, String::from_utf8_lossy(&body).into_owned()))
 }
 
 async fn get(client: &Client, path: &str) -> Result<(u16, String), String> {
-    ask(client, Method::GET, path, Value::Null).await
+    request(client, Method::GET, path, Value::Null).await
 }
 
-async fn make(client: &Client, name: &str) {
-    let made = ask(client, Method::POST, MAPS, json!({"metadata": {"name": name}})).await.unwrap();
-    assert_eq!(made.0, 201, "{}", made.1);
+async fn create_config_map(client: &Client, name: &str) {
+    let created = request(client, Method::POST, MAPS, json!({"metadata": {"name": name}})).await.unwrap();
+    assert_eq!(created.0, 201, "{}", created.1);
 }
 
 struct Watcher {
@@ -69,11 +69,11 @@ impl Watcher {
     async fn open(client: &Client) -> Self {
         let request =
             Request::get(format!("{MAPS}?watch=true&fieldSelector=metadata.name%21%3Dkube-root-ca.crt"));
-        let answer = client.send(request.body(Body::empty()).unwrap()).await.unwrap();
-        Self { body: answer.into_body(), rest: Vec::new() }
+        let response = client.send(request.body(Body::empty()).unwrap()).await.unwrap();
+        Self { body: response.into_body(), rest: Vec::new() }
     }
 
-    /// The name in the next event; none when the watch ended.
+    /// The name of the object in the next event; none when the watch ended.
     async fn next(&mut self) -> Option<String> {
         loop {
             if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
@@ -94,7 +94,7 @@ impl Watcher {
 #[tokio::test]
 async fn requests_are_forwarded_and_counted() {
     let env = env().await;
-    make(&env.client, "a").await;
+    create_config_map(&env.client, "a").await;
     let (code, body) = get(&env.client, &format!("{MAPS}/a")).await.unwrap();
     assert!(code == 200 && body.contains("\"name\":\"a\""), "{body}");
     assert_eq!(get(&env.client, &format!("{MAPS}/b?pretty=0")).await.unwrap().0, 404);
@@ -116,15 +116,15 @@ async fn one_port_serves_tls_and_plain_http() {
             .http2_only(http2)
             .build_http::<http_body_util::Empty<Bytes>>();
         let uri = format!("{}/version", env.proxy.plain_url()).parse().unwrap();
-        let answer = client.get(uri).await.unwrap();
+        let response = client.get(uri).await.unwrap();
         let version = if http2 { http::Version::HTTP_2 } else { http::Version::HTTP_11 };
-        assert_eq!((answer.status().as_u16(), answer.version()), (200, version));
+        assert_eq!((response.status().as_u16(), response.version()), (200, version));
     }
 }
 
 #[tokio::test]
 async fn faults_replace_responses() {
-    let ProxyEnv { client, rules, held: _held, proxy: _proxy, .. } = env().await;
+    let ProxyEnv { client, rules, cluster: _cluster, proxy: _proxy, .. } = env().await;
     let message = "too many".to_owned();
     let fault = Fault::Status { code: 429, reason: "TooManyRequests", message, retry_after: Some(7) };
     let rule = rules.add(Rule::new(fault).method(Method::GET).prefix(MAPS).times(1));
@@ -147,21 +147,21 @@ async fn faults_replace_responses() {
 
 #[tokio::test]
 async fn faults_close_connections() {
-    let ProxyEnv { client, direct, rules, held: _held, proxy: _proxy } = env().await;
+    let ProxyEnv { client, direct, rules, cluster: _cluster, proxy: _proxy } = env().await;
     let rule = rules.add(Rule::new(Fault::Refuse).method(Method::POST));
     let object = json!({"metadata": {"name": "a"}});
-    assert!(ask(&client, Method::POST, MAPS, object.clone()).await.is_err());
+    assert!(request(&client, Method::POST, MAPS, object.clone()).await.is_err());
     assert_eq!(get(&direct, &format!("{MAPS}/a")).await.unwrap().0, 404, "it was not forwarded");
     rules.remove(rule);
-    rules.add(Rule::new(Fault::LoseAnswer).method(Method::POST));
-    assert!(ask(&client, Method::POST, MAPS, object).await.is_err());
+    rules.add(Rule::new(Fault::LoseResponse).method(Method::POST));
+    assert!(request(&client, Method::POST, MAPS, object).await.is_err());
     assert_eq!(get(&direct, &format!("{MAPS}/a")).await.unwrap().0, 200, "it was forwarded");
     assert_eq!(rules.log().pop().unwrap().status, None);
 }
 
 #[tokio::test]
 async fn faults_cut_and_stall_bodies() {
-    let ProxyEnv { client, rules, held: _held, proxy: _proxy, .. } = env().await;
+    let ProxyEnv { client, rules, cluster: _cluster, proxy: _proxy, .. } = env().await;
     let rule = rules.add(Rule::new(Fault::CutBody { after_bytes: 10 }).prefix(MAPS));
     assert!(get(&client, MAPS).await.is_err());
     rules.remove(rule);
@@ -175,9 +175,9 @@ async fn faults_cut_and_stall_bodies() {
 
 #[tokio::test]
 async fn stale_lists_are_replayed() {
-    let ProxyEnv { client, direct, rules, held: _held, proxy: _proxy } = env().await;
+    let ProxyEnv { client, direct, rules, cluster: _cluster, proxy: _proxy } = env().await;
     let first = get(&client, &format!("{MAPS}?limit=500")).await.unwrap();
-    make(&direct, "a").await;
+    create_config_map(&direct, "a").await;
     rules.add(Rule::new(Fault::StaleList).prefix(MAPS));
     assert_eq!(get(&client, &format!("{MAPS}?resourceVersion=0")).await.unwrap(), first);
     assert!(
@@ -190,18 +190,18 @@ async fn stale_lists_are_replayed() {
 
 #[tokio::test]
 async fn watches_are_ended_and_stalled() {
-    let ProxyEnv { client, direct, rules, held: _held, proxy: _proxy } = env().await;
+    let ProxyEnv { client, direct, rules, cluster: _cluster, proxy: _proxy } = env().await;
     let (mut one, mut other) = (Watcher::open(&client).await, Watcher::open(&client).await);
-    make(&direct, "a").await;
+    create_config_map(&direct, "a").await;
     assert_eq!((one.next().await.as_deref(), other.next().await.as_deref()), (Some("a"), Some("a")));
     assert_eq!(rules.watches(), 2);
     let rule = rules.add(Rule::new(Fault::StallWatches).prefix(MAPS));
-    make(&direct, "b").await;
+    create_config_map(&direct, "b").await;
     assert!(one.is_silent().await && other.is_silent().await);
     let mut later = Watcher::open(&client).await;
     assert_eq!(later.next().await.as_deref(), Some("a"), "the rule is older than this watch");
     rules.remove(rule);
-    make(&direct, "c").await;
+    create_config_map(&direct, "c").await;
     assert_eq!(one.next().await.as_deref(), Some("c"), "what came meanwhile is lost");
     rules.add(Rule::new(Fault::CutWatches).prefix(MAPS));
     assert_eq!(other.next().await.as_deref().or(Some("c")), Some("c"));
@@ -213,7 +213,7 @@ async fn watches_are_ended_and_stalled() {
 
 #[tokio::test]
 async fn proxy_restarts_on_the_same_port() {
-    let ProxyEnv { client, proxy, held: _held, .. } = env().await;
+    let ProxyEnv { client, proxy, cluster: _cluster, .. } = env().await;
     let mut watch = Watcher::open(&client).await;
     proxy.down().await;
     assert!(watch.body.frame().await.is_none_or(|frame| frame.is_err()), "it is broken");
@@ -225,20 +225,20 @@ async fn proxy_restarts_on_the_same_port() {
 #[tokio::test]
 async fn proxy_forwards_tokens_of_clients() {
     let env = env().await;
-    let (_, server) = &env.held;
-    let options = ProxyOptions { caller: ProxyCaller::Itself, ..ProxyOptions::default() };
+    let (_, server) = &env.cluster;
+    let options = ProxyOptions { caller: ProxyCaller::Client, ..ProxyOptions::default() };
     let proxy = Proxy::start_with(&server.kubeconfig, options).await.unwrap();
-    let nobody = connect(&proxy.kubeconfig()).await.unwrap();
+    let anonymous = connect(&proxy.kubeconfig()).await.unwrap();
     let review = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
-    let (_, body) = ask(&nobody, Method::POST, review, json!({})).await.unwrap();
+    let (_, body) = request(&anonymous, Method::POST, review, json!({})).await.unwrap();
     assert!(body.contains("system:anonymous") || body.contains("forbidden"), "{body}");
     let token = format!("{}/token", "/api/v1/namespaces/default/serviceaccounts/default");
-    let (code, body) = ask(&env.direct, Method::POST, &token, json!({"spec": {}})).await.unwrap();
+    let (code, body) = request(&env.direct, Method::POST, &token, json!({"spec": {}})).await.unwrap();
     assert_eq!(code, 201, "{body}");
     let token = serde_json::from_str::<Value>(&body).unwrap();
     let token = token["status"]["token"].as_str().unwrap();
     let account = connect(&proxy.kubeconfig_with(token)).await.unwrap();
-    let (_, body) = ask(&account, Method::POST, review, json!({})).await.unwrap();
+    let (_, body) = request(&account, Method::POST, review, json!({})).await.unwrap();
     assert!(body.contains("system:serviceaccount:default:default"), "{body}");
 }
 
@@ -247,10 +247,10 @@ async fn held_requests_continue_when_released() {
     let env = env().await;
     let (hold, held) = tokio::sync::watch::channel(true);
     env.rules.add(Rule::new(Fault::Hold(held)).suffix("/configmaps"));
-    let asked = tokio::time::timeout(SHORT_WAIT, get(&env.client, MAPS)).await;
-    assert!(asked.is_err(), "it is held");
+    let response = tokio::time::timeout(SHORT_WAIT, get(&env.client, MAPS)).await;
+    assert!(response.is_err(), "it is held");
     let (waiting, ()) = tokio::join!(get(&env.client, MAPS), async {
-        make(&env.direct, "later").await;
+        create_config_map(&env.direct, "later").await;
         hold.send(false).unwrap();
     });
     assert!(waiting.unwrap().1.contains("later"), "it is forwarded only when it is let go");
@@ -260,10 +260,10 @@ async fn held_requests_continue_when_released() {
 #[tokio::test]
 async fn delayed_response_does_not_delay_the_request() {
     let env = env().await;
-    env.rules.add(Rule::new(Fault::DelayAnswer(WAIT_TIMEOUT)).method(Method::POST));
+    env.rules.add(Rule::new(Fault::DelayResponse(WAIT_TIMEOUT)).method(Method::POST));
     let body = json!({"metadata": {"name": "soon"}});
-    let asked = tokio::time::timeout(SHORT_WAIT, ask(&env.client, Method::POST, MAPS, body)).await;
-    assert!(asked.is_err(), "no answer yet");
+    let response = tokio::time::timeout(SHORT_WAIT, request(&env.client, Method::POST, MAPS, body)).await;
+    assert!(response.is_err(), "no answer yet");
     assert!(get(&env.client, MAPS).await.unwrap().1.contains("soon"));
 }
 

@@ -1,4 +1,4 @@
-//! The API server behind a proxy.
+//! The API server to which a proxy forwards requests.
 
 use std::io;
 
@@ -17,7 +17,7 @@ use super::ProxyCaller;
 use super::body::Body;
 use crate::error::{Attempt as _, Error};
 
-/// A server, and the identity with which requests are sent to it.
+/// An API server, and the credentials of requests to it.
 #[derive(Clone)]
 pub(super) struct Upstream {
     url: Uri,
@@ -32,7 +32,7 @@ impl Upstream {
         let parsed = Kubeconfig::from_yaml(kubeconfig).map_err(io::Error::other).attempt(unreadable)?;
         let config = Config::from_custom_kubeconfig(parsed, &KubeConfigOptions::default()).await;
         let mut config = config.map_err(io::Error::other).attempt(unreadable)?;
-        if caller == ProxyCaller::Itself {
+        if caller == ProxyCaller::Client {
             config.auth_info = AuthInfo::default();
         }
         let tls = config.rustls_client_config().map_err(io::Error::other).attempt(|| "set up TLS".into())?;
@@ -49,7 +49,7 @@ impl Upstream {
         Ok(Self { url: config.cluster_url, caller, client })
     }
 
-    /// Passes a request on.
+    /// Forwards a request.
     pub(super) async fn send(&self, mut request: Request<Body>) -> Result<Response<Incoming>, io::Error> {
         let path = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned();
         let root = self.url.path().trim_end_matches('/');

@@ -195,7 +195,7 @@ async fn the_status(s: Session) {
         "status": {"currentReplicas": 3, "desiredReplicas": 4}});
     s.patch(&format!("{}?fieldManager=two", at(HPAS, "a/status")), Patch::Apply, &status).await;
     s.get(&at(HPAS, "a")).await;
-    // In the object itself it is ignored.
+    // The field is ignored in the object itself.
     apply(&s, HPAS, "three", &status).await;
 }
 
@@ -243,7 +243,7 @@ async fn as_kubectl_does_without_it(s: Session) {
     let mut first = config_map("a");
     first["metadata"]["annotations"] = json!({(APPLIED): config_map("a").to_string()});
     let make = format!("{CONFIG_MAPS}?fieldManager=kubectl-client-side-apply&fieldValidation=Strict");
-    s.ask(Method::POST, &make).json(first).send().await;
+    s.request(Method::POST, &make).json(first).send().await;
     let second = with(&json!({"b": "2"}));
     let patch =
         json!({"metadata": {"annotations": {(APPLIED): second.to_string()}}, "data": {"a": null, "b": "2"}});

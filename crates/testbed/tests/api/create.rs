@@ -1,4 +1,4 @@
-//! Making objects.
+//! Creation of objects.
 
 use serde_json::json;
 use testbed::cases;
@@ -80,7 +80,7 @@ async fn names_that_are_not_allowed(s: Session) {
         s.post(CONFIG_MAPS, config_map(name)).await;
     }
     s.post(CONFIG_MAPS, config_map(&"x".repeat(254))).await;
-    // Services and namespaces are labels rather than names of the DNS.
+    // Names of Services and namespaces must be DNS labels, not DNS subdomains.
     s.post(SERVICES, service("a.b")).await;
     s.post(SERVICES, service("1a")).await;
     s.post(SERVICES, service(&"x".repeat(64))).await;
@@ -180,6 +180,6 @@ async fn a_name_of_another_kind(s: Session) {
 
 async fn yaml(s: Session) {
     let text = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\ndata:\n  b: \"1\"\n";
-    let ask = s.ask(http::Method::POST, CONFIG_MAPS).header("content-type", "application/yaml");
+    let ask = s.request(http::Method::POST, CONFIG_MAPS).header("content-type", "application/yaml");
     ask.body(text).send().await;
 }

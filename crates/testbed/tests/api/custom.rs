@@ -1,4 +1,4 @@
-//! CustomResourceDefinitions, and what they define.
+//! CustomResourceDefinitions, and custom resources.
 
 use serde_json::{Value, json};
 use testbed::cases;
@@ -38,11 +38,11 @@ pub(crate) const CASES: &[Case] = cases![
 ];
 
 async fn a_definition_is_established(s: Session) {
-    s.leaves(DEFINITION);
+    s.delete_at_end(DEFINITION);
     s.post(CRDS, definition()).await;
     s.until(DEFINITION, established).await;
     s.delete(DEFINITION).await;
-    s.until(DEFINITION, |answer| answer.code == 404).await;
+    s.until(DEFINITION, |response| response.code == 404).await;
 }
 
 async fn objects_come_and_go(s: Session) {
@@ -56,7 +56,7 @@ async fn objects_come_and_go(s: Session) {
     object["spec"]["size"] = json!(4);
     s.put(&at(WIDGETS, "a"), &object).await;
     s.put(&at(WIDGETS, "a"), &object).await;
-    // Without a version it is refused, unlike most built-in kinds.
+    // An update without a resource version is rejected, unlike for most built-in kinds.
     s.put(&at(WIDGETS, "a"), widget("a", &json!({"size": 5}))).await;
     s.delete(&at(WIDGETS, "a")).await;
     s.delete(&at(WIDGETS, "a")).await;
@@ -99,9 +99,9 @@ async fn values_that_are_wrong(s: Session) {
 async fn several_values_are_wrong(s: Session) {
     define(&s, &definition()).await;
     let object = widget("a", &json!({"size": -1, "colour": "blue", "on": 1}));
-    let answer = s.ask(http::Method::POST, WIDGETS).json(object).quietly().await;
-    // The real one names them in no order.
-    let mut causes = answer.body["details"]["causes"].as_array().cloned().unwrap_or_default();
+    let response = s.request(http::Method::POST, WIDGETS).json(object).send_unrecorded().await;
+    // The real server reports the errors in undefined order.
+    let mut causes = response.body["details"]["causes"].as_array().cloned().unwrap_or_default();
     causes.sort_by_key(Value::to_string);
     s.note("causes in some order", causes.into());
 }
@@ -209,7 +209,7 @@ async fn two_versions_of_one_object(s: Session) {
         json!({"name": "v1beta1", "storage": false, "deprecated": true, "additionalPrinterColumns": []});
     define(&s, &with_second_version(&more)).await;
     let old = WIDGETS.replace("/v1/", "/v1beta1/");
-    s.wait(&old, |answer| answer.code == 200).await;
+    s.wait(&old, |response| response.code == 200).await;
     s.post(WIDGETS, widget("a", &json!({"size": 3}))).await;
     s.get(&at(&old, "a")).await;
     s.patch(&at(&old, "a"), Patch::Merge, json!({"spec": {"size": 4}})).await;
@@ -225,18 +225,18 @@ async fn a_version_that_is_not_served(s: Session) {
 
 async fn names_in_discovery(s: Session) {
     define(&s, &definition()).await;
-    s.until("/apis/{ns}.example.com", |answer| answer.code == 200).await;
-    s.until("/apis/{ns}.example.com/v1", |answer| answer.code == 200).await;
+    s.until("/apis/{ns}.example.com", |response| response.code == 200).await;
+    s.until("/apis/{ns}.example.com/v1", |response| response.code == 200).await;
 }
 
 async fn outside_of_namespaces(s: Session) {
     let mut wide = definition();
     wide["spec"]["scope"] = json!("Cluster");
-    s.leaves(DEFINITION);
-    s.ask(http::Method::POST, CRDS).json(wide).quietly().await;
+    s.delete_at_end(DEFINITION);
+    s.request(http::Method::POST, CRDS).json(wide).send_unrecorded().await;
     s.wait(DEFINITION, established).await;
     let widgets = "/apis/{ns}.example.com/v1/widgets";
-    s.wait(widgets, |answer| answer.code == 200).await;
+    s.wait(widgets, |response| response.code == 200).await;
     s.post(widgets, widget("a", &json!({"size": 3}))).await;
     s.get(&at(widgets, "a")).await;
     s.get(WIDGETS).await;
@@ -326,22 +326,22 @@ async fn a_definition_changes(s: Session) {
     define(&s, &definition()).await;
     s.post(WIDGETS, widget("a", &json!({"size": 3}))).await;
     let more = json!([{"op": "add", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/depth", "value": {"type": "integer", "default": 5}}]);
-    s.ask(http::Method::PATCH, DEFINITION)
+    s.request(http::Method::PATCH, DEFINITION)
         .header("content-type", "application/json-patch+json")
         .body(more)
-        .quietly()
+        .send_unrecorded()
         .await;
-    s.until(&at(WIDGETS, "a"), |answer| answer.body["spec"]["depth"] == 5).await;
+    s.until(&at(WIDGETS, "a"), |response| response.body["spec"]["depth"] == 5).await;
     s.patch(DEFINITION, Patch::Merge, json!({"spec": {"scope": "Cluster"}})).await;
 }
 
 async fn gone_with_its_definition(s: Session) {
     define(&s, &definition()).await;
     s.post(WIDGETS, widget("a", &json!({"size": 3}))).await;
-    s.ask(http::Method::DELETE, DEFINITION).quietly().await;
-    s.until(DEFINITION, |answer| answer.code == 404).await;
-    s.until(WIDGETS, |answer| answer.code == 404).await;
-    s.until("/apis/{ns}.example.com", |answer| answer.code == 404).await;
+    s.request(http::Method::DELETE, DEFINITION).send_unrecorded().await;
+    s.until(DEFINITION, |response| response.code == 404).await;
+    s.until(WIDGETS, |response| response.code == 404).await;
+    s.until("/apis/{ns}.example.com", |response| response.code == 404).await;
 }
 
 async fn names_of_objects(s: Session) {

@@ -1,4 +1,4 @@
-//! What the server adds to each kind when it is made, and how it changes when it is updated.
+//! Defaults that the server sets in each kind at creation and at updates.
 
 use serde_json::json;
 use testbed::cases;
@@ -92,13 +92,13 @@ async fn of_pods_with_probes_and_ports(s: Session) {
 }
 
 async fn of_pods_with_an_account_token(s: Session) {
-    // The volume's name ends in letters of chance; all but those is compared.
+    // The volume's name ends in random letters; the rest of it is compared.
     let mut object = pod("a");
     object["spec"].as_object_mut().unwrap().remove("automountServiceAccountToken");
-    let answer = s.ask(http::Method::POST, PODS).json(object).quietly().await;
-    let volume = answer.text("/spec/volumes/0/name");
-    assert!(volume.starts_with("kube-api-access-"), "{}", answer.body);
-    assert_eq!(answer.text("/spec/containers/0/volumeMounts/0/name"), volume);
+    let response = s.request(http::Method::POST, PODS).json(object).send_unrecorded().await;
+    let volume = response.text("/spec/volumes/0/name");
+    assert!(volume.starts_with("kube-api-access-"), "{}", response.body);
+    assert_eq!(response.text("/spec/containers/0/volumeMounts/0/name"), volume);
     s.post(
         PODS,
         json!({
@@ -176,13 +176,13 @@ async fn of_leases(s: Session) {
 }
 
 async fn of_namespaces(s: Session) {
-    s.leaves("/api/v1/namespaces/{ns}-more");
+    s.delete_at_end("/api/v1/namespaces/{ns}-more");
     s.post(NAMESPACES, namespace("{ns}-more")).await;
     s.get("/api/v1/namespaces/{ns}-more").await;
 }
 
 async fn of_nodes(s: Session) {
-    s.leaves("/api/v1/nodes/{ns}-node");
+    s.delete_at_end("/api/v1/nodes/{ns}-node");
     let mut object = node("{ns}-node");
     object["spec"] = json!({"podCIDR": "10.9.0.0/24", "providerID": "sim://1"});
     object["status"] = json!({"capacity": {"cpu": "4", "memory": "16Gi", "pods": "110"}});
@@ -191,7 +191,7 @@ async fn of_nodes(s: Session) {
 }
 
 async fn of_webhooks(s: Session) {
-    s.leaves(&at(WEBHOOKS, "{ns}"));
+    s.delete_at_end(&at(WEBHOOKS, "{ns}"));
     s.post(WEBHOOKS, webhook("{ns}")).await;
     s.get(&at(WEBHOOKS, "{ns}")).await;
 }

@@ -1,4 +1,4 @@
-//! Deleting objects and collections of them.
+//! Deletion of objects and collections.
 
 use http::Method;
 use serde_json::json;
@@ -28,7 +28,7 @@ pub(crate) const CASES: &[Case] = cases![
 
 async fn each_kind(s: Session) {
     for (collection, object) in one_of_each("a") {
-        s.ask(Method::POST, collection).json(object).quietly().await;
+        s.request(Method::POST, collection).json(object).send_unrecorded().await;
         s.delete_with(&at(collection, "a"), json!({"propagationPolicy": "Background"})).await;
         s.get(&at(collection, "a")).await;
     }
@@ -63,7 +63,7 @@ async fn a_pod_that_runs_has_time(s: Session) {
     s.post(PODS, running("a")).await;
     s.delete(&at(PODS, "a")).await;
     s.get(&at(PODS, "a")).await;
-    // Once more does not give it more; less is possible.
+    // A second deletion cannot extend the grace period, but can shorten it.
     s.delete(&at(PODS, "a")).await;
     s.delete_with(&at(PODS, "a"), json!({"gracePeriodSeconds": 60})).await;
     s.delete_with(&at(PODS, "a"), json!({"gracePeriodSeconds": 5})).await;
@@ -75,7 +75,7 @@ async fn a_pod_that_runs_has_no_time(s: Session) {
     s.post(PODS, running("a")).await;
     s.delete_with(&at(PODS, "a"), json!({"gracePeriodSeconds": 0})).await;
     s.get(&at(PODS, "a")).await;
-    // One that was never placed needs none.
+    // A pod that was never scheduled has no grace period.
     s.post(PODS, pod("b")).await;
     s.delete(&at(PODS, "b")).await;
     s.get(&at(PODS, "b")).await;
@@ -143,9 +143,12 @@ async fn an_empty_collection(s: Session) {
 async fn a_namespace(s: Session) {
     let path = "/api/v1/namespaces/{ns}-more";
     s.post(NAMESPACES, namespace("{ns}-more")).await;
-    s.ask(Method::POST, "/api/v1/namespaces/{ns}-more/configmaps").json(config_map("a")).quietly().await;
+    s.request(Method::POST, "/api/v1/namespaces/{ns}-more/configmaps")
+        .json(config_map("a"))
+        .send_unrecorded()
+        .await;
     s.delete(path).await;
-    s.until(path, |answer| answer.code == 404).await;
+    s.until(path, |response| response.code == 404).await;
     s.get("/api/v1/namespaces/{ns}-more/configmaps/a").await;
 }
 
@@ -157,10 +160,10 @@ async fn nothing_is_made_in_a_namespace_that_ends(s: Session) {
     s.post(inside, held).await;
     s.delete("/api/v1/namespaces/{ns}-more").await;
     s.post(inside, config_map("b")).await;
-    s.wait(&at(inside, "a"), |answer| !answer.text("/metadata/deletionTimestamp").is_empty()).await;
+    s.wait(&at(inside, "a"), |response| !response.text("/metadata/deletionTimestamp").is_empty()).await;
     s.patch(&at(inside, "a"), testbed::harness::Patch::Merge, json!({"metadata": {"finalizers": null}}))
         .await;
-    s.until("/api/v1/namespaces/{ns}-more", |answer| answer.code == 404).await;
+    s.until("/api/v1/namespaces/{ns}-more", |response| response.code == 404).await;
 }
 
 async fn made_again_it_is_another(s: Session) {

@@ -1,4 +1,4 @@
-//! What the server says it has. Only entries of kinds that localkube has are compared.
+//! Discovery. Only entries of kinds that localkube serves are compared.
 
 use localkube::kinds::KINDS;
 use serde_json::{Value, json};
@@ -19,7 +19,7 @@ pub(crate) const CASES: &[Case] = cases![
     the_root,
 ];
 
-/// Keeps the items of a list that are wanted.
+/// Keeps the items of a list for which `wanted` is true.
 fn keep(list: &mut Value, wanted: impl Fn(&Value) -> bool) {
     if let Some(items) = list.as_array_mut() {
         items.retain(wanted);
@@ -36,7 +36,7 @@ fn has_group(group: &str) -> bool {
     KINDS.iter().any(|kind| kind.group == group)
 }
 
-/// The group and version pairs that kinds of ours are in.
+/// The groups and versions that localkube serves.
 fn versions() -> Vec<(&'static str, &'static str)> {
     let mut pairs: Vec<_> =
         KINDS.iter().flat_map(|kind| kind.versions.iter().map(|version| (kind.group, *version))).collect();
@@ -50,7 +50,7 @@ async fn versions_of_the_core(s: Session) {
 }
 
 async fn groups(s: Session) {
-    let mut all = s.ask(http::Method::GET, "/apis").quietly().await.body;
+    let mut all = s.request(http::Method::GET, "/apis").send_unrecorded().await.body;
     keep(&mut all["groups"], |group| has_group(group["name"].as_str().unwrap_or_default()));
     keep(&mut all["groups"], |group| group["name"] != "");
     s.note("GET /apis, our groups", all);
@@ -66,17 +66,18 @@ async fn one_group(s: Session) {
         "apiregistration.k8s.io",
         "admissionregistration.k8s.io",
     ] {
-        let mut answer = s.ask(http::Method::GET, &format!("/apis/{group}")).quietly().await.body;
-        // Versions in which none of our kinds is.
-        keep(&mut answer["versions"], |version| {
+        let mut response =
+            s.request(http::Method::GET, &format!("/apis/{group}")).send_unrecorded().await.body;
+        // These versions have no kind that localkube serves.
+        keep(&mut response["versions"], |version| {
             versions().iter().any(|(g, v)| *g == group && version["version"] == *v)
         });
-        s.note(&format!("GET /apis/{group}, our versions"), answer);
+        s.note(&format!("GET /apis/{group}, our versions"), response);
     }
 }
 
 async fn resources_of_the_core(s: Session) {
-    let mut all = s.ask(http::Method::GET, "/api/v1").quietly().await.body;
+    let mut all = s.request(http::Method::GET, "/api/v1").send_unrecorded().await.body;
     keep(&mut all["resources"], |entry| is_ours("", entry["name"].as_str().unwrap_or_default()));
     s.note("GET /api/v1, our kinds", all);
 }
@@ -84,7 +85,7 @@ async fn resources_of_the_core(s: Session) {
 async fn resources_of_groups(s: Session) {
     for (group, version) in versions().into_iter().filter(|(group, _)| !group.is_empty()) {
         let path = format!("/apis/{group}/{version}");
-        let mut all = s.ask(http::Method::GET, &path).quietly().await.body;
+        let mut all = s.request(http::Method::GET, &path).send_unrecorded().await.body;
         keep(&mut all["resources"], |entry| is_ours(group, entry["name"].as_str().unwrap_or_default()));
         s.note(&format!("GET {path}, our kinds"), all);
     }
@@ -117,16 +118,16 @@ fn ours(mut all: Value) -> Value {
 }
 
 async fn all_at_once(s: Session) {
-    let all = s.ask(http::Method::GET, "/apis").header("accept", AGGREGATED).quietly().await.body;
+    let all = s.request(http::Method::GET, "/apis").header("accept", AGGREGATED).send_unrecorded().await.body;
     s.note("GET /apis at once, our kinds", ours(all));
 }
 
 async fn all_at_once_of_the_core(s: Session) {
-    // As kubectl asks: several forms, the best first.
+    // The `Accept` header of kubectl: several media types, the preferred first.
     let accept = format!(
         "{AGGREGATED},application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDiscoveryList,application/json"
     );
-    let all = s.ask(http::Method::GET, "/api").header("accept", &accept).quietly().await.body;
+    let all = s.request(http::Method::GET, "/api").header("accept", &accept).send_unrecorded().await.body;
     s.note("GET /api at once, our kinds", ours(all));
 }
 
@@ -141,14 +142,15 @@ async fn groups_with_definitions(s: Session) {
             .find(|item| item.pointer(name) == Some(&json!(group)))
             .cloned()
     };
-    s.wait("/apis", |answer| find(&answer.body, "groups", "/name").is_some()).await;
-    let all = s.ask(http::Method::GET, "/apis").quietly().await.body;
+    s.wait("/apis", |response| find(&response.body, "groups", "/name").is_some()).await;
+    let all = s.request(http::Method::GET, "/apis").send_unrecorded().await.body;
     s.note("GET /apis, the group of the definition", find(&all, "groups", "/name").unwrap_or_default());
-    let found = |answer: &testbed::harness::ApiResponse| find(&answer.body, "items", "/metadata/name");
+    let found = |response: &testbed::harness::ApiResponse| find(&response.body, "items", "/metadata/name");
     let mut entry = Value::Null;
     for _ in 0..200 {
-        let answer = s.ask(http::Method::GET, "/apis").header("accept", AGGREGATED).quietly().await;
-        if let Some(item) = found(&answer) {
+        let response =
+            s.request(http::Method::GET, "/apis").header("accept", AGGREGATED).send_unrecorded().await;
+        if let Some(item) = found(&response) {
             entry = item;
             break;
         }
@@ -158,9 +160,9 @@ async fn groups_with_definitions(s: Session) {
 }
 
 async fn the_version(s: Session) {
-    let answer = s.ask(http::Method::GET, "/version").quietly().await;
+    let response = s.request(http::Method::GET, "/version").send_unrecorded().await;
     for field in ["/major", "/minor", "/gitVersion", "/platform"] {
-        s.note(&format!("GET /version, {field}"), answer.text(field).into());
+        s.note(&format!("GET /version, {field}"), response.text(field).into());
     }
 }
 
@@ -171,8 +173,8 @@ async fn health(s: Session) {
 }
 
 async fn the_root(s: Session) {
-    let answer = s.ask(http::Method::GET, "/").quietly().await;
-    let mut paths = answer.body["paths"].clone();
+    let response = s.request(http::Method::GET, "/").send_unrecorded().await;
+    let mut paths = response.body["paths"].clone();
     keep(&mut paths, |path| {
         let path = path.as_str().unwrap_or_default();
         matches!(

@@ -1,4 +1,4 @@
-//! What would be.
+//! Dry runs.
 
 use serde_json::json;
 use testbed::cases;
@@ -10,12 +10,12 @@ pub(crate) const CASES: &[Case] = cases![creates, updates, patches, applies, del
 
 async fn creates(s: Session) {
     let mut object = s
-        .ask(http::Method::POST, &format!("{CONFIG_MAPS}?dryRun=All"))
+        .request(http::Method::POST, &format!("{CONFIG_MAPS}?dryRun=All"))
         .json(config_map("a"))
-        .quietly()
+        .send_unrecorded()
         .await
         .body;
-    // There is no version to speak of.
+    // The object has no resource version.
     assert_eq!(object.pointer("/metadata/resourceVersion"), None);
     object["metadata"]["uid"] = json!("");
     s.note("what would be made", object);

@@ -1,4 +1,4 @@
-//! Requests that cannot be understood.
+//! Invalid requests.
 
 use http::Method;
 use serde_json::json;
@@ -58,8 +58,8 @@ async fn not_an_object(s: Session) {
 
 async fn a_body_that_is_too_large(s: Session) {
     let large = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": {"a": "x".repeat(3 * 1024 * 1024)}});
-    let answer = s.ask(Method::POST, CONFIG_MAPS).json(&large).send().await;
-    assert_eq!(answer.code, 413, "{}", answer.body);
+    let response = s.request(Method::POST, CONFIG_MAPS).json(&large).send().await;
+    assert_eq!(response.code, 413, "{}", response.body);
     s.get(&at(CONFIG_MAPS, "a")).await;
 }
 
@@ -67,7 +67,7 @@ async fn a_value_that_is_too_large(s: Session) {
     let mut object = config_map("a");
     object["data"]["a"] = json!("x".repeat(1024 * 1024 + 1));
     s.post(CONFIG_MAPS, object).await;
-    // One at a time: the real one names several in no order.
+    // Each request has one error, because the real server reports several in undefined order.
     for key in ["not allowed", ".."] {
         let mut object = config_map("a");
         object["data"] = json!({(key): "1"});
@@ -86,23 +86,27 @@ async fn deep_json(s: Session) {
 
 async fn other_content_types(s: Session) {
     for content in ["text/plain", "application/xml", "nonsense", "application/json-patch+json"] {
-        s.ask(Method::POST, CONFIG_MAPS).header("content-type", content).body(config_map("a")).send().await;
+        s.request(Method::POST, CONFIG_MAPS)
+            .header("content-type", content)
+            .body(config_map("a"))
+            .send()
+            .await;
     }
     let with_charset =
-        s.ask(Method::POST, CONFIG_MAPS).header("content-type", "application/json; charset=utf-8");
+        s.request(Method::POST, CONFIG_MAPS).header("content-type", "application/json; charset=utf-8");
     with_charset.body(config_map("a")).send().await;
 }
 
 async fn other_patch_types(s: Session) {
     s.post(CONFIG_MAPS, config_map("a")).await;
     for content in ["application/json", "text/plain", "application/merge-patch+yaml"] {
-        s.ask(Method::PATCH, &at(CONFIG_MAPS, "a"))
+        s.request(Method::PATCH, &at(CONFIG_MAPS, "a"))
             .header("content-type", content)
             .body(json!({}))
             .send()
             .await;
     }
-    s.ask(Method::PATCH, &at(CONFIG_MAPS, "a")).body(json!({})).send().await;
+    s.request(Method::PATCH, &at(CONFIG_MAPS, "a")).body(json!({})).send().await;
 }
 
 async fn answers_in_other_types(s: Session) {
@@ -154,7 +158,7 @@ async fn resources_that_are_not(s: Session) {
     s.post("/api/v1/namespaces/{ns}/dreams", json!({})).await;
     s.delete("/api/v1/namespaces/{ns}/dreams/a").await;
     s.get("/api/v1/namespaces/{ns}/ConfigMaps").await;
-    // In a namespace, what is in none.
+    // A cluster-scoped resource is requested in a namespace.
     s.get("/api/v1/namespaces/{ns}/nodes").await;
 }
 
@@ -162,8 +166,8 @@ async fn paths_that_are_not(s: Session) {
     for path in
         ["/nonsense", "/api/v1/", "/apis/apps/v1/", "/api/v1//configmaps", "/apis//v1", "/nonsense/deeper"]
     {
-        let answer = s.ask(Method::GET, path).quietly().await;
-        s.note(&format!("the code of GET {path}"), json!(answer.code));
+        let response = s.request(Method::GET, path).send_unrecorded().await;
+        s.note(&format!("the code of GET {path}"), json!(response.code));
     }
     s.get("/apis/apps/v1/namespaces/{ns}/deployments/a/b/c").await;
 }
@@ -172,8 +176,8 @@ async fn methods_that_are_not_allowed(s: Session) {
     s.post(CONFIG_MAPS, config_map("a")).await;
     s.put(CONFIG_MAPS, config_map("a")).await;
     s.patch(CONFIG_MAPS, Patch::Merge, json!({})).await;
-    s.ask(Method::OPTIONS, CONFIG_MAPS).send().await;
-    s.ask(Method::from_bytes(b"DREAM").unwrap(), CONFIG_MAPS).send().await;
+    s.request(Method::OPTIONS, CONFIG_MAPS).send().await;
+    s.request(Method::from_bytes(b"DREAM").unwrap(), CONFIG_MAPS).send().await;
     s.post("/version", json!({})).await;
 }
 
@@ -217,13 +221,13 @@ async fn wrong_types(s: Session) {
     s.post(SECRETS, object).await;
 }
 
-const TWICE: &str = r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "NAME"}, "data": {"a": "1", "a": "2"}, "data": {"b": "3"}}"#;
+const DUPLICATE_FIELD: &str = r#"{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "NAME"}, "data": {"a": "1", "a": "2"}, "data": {"b": "3"}}"#;
 
 async fn duplicate_fields(s: Session) {
-    s.post(&format!("{CONFIG_MAPS}?fieldValidation=Strict"), TWICE.replace("NAME", "a")).await;
-    s.post(&format!("{CONFIG_MAPS}?fieldValidation=Warn"), TWICE.replace("NAME", "b")).await;
-    s.post(&format!("{CONFIG_MAPS}?fieldValidation=Ignore"), TWICE.replace("NAME", "c")).await;
-    s.post(CONFIG_MAPS, TWICE.replace("NAME", "d")).await;
+    s.post(&format!("{CONFIG_MAPS}?fieldValidation=Strict"), DUPLICATE_FIELD.replace("NAME", "a")).await;
+    s.post(&format!("{CONFIG_MAPS}?fieldValidation=Warn"), DUPLICATE_FIELD.replace("NAME", "b")).await;
+    s.post(&format!("{CONFIG_MAPS}?fieldValidation=Ignore"), DUPLICATE_FIELD.replace("NAME", "c")).await;
+    s.post(CONFIG_MAPS, DUPLICATE_FIELD.replace("NAME", "d")).await;
 }
 
 fn unknown(name: &str) -> serde_json::Value {
@@ -301,6 +305,6 @@ async fn text_that_is_not_utf8(s: Session) {
 }
 
 async fn without_a_content_type(s: Session) {
-    s.ask(Method::POST, CONFIG_MAPS).body(config_map("a")).send().await;
-    s.ask(Method::PUT, &at(CONFIG_MAPS, "a")).body(config_map("a")).send().await;
+    s.request(Method::POST, CONFIG_MAPS).body(config_map("a")).send().await;
+    s.request(Method::PUT, &at(CONFIG_MAPS, "a")).body(config_map("a")).send().await;
 }

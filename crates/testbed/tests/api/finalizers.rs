@@ -1,4 +1,4 @@
-//! Objects that are not gone before somebody lets them go.
+//! Objects with finalizers, which are removed only when they have no finalizer.
 
 use serde_json::{Value, json};
 use testbed::cases;
@@ -24,14 +24,14 @@ fn held(name: &str, by: &[&str]) -> Value {
     object
 }
 
-const LET_GO: &str = r#"{"metadata": {"finalizers": null}}"#;
+const REMOVE_FINALIZERS: &str = r#"{"metadata": {"finalizers": null}}"#;
 
 async fn hold_an_object(s: Session) {
     s.post(CONFIG_MAPS, held("a", &["example.com/a"])).await;
     let path = at(CONFIG_MAPS, "a");
     s.delete(&path).await;
     s.get(&path).await;
-    s.patch(&path, Patch::Merge, LET_GO).await;
+    s.patch(&path, Patch::Merge, REMOVE_FINALIZERS).await;
     s.get(&path).await;
 }
 
@@ -50,7 +50,7 @@ async fn none_can_be_added_while_it_goes(s: Session) {
     s.delete(&path).await;
     s.patch(&path, Patch::Merge, json!({"metadata": {"finalizers": ["example.com/a", "example.com/b"]}}))
         .await;
-    s.patch(&path, Patch::Merge, LET_GO).await;
+    s.patch(&path, Patch::Merge, REMOVE_FINALIZERS).await;
 }
 
 async fn a_replacement_lets_go(s: Session) {
@@ -68,7 +68,7 @@ async fn what_goes_can_still_change(s: Session) {
     s.patch(&path, Patch::Merge, json!({"data": {"b": "2"}})).await;
     s.patch(&path, Patch::Merge, json!({"metadata": {"deletionTimestamp": null}})).await;
     s.post(CONFIG_MAPS, config_map("a")).await;
-    s.patch(&path, Patch::Merge, LET_GO).await;
+    s.patch(&path, Patch::Merge, REMOVE_FINALIZERS).await;
 }
 
 async fn deleting_twice(s: Session) {
@@ -77,7 +77,7 @@ async fn deleting_twice(s: Session) {
     s.delete(&path).await;
     s.delete(&path).await;
     s.delete_with(&path, json!({"gracePeriodSeconds": 0})).await;
-    s.patch(&path, Patch::Merge, LET_GO).await;
+    s.patch(&path, Patch::Merge, REMOVE_FINALIZERS).await;
 }
 
 async fn in_a_collection(s: Session) {
@@ -88,7 +88,7 @@ async fn in_a_collection(s: Session) {
     }
     s.delete(&format!("{CONFIG_MAPS}?labelSelector=x")).await;
     s.get(&format!("{CONFIG_MAPS}?labelSelector=x")).await;
-    s.patch(&at(CONFIG_MAPS, "a"), Patch::Merge, LET_GO).await;
+    s.patch(&at(CONFIG_MAPS, "a"), Patch::Merge, REMOVE_FINALIZERS).await;
 }
 
 async fn of_a_kind_with_generations(s: Session) {
@@ -97,12 +97,12 @@ async fn of_a_kind_with_generations(s: Session) {
     s.post(HPAS, object).await;
     let path = at(HPAS, "a");
     s.delete(&path).await;
-    s.patch(&path, Patch::Merge, LET_GO).await;
+    s.patch(&path, Patch::Merge, REMOVE_FINALIZERS).await;
     s.get(&path).await;
 }
 
 async fn a_namespace_is_finalized(s: Session) {
-    s.leaves("/api/v1/namespaces/{ns}-more");
+    s.delete_at_end("/api/v1/namespaces/{ns}-more");
     let mut object = s.post(NAMESPACES, namespace("{ns}-more")).await.body;
     object["spec"]["finalizers"] = json!(["kubernetes", "example.com/a"]);
     object = s.put("/api/v1/namespaces/{ns}-more/finalize", object).await.body;

@@ -1,4 +1,4 @@
-//! HorizontalPodAutoscalers: two versions of one object.
+//! HorizontalPodAutoscalers in two versions of the API.
 
 use serde_json::{Value, json};
 use testbed::cases;
@@ -259,6 +259,6 @@ async fn as_kubectl_autoscale_writes_it(s: Session) {
     let object = [field(1, &field(1, b"a")), field(2, &spec), field(3, &[3 << 3, 0, 4 << 3, 0])].concat();
     let kind = [field(1, b"autoscaling/v2"), field(2, b"HorizontalPodAutoscaler")].concat();
     let body = [b"k8s\0".to_vec(), field(1, &kind), field(2, &object), field(3, b""), field(4, b"")].concat();
-    let ask = s.ask(http::Method::POST, &format!("{HPAS}?fieldManager=kubectl-autoscale"));
+    let ask = s.request(http::Method::POST, &format!("{HPAS}?fieldManager=kubectl-autoscale"));
     ask.header("content-type", "application/vnd.kubernetes.protobuf").body(body).send().await;
 }

@@ -1,6 +1,6 @@
-//! How the API behaves: each case runs on the real server and on localkube, and their answers are compared field by field.
+//! The behaviour of the API: each case runs on the real server and on localkube, and the responses are compared field by field.
 //!
-//! `PLIMSOLL_RECORD=1 cargo test -p testbed --test api` writes down what the real server answers;
+//! `PLIMSOLL_RECORD=1 cargo test -p testbed --test api` records the responses of the real server;
 //! `PLIMSOLL_CASE=watch/ends` runs the cases with that in their name; `PLIMSOLL_KUBERNETES=1.37.1` runs all of them on that release.
 
 #![allow(
@@ -95,7 +95,7 @@ fn chosen() -> Release {
     Release::chosen().unwrap()
 }
 
-/// Each release has a recording of its own.
+/// Each release has its own recording.
 fn check(name: &'static str, cases: &'static [Case]) -> Result<(), Failure> {
     let release = chosen().kubernetes;
     let file = if release == Release::default().kubernetes {

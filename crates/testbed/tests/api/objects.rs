@@ -1,4 +1,4 @@
-//! Small objects of each kind, and where they live.
+//! Small objects of each kind, and the paths of their collections.
 
 use serde_json::{Value, json};
 
@@ -149,7 +149,7 @@ pub(crate) fn webhook(name: &str) -> Value {
     })
 }
 
-/// One of each kind that lives in a namespace and needs nothing else.
+/// One object of each namespaced kind that needs no other objects.
 pub(crate) fn one_of_each(name: &str) -> Vec<(&'static str, Value)> {
     vec![
         (CONFIG_MAPS, config_map(name)),

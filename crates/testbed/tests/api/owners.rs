@@ -1,4 +1,4 @@
-//! What belongs to something goes with it.
+//! Garbage collection of objects with owners.
 
 use serde_json::{Value, json};
 use testbed::cases;
@@ -28,8 +28,8 @@ fn owned(name: &str, owners: &[&ApiResponse]) -> Value {
     object
 }
 
-fn gone(answer: &ApiResponse) -> bool {
-    answer.code == 404
+fn gone(response: &ApiResponse) -> bool {
+    response.code == 404
 }
 
 async fn go_in_the_background(s: Session) {
@@ -53,7 +53,8 @@ async fn stay_as_orphans(s: Session) {
     s.post(CONFIG_MAPS, owned("a", &[&owner])).await;
     s.delete_with(&at(CONFIG_MAPS, "owner"), json!({"propagationPolicy": "Orphan"})).await;
     s.until(&at(CONFIG_MAPS, "owner"), gone).await;
-    s.until(&at(CONFIG_MAPS, "a"), |answer| answer.body.pointer("/metadata/ownerReferences").is_none()).await;
+    s.until(&at(CONFIG_MAPS, "a"), |response| response.body.pointer("/metadata/ownerReferences").is_none())
+        .await;
 }
 
 async fn without_an_owner_they_go(s: Session) {
@@ -69,10 +70,10 @@ async fn with_two_owners_they_stay(s: Session) {
     s.post(CONFIG_MAPS, owned("a", &[&one, &two])).await;
     s.post(CONFIG_MAPS, owned("b", &[&one])).await;
     s.delete_with(&at(CONFIG_MAPS, "one"), json!({"propagationPolicy": "Background"})).await;
-    // When the other one is gone, this one was looked at too, or will be.
+    // When the other object was deleted, the garbage collector has also checked this one, or will do so.
     s.until(&at(CONFIG_MAPS, "b"), gone).await;
-    s.until(&at(CONFIG_MAPS, "a"), |answer| {
-        answer
+    s.until(&at(CONFIG_MAPS, "a"), |response| {
+        response
             .body
             .pointer("/metadata/ownerReferences")
             .and_then(Value::as_array)
@@ -105,7 +106,7 @@ async fn a_collection_goes_with_its_dependents(s: Session) {
 }
 
 async fn no_owner_in_another_namespace(s: Session) {
-    s.leaves("/api/v1/namespaces/{ns}-more");
+    s.delete_at_end("/api/v1/namespaces/{ns}-more");
     s.post(NAMESPACES, namespace("{ns}-more")).await;
     let owner = s.post("/api/v1/namespaces/{ns}-more/configmaps", config_map("owner")).await;
     s.post(CONFIG_MAPS, owned("a", &[&owner])).await;
@@ -118,7 +119,7 @@ async fn the_owner_waits_for_a_finalizer(s: Session) {
     held["metadata"]["finalizers"] = json!(["example.com/held"]);
     s.post(CONFIG_MAPS, held).await;
     s.delete_with(&at(CONFIG_MAPS, "owner"), json!({"propagationPolicy": "Foreground"})).await;
-    s.wait(&at(CONFIG_MAPS, "a"), |answer| !answer.text("/metadata/deletionTimestamp").is_empty()).await;
+    s.wait(&at(CONFIG_MAPS, "a"), |response| !response.text("/metadata/deletionTimestamp").is_empty()).await;
     s.get(&at(CONFIG_MAPS, "owner")).await;
     s.patch(&at(CONFIG_MAPS, "a"), testbed::harness::Patch::Merge, json!({"metadata": {"finalizers": null}}))
         .await;

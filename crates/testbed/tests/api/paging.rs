@@ -1,4 +1,4 @@
-//! Lists in pieces.
+//! Lists in pages, with continue tokens.
 
 use http::Method;
 use serde_json::json;
@@ -22,7 +22,7 @@ async fn some(s: &Session, count: usize) {
     for at in 0..count {
         let mut object = lease(&format!("l{at}"));
         object["metadata"]["labels"] = json!({"odd": (at % 2).to_string()});
-        s.ask(Method::POST, LEASES).json(object).quietly().await;
+        s.request(Method::POST, LEASES).json(object).send_unrecorded().await;
     }
 }
 
@@ -55,7 +55,7 @@ async fn what_changes_meanwhile_is_not_seen(s: Session) {
     some(&s, 3).await;
     let page = s.get(&format!("{LEASES}?limit=1")).await;
     s.delete(&at(LEASES, "l2")).await;
-    s.ask(Method::POST, LEASES).json(lease("l9")).quietly().await;
+    s.request(Method::POST, LEASES).json(lease("l9")).send_unrecorded().await;
     s.get_next(&format!("{LEASES}?limit=5"), &page.text("/metadata/continue")).await;
 }
 

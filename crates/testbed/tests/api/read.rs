@@ -1,4 +1,4 @@
-//! Reading one object and lists of them.
+//! Reads of single objects and lists.
 
 use serde_json::json;
 use testbed::cases;
@@ -32,7 +32,7 @@ async fn a_list_of_each_kind(s: Session) {
     for (collection, object) in &each {
         let mut object = object.clone();
         object["metadata"]["labels"] = json!({"mine": "yes"});
-        s.ask(http::Method::POST, collection).json(object).quietly().await;
+        s.request(http::Method::POST, collection).json(object).send_unrecorded().await;
         s.get(&format!("{collection}?labelSelector=mine")).await;
         s.get(&format!("{collection}?labelSelector=nobodys")).await;
     }
@@ -73,8 +73,8 @@ async fn only_metadata_of_a_list(s: Session) {
 
 async fn a_version_of_the_past_or_the_future(s: Session) {
     s.post(CONFIG_MAPS, config_map("a")).await;
-    // Any version will do, also one from before.
-    s.until(&format!("{}?resourceVersion=0", at(CONFIG_MAPS, "a")), |answer| answer.code == 200).await;
+    // Any version is accepted, also an older one.
+    s.until(&format!("{}?resourceVersion=0", at(CONFIG_MAPS, "a")), |response| response.code == 200).await;
     s.get(&format!("{}?resourceVersion=1", at(CONFIG_MAPS, "a"))).await;
     s.get(&format!("{}?resourceVersion=abc", at(CONFIG_MAPS, "a"))).await;
     s.get(&format!("{CONFIG_MAPS}?resourceVersion=abc")).await;
@@ -84,8 +84,8 @@ async fn versions_in_lists(s: Session) {
     let first = s.post(LEASES, lease("a")).await.version();
     s.post(LEASES, lease("b")).await;
     let exact = format!("{LEASES}?resourceVersionMatch=Exact");
-    s.ask(http::Method::GET, &exact).parameter("resourceVersion", &first).send().await;
-    s.until(&format!("{LEASES}?resourceVersion=0"), |answer| answer.body["items"][1].is_object()).await;
+    s.request(http::Method::GET, &exact).parameter("resourceVersion", &first).send().await;
+    s.until(&format!("{LEASES}?resourceVersion=0"), |response| response.body["items"][1].is_object()).await;
     s.get(&format!("{LEASES}?resourceVersion=1&resourceVersionMatch=NotOlderThan")).await;
     s.get(&format!("{LEASES}?resourceVersion=0&resourceVersionMatch=Exact")).await;
     s.get(&format!("{LEASES}?resourceVersionMatch=Exact")).await;

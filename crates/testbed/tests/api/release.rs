@@ -1,4 +1,4 @@
-//! What Kubernetes 1.37 changed. The cases run only on that release: `PLIMSOLL_KUBERNETES=1.37.1`.
+//! Changes of Kubernetes 1.37. The cases run only on that release: `PLIMSOLL_KUBERNETES=1.37.1`.
 
 use serde_json::{Value, json};
 use testbed::cases;

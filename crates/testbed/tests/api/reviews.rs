@@ -1,4 +1,4 @@
-//! Who somebody is, and what they may do.
+//! TokenReviews and SubjectAccessReviews.
 
 use serde_json::{Value, json};
 use testbed::cases;

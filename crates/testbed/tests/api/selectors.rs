@@ -1,4 +1,4 @@
-//! Lists by label and by field.
+//! Lists with label selectors and field selectors.
 
 use http::Method;
 use serde_json::json;
@@ -22,7 +22,7 @@ pub(crate) const CASES: &[Case] = cases![
     both_at_once,
 ];
 
-/// Names of what is found, one line per selector.
+/// The names of the selected objects, one line per selector.
 async fn find(s: &Session, collection: &str, parameter: &str, selectors: &[&str]) {
     for selector in selectors {
         s.get(&format!("{collection}?{parameter}={selector}")).await;
@@ -38,7 +38,7 @@ async fn some(s: &Session) {
     ] {
         let mut object = lease(name);
         object["metadata"]["labels"] = labels;
-        s.ask(Method::POST, LEASES).json(object).quietly().await;
+        s.request(Method::POST, LEASES).json(object).send_unrecorded().await;
     }
 }
 
@@ -110,15 +110,15 @@ async fn fields_every_kind_has(s: Session) {
 }
 
 async fn fields_of_pods(s: Session) {
-    s.ask(Method::POST, PODS).json(pod("a")).quietly().await;
+    s.request(Method::POST, PODS).json(pod("a")).send_unrecorded().await;
     let mut object = pod("b");
     object["spec"]["nodeName"] = json!("nowhere");
     object["spec"]["restartPolicy"] = json!("Never");
-    s.ask(Method::POST, PODS).json(object).quietly().await;
-    s.ask(Method::PATCH, &at(PODS, "b/status"))
+    s.request(Method::POST, PODS).json(object).send_unrecorded().await;
+    s.request(Method::PATCH, &at(PODS, "b/status"))
         .header("content-type", "application/merge-patch+json")
         .body(json!({"status": {"phase": "Running", "podIP": "10.1.2.3", "podIPs": [{"ip": "10.1.2.3"}]}}))
-        .quietly()
+        .send_unrecorded()
         .await;
     let selectors = [
         "spec.nodeName%3D",

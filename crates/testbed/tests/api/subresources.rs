@@ -1,4 +1,4 @@
-//! Status, scale, and the other parts of objects with paths of their own.
+//! The subresources status, scale and others.
 
 use serde_json::json;
 use testbed::cases;
@@ -44,7 +44,7 @@ async fn scale_is_written(s: Session) {
     scale["status"]["replicas"] = json!(99);
     s.put(&at(DEPLOYMENTS, "a/scale"), scale).await;
     s.get(&at(DEPLOYMENTS, "a")).await;
-    // Nothing means none.
+    // An empty value removes the field.
     let scale = json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "a", "namespace": "{ns}"}});
     s.put(&at(DEPLOYMENTS, "a/scale"), scale).await;
 }
@@ -157,11 +157,11 @@ async fn status_of_each_kind(s: Session) {
         (JOBS, job("a"), json!({"active": 1, "startTime": "2001-02-03T04:05:06Z"})),
         (SERVICES, service("a"), json!({"conditions": []})),
     ] {
-        s.ask(http::Method::POST, collection).json(object).quietly().await;
+        s.request(http::Method::POST, collection).json(object).send_unrecorded().await;
         s.patch(&at(collection, "a/status"), Patch::Merge, json!({"status": status})).await;
         s.get(&at(collection, "a/status")).await;
     }
-    s.leaves("/api/v1/nodes/{ns}-node");
+    s.delete_at_end("/api/v1/nodes/{ns}-node");
     s.post(NODES, node("{ns}-node")).await;
     let ready = json!({"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "ok", "lastHeartbeatTime": "2001-02-03T04:05:06Z", "lastTransitionTime": "2001-02-03T04:05:06Z"});
     s.patch(

@@ -1,4 +1,4 @@
-//! Answers as tables, with the columns that kubectl prints.
+//! Responses as tables, with the columns that kubectl prints.
 
 use http::Method;
 use serde_json::json;
@@ -34,22 +34,22 @@ pub(crate) const CASES: &[Case] = cases![
 ];
 
 async fn table(s: &Session, collection: &str, name: &str) {
-    // All rows would hold what others made meanwhile.
+    // A list of all objects would contain those of concurrent cases.
     s.get_as_table(&format!("{collection}?fieldSelector=metadata.name%3D{name}")).await;
     s.get_as_table(&at(collection, name)).await;
 }
 
 async fn made(s: &Session, collection: &str, object: &serde_json::Value) {
-    let answer = s.ask(Method::POST, collection).json(object).quietly().await;
-    assert_eq!(answer.code, 201, "{}", answer.body);
+    let response = s.request(Method::POST, collection).json(object).send_unrecorded().await;
+    assert_eq!(response.code, 201, "{}", response.body);
 }
 
 async fn status(s: &Session, path: &str, status: &serde_json::Value) {
     let ask = s
-        .ask(Method::PATCH, &format!("{path}/status"))
+        .request(Method::PATCH, &format!("{path}/status"))
         .header("content-type", "application/merge-patch+json");
-    let answer = ask.body(json!({"status": status})).quietly().await;
-    assert_eq!(answer.code, 200, "{}", answer.body);
+    let response = ask.body(json!({"status": status})).send_unrecorded().await;
+    assert_eq!(response.code, 200, "{}", response.body);
 }
 
 async fn of_config_maps(s: Session) {
@@ -128,9 +128,9 @@ async fn of_pods_in_every_state(s: Session) {
         &json!({"phase": "Running", "containerStatuses": [container(true, 0, json!({"running": {}}))]}),
     )
     .await;
-    s.ask(Method::DELETE, &at(PODS, "going")).quietly().await;
+    s.request(Method::DELETE, &at(PODS, "going")).send_unrecorded().await;
     table(&s, PODS, "going").await;
-    s.ask(Method::DELETE, &at(PODS, "going?gracePeriodSeconds=0")).quietly().await;
+    s.request(Method::DELETE, &at(PODS, "going?gracePeriodSeconds=0")).send_unrecorded().await;
 }
 
 async fn of_services(s: Session) {
@@ -219,7 +219,7 @@ async fn of_namespaces(s: Session) {
 }
 
 async fn of_nodes(s: Session) {
-    s.leaves("/api/v1/nodes/{ns}-node");
+    s.delete_at_end("/api/v1/nodes/{ns}-node");
     let mut object = node("{ns}-node");
     object["metadata"]["labels"] = json!({"node-role.kubernetes.io/worker": "", "kubernetes.io/role": "big"});
     made(&s, NODES, &object).await;
@@ -233,9 +233,9 @@ async fn of_nodes(s: Session) {
     .await;
     table(&s, NODES, "{ns}-node").await;
     let unschedulable = s
-        .ask(Method::PATCH, "/api/v1/nodes/{ns}-node")
+        .request(Method::PATCH, "/api/v1/nodes/{ns}-node")
         .header("content-type", "application/merge-patch+json");
-    unschedulable.body(json!({"spec": {"unschedulable": true}})).quietly().await;
+    unschedulable.body(json!({"spec": {"unschedulable": true}})).send_unrecorded().await;
     table(&s, NODES, "{ns}-node").await;
 }
 
@@ -245,7 +245,7 @@ async fn of_definitions(s: Session) {
 }
 
 async fn of_webhooks(s: Session) {
-    s.leaves(&at(WEBHOOKS, "{ns}"));
+    s.delete_at_end(&at(WEBHOOKS, "{ns}"));
     made(&s, WEBHOOKS, &webhook("{ns}")).await;
     table(&s, WEBHOOKS, "{ns}").await;
 }
@@ -273,7 +273,7 @@ async fn of_errors(s: Session) {
 
 async fn older_and_unknown(s: Session) {
     made(&s, LEASES, &lease("a")).await;
-    // As kubectl asks.
+    // The `Accept` header of kubectl.
     let both = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json;as=Table;v=v1beta1;g=meta.k8s.io,application/json";
     s.get_as(&at(LEASES, "a"), both).await;
     s.get_as(&at(LEASES, "a"), "application/json;as=Table;v=v7;g=meta.k8s.io").await;

@@ -1,4 +1,4 @@
-//! Replacing objects.
+//! Replacement of objects.
 
 use serde_json::json;
 use testbed::cases;
@@ -44,12 +44,12 @@ async fn without_a_version(s: Session) {
     let mut object = config_map("a");
     object["data"] = json!({"b": "2"});
     s.put(&at(CONFIG_MAPS, "a"), object).await;
-    // Kinds with versions that must be given.
+    // Updates of these kinds require a resource version.
     s.post(LEASES, lease("a")).await;
     s.put(&at(LEASES, "a"), lease("a")).await;
     s.post(SERVICES, service("a")).await;
     s.put(&at(SERVICES, "a"), service("a")).await;
-    s.leaves(&at(WEBHOOKS, "{ns}"));
+    s.delete_at_end(&at(WEBHOOKS, "{ns}"));
     s.post(WEBHOOKS, webhook("{ns}")).await;
     s.put(&at(WEBHOOKS, "{ns}"), webhook("{ns}")).await;
 }
@@ -82,7 +82,7 @@ async fn what_is_not_there(s: Session) {
     let mut object = config_map("a");
     object["metadata"]["resourceVersion"] = json!("7");
     s.put(&at(CONFIG_MAPS, "a"), object).await;
-    // Some may be made this way.
+    // Some kinds can be created by an update.
     s.put(&at(LEASES, "a"), lease("a")).await;
 }
 
@@ -181,23 +181,23 @@ async fn the_selector_of_a_deployment(s: Session) {
 async fn the_template_of_a_job(s: Session) {
     let mut object = s.post(JOBS, job("a")).await.body;
     object["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = json!(7);
-    let answer = s.ask(http::Method::PUT, &at(JOBS, "a")).json(object).quietly().await;
-    // The value that is shown is the whole template in Go's notation.
-    assert_eq!(answer.code, 422);
-    assert_eq!(answer.text("/details/causes/0/field"), "spec.template");
-    assert!(answer.text("/message").ends_with("field is immutable"), "{}", answer.body);
+    let response = s.request(http::Method::PUT, &at(JOBS, "a")).json(object).send_unrecorded().await;
+    // The error contains the whole template in Go's notation.
+    assert_eq!(response.code, 422);
+    assert_eq!(response.text("/details/causes/0/field"), "spec.template");
+    assert!(response.text("/message").ends_with("field is immutable"), "{}", response.body);
 }
 
 async fn the_spec_of_a_pod(s: Session) {
     let mut object = s.post(PODS, pod("a")).await.body;
     object["spec"]["hostname"] = json!("elsewhere");
-    let answer = s.ask(http::Method::PUT, &at(PODS, "a")).json(object).quietly().await;
-    // The rest of the text is a difference of two pods in Go's notation.
-    assert_eq!(answer.code, 422);
-    assert_eq!(answer.text("/reason"), "Invalid");
-    assert_eq!(answer.text("/details/causes/0/field"), "spec");
+    let response = s.request(http::Method::PUT, &at(PODS, "a")).json(object).send_unrecorded().await;
+    // The rest of the error is a difference of two pods in Go's notation.
+    assert_eq!(response.code, 422);
+    assert_eq!(response.text("/reason"), "Invalid");
+    assert_eq!(response.text("/details/causes/0/field"), "spec");
     let text = "Pod \"a\" is invalid: spec: Forbidden: pod updates may not change fields other than ";
-    assert!(answer.text("/message").starts_with(text), "{}", answer.body);
+    assert!(response.text("/message").starts_with(text), "{}", response.body);
 }
 
 async fn the_image_of_a_pod(s: Session) {
@@ -230,7 +230,7 @@ async fn the_storage_of_a_stateful_set(s: Session) {
 
 async fn managers_are_told_apart(s: Session) {
     let path = at(CONFIG_MAPS, "a");
-    s.ask(http::Method::POST, CONFIG_MAPS)
+    s.request(http::Method::POST, CONFIG_MAPS)
         .header("user-agent", "one/2.0 (linux)")
         .json(config_map("a"))
         .send()

@@ -1,4 +1,4 @@
-//! What each kind insists on.
+//! Validation of each kind.
 
 use serde_json::{Value, json};
 use testbed::cases;

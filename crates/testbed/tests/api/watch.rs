@@ -1,4 +1,4 @@
-//! Watches: every change once and in order, from wherever one left off.
+//! Watches: every change once and in order, from any resource version.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -36,40 +36,42 @@ pub(crate) const CASES: &[Case] = cases![
     subresources_are_changes,
 ];
 
-async fn quietly(s: &Session, object: Value) -> String {
-    s.ask(Method::POST, CONFIG_MAPS).json(object).quietly().await.version()
+async fn send_unrecorded(s: &Session, object: Value) -> String {
+    s.request(Method::POST, CONFIG_MAPS).json(object).send_unrecorded().await.version()
 }
 
-/// Config maps of the case: others, such as that with the cluster's certificate, come by themselves.
-const MINE: &str = "labelSelector=mine%3Dyes";
+/// The selector of the case's ConfigMaps, because others, such as that with the cluster's certificate, are created by controllers.
+const CASE_SELECTOR: &str = "labelSelector=mine%3Dyes";
 
 fn mine(name: &str) -> Value {
     labelled(name, &json!({"mine": "yes"}))
 }
 
 async fn begins_with_what_is_there(s: Session) {
-    quietly(&s, mine("a")).await;
-    let mut watch = s.watch(&format!("{CONFIG_MAPS}?watch=1&{MINE}")).await;
+    send_unrecorded(&s, mine("a")).await;
+    let mut watch = s.watch(&format!("{CONFIG_MAPS}?watch=1&{CASE_SELECTOR}")).await;
     watch.next().await;
-    quietly(&s, mine("b")).await;
+    send_unrecorded(&s, mine("b")).await;
     watch.next().await;
 }
 
 async fn begins_with_what_is_there_at_zero(s: Session) {
-    quietly(&s, mine("a")).await;
-    s.wait(&format!("{CONFIG_MAPS}?resourceVersion=0&{MINE}"), |answer| answer.body["items"][0].is_object())
-        .await;
-    let mut watch = s.watch(&format!("{CONFIG_MAPS}?watch=true&resourceVersion=0&{MINE}")).await;
+    send_unrecorded(&s, mine("a")).await;
+    s.wait(&format!("{CONFIG_MAPS}?resourceVersion=0&{CASE_SELECTOR}"), |response| {
+        response.body["items"][0].is_object()
+    })
+    .await;
+    let mut watch = s.watch(&format!("{CONFIG_MAPS}?watch=true&resourceVersion=0&{CASE_SELECTOR}")).await;
     watch.next().await;
-    quietly(&s, mine("b")).await;
+    send_unrecorded(&s, mine("b")).await;
     watch.next().await;
 }
 
 async fn begins_after_a_list(s: Session) {
-    quietly(&s, mine("a")).await;
-    let list = s.get(&format!("{CONFIG_MAPS}?{MINE}")).await.version();
-    quietly(&s, mine("b")).await;
-    let mut watch = s.watch_from(&format!("{CONFIG_MAPS}?watch=1&{MINE}"), &list).await;
+    send_unrecorded(&s, mine("a")).await;
+    let list = s.get(&format!("{CONFIG_MAPS}?{CASE_SELECTOR}")).await.version();
+    send_unrecorded(&s, mine("b")).await;
+    let mut watch = s.watch_from(&format!("{CONFIG_MAPS}?watch=1&{CASE_SELECTOR}"), &list).await;
     watch.next().await;
     s.patch(&at(CONFIG_MAPS, "a"), Patch::Merge, json!({"data": {"x": "1"}})).await;
     watch.next().await;
@@ -80,7 +82,7 @@ async fn begins_after_a_list(s: Session) {
 async fn resumes_after_an_event(s: Session) {
     let list = s.get(LEASES).await.version();
     for name in ["a", "b", "c", "d"] {
-        s.ask(Method::POST, LEASES).json(lease(name)).quietly().await;
+        s.request(Method::POST, LEASES).json(lease(name)).send_unrecorded().await;
     }
     let mut watch = s.watch_from(&format!("{LEASES}?watch=1"), &list).await;
     let seen = watch.take(2).await;
@@ -123,8 +125,8 @@ async fn ends_by_itself(s: Session) {
 }
 
 async fn by_label_what_stops_matching_is_deleted(s: Session) {
-    let first = quietly(&s, mine("a")).await;
-    let mut watch = s.watch_from(&format!("{CONFIG_MAPS}?watch=1&{MINE}"), &first).await;
+    let first = send_unrecorded(&s, mine("a")).await;
+    let mut watch = s.watch_from(&format!("{CONFIG_MAPS}?watch=1&{CASE_SELECTOR}"), &first).await;
     let path = at(CONFIG_MAPS, "a");
     s.patch(&path, Patch::Merge, json!({"data": {"x": "1"}})).await;
     s.patch(&path, Patch::Merge, json!({"metadata": {"labels": {"mine": "no"}}})).await;
@@ -135,11 +137,11 @@ async fn by_label_what_stops_matching_is_deleted(s: Session) {
 }
 
 async fn by_label_what_never_matched_is_not_told(s: Session) {
-    let first = quietly(&s, config_map("other")).await;
-    let mut watch = s.watch_from(&format!("{CONFIG_MAPS}?watch=1&{MINE}"), &first).await;
+    let first = send_unrecorded(&s, config_map("other")).await;
+    let mut watch = s.watch_from(&format!("{CONFIG_MAPS}?watch=1&{CASE_SELECTOR}"), &first).await;
     s.patch(&at(CONFIG_MAPS, "other"), Patch::Merge, json!({"data": {"x": "1"}})).await;
     s.delete(&at(CONFIG_MAPS, "other")).await;
-    quietly(&s, mine("a")).await;
+    send_unrecorded(&s, mine("a")).await;
     watch.next().await;
 }
 
@@ -192,7 +194,8 @@ const METADATA: &str = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8
 
 async fn as_a_table(s: Session) {
     s.post(LEASES, lease("a")).await;
-    let mut watch = s.ask(Method::GET, &format!("{LEASES}?watch=1")).header("accept", TABLE).watch().await;
+    let mut watch =
+        s.request(Method::GET, &format!("{LEASES}?watch=1")).header("accept", TABLE).watch().await;
     watch.next().await;
     s.delete(&at(LEASES, "a")).await;
     watch.next().await;
@@ -200,7 +203,8 @@ async fn as_a_table(s: Session) {
 
 async fn only_metadata(s: Session) {
     s.post(LEASES, lease("a")).await;
-    let mut watch = s.ask(Method::GET, &format!("{LEASES}?watch=1")).header("accept", METADATA).watch().await;
+    let mut watch =
+        s.request(Method::GET, &format!("{LEASES}?watch=1")).header("accept", METADATA).watch().await;
     watch.next().await;
     s.delete(&at(LEASES, "a")).await;
     watch.next().await;
@@ -227,7 +231,7 @@ async fn a_stream_needs_its_parameters(s: Session) {
 }
 
 async fn over_all_namespaces(s: Session) {
-    quietly(&s, labelled("a", &json!({"of": "{ns}"}))).await;
+    send_unrecorded(&s, labelled("a", &json!({"of": "{ns}"}))).await;
     let mut watch = s.watch("/api/v1/configmaps?watch=1&labelSelector=of%3D{ns}").await;
     watch.next().await;
 }
@@ -238,7 +242,7 @@ async fn a_version_of_nonsense(s: Session) {
 }
 
 async fn a_version_that_is_too_old(s: Session) {
-    // Of a kind that is younger than the version.
+    // The resource version is older than the kind.
     let widgets = widgets::define(&s, &widgets::definition()).await;
     let mut watch = s.watch(&format!("{widgets}?watch=1&resourceVersion=1")).await;
     watch.rest().await;

@@ -1,4 +1,4 @@
-//! Validating webhooks that cannot be reached: what then.
+//! Validating webhooks that cannot be reached.
 
 use serde_json::{Value, json};
 use testbed::cases;
@@ -9,7 +9,7 @@ use crate::objects::*;
 pub(crate) const CASES: &[Case] =
     cases![a_failure_is_ignored, a_failure_refuses, only_what_its_rules_say, on_a_dry_run_too];
 
-/// A webhook for config maps of this namespace with the label `checked`, to which nobody listens.
+/// A webhook for ConfigMaps of this namespace with the label `checked`, whose server does not run.
 fn guard(failure: &str) -> Value {
     let mut object = webhook("{ns}");
     let hook = &mut object["webhooks"][0];
@@ -21,19 +21,19 @@ fn guard(failure: &str) -> Value {
     object
 }
 
-/// Waits until the server acts on the configuration: it learns of it a little later.
+/// Waits until the API server uses the configuration, which takes some time.
 async fn guarded(s: &Session, failure: &str) {
-    s.leaves(&at(WEBHOOKS, "{ns}"));
+    s.delete_at_end(&at(WEBHOOKS, "{ns}"));
     let mut both = guard(failure);
     let mut probe = both["webhooks"][0].clone();
     probe["name"] = json!("probe.example.com");
     probe["failurePolicy"] = json!("Fail");
     probe["objectSelector"] = json!({"matchLabels": {"checked": "probe"}});
     both["webhooks"].as_array_mut().unwrap().push(probe);
-    s.ask(http::Method::POST, WEBHOOKS).json(both).quietly().await;
+    s.request(http::Method::POST, WEBHOOKS).json(both).send_unrecorded().await;
     for at in 0..500 {
         let object = labelled(&format!("probe-{at}"), &json!({"checked": "probe"}));
-        if s.ask(http::Method::POST, CONFIG_MAPS).json(object).quietly().await.code == 500 {
+        if s.request(http::Method::POST, CONFIG_MAPS).json(object).send_unrecorded().await.code == 500 {
             break;
         }
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;

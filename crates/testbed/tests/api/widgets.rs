@@ -69,33 +69,33 @@ pub(crate) fn definition() -> Value {
     })
 }
 
-/// Where widgets are, once their definition is established.
+/// The path of the collection of widgets, once their definition is established.
 pub(crate) const WIDGETS: &str = "/apis/{ns}.example.com/v1/namespaces/{ns}/widgets";
 
-/// The definition itself.
+/// The path of the definition.
 pub(crate) const DEFINITION: &str =
     "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.{ns}.example.com";
 
 /// Whether a definition is established.
-pub(crate) fn established(answer: &ApiResponse) -> bool {
-    let conditions = answer.body.pointer("/status/conditions").and_then(Value::as_array);
+pub(crate) fn established(response: &ApiResponse) -> bool {
+    let conditions = response.body.pointer("/status/conditions").and_then(Value::as_array);
     let holds = |wanted: &Value| wanted["type"] == "Established" && wanted["status"] == "True";
     conditions.is_some_and(|all| all.iter().any(holds))
 }
 
-/// Makes a definition and waits until its objects are served; says where.
+/// Creates a definition, waits until its objects are served, and returns the path of their collection.
 pub(crate) async fn define(s: &Session, definition: &Value) -> &'static str {
-    s.leaves(DEFINITION);
-    s.ask(http::Method::POST, CRDS).json(definition).quietly().await;
+    s.delete_at_end(DEFINITION);
+    s.request(http::Method::POST, CRDS).json(definition).send_unrecorded().await;
     s.wait(DEFINITION, established).await;
-    s.wait(WIDGETS, |answer| answer.code == 200).await;
-    // The real one takes its time with writes to what is new.
+    s.wait(WIDGETS, |response| response.code == 200).await;
+    // The real server accepts writes of a new kind only after some time.
     for _ in 0..3 {
         let probe = s
-            .ask(http::Method::POST, &format!("{WIDGETS}?dryRun=All"))
+            .request(http::Method::POST, &format!("{WIDGETS}?dryRun=All"))
             .json(widget("probe", &json!({"size": 1})));
-        let answer = probe.quietly().await;
-        if answer.code == 201 {
+        let response = probe.send_unrecorded().await;
+        if response.code == 201 {
             break;
         }
     }

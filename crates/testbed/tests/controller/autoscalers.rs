@@ -1,4 +1,4 @@
-//! Autoscaler, our own kind: fields that an HPA does not have.
+//! Fields of our kind `Autoscaler` that an HPA does not have.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,21 +12,21 @@ use tokio::time::Instant;
 
 use crate::env::{ControllerEnv, PERIOD, RunningController, cpu, on_both, queue};
 
-const ALL: &str = "/apis/plimsoll.dev/v1alpha1/namespaces/{ns}/autoscalers";
+const AUTOSCALERS: &str = "/apis/plimsoll.dev/v1alpha1/namespaces/{ns}/autoscalers";
 
-/// Creates the definition.
+/// Creates the CustomResourceDefinition.
 pub(crate) async fn define(env: &ControllerEnv) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/crds/autoscalers.plimsoll.dev.yaml");
     let source = api::yaml::SourceFile::new("definition", std::fs::read_to_string(file).unwrap());
     let definition = api::yaml::parse(&source).unwrap()[0].root.to_json();
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    let (code, answer) = env.send(Method::POST, path, Some(&definition)).await;
+    let (code, response) = env.send(Method::POST, path, Some(&definition)).await;
     // Another test of this cluster may have created it before.
-    assert!(matches!(code, 201 | 409), "{answer}");
-    env.until_found(ALL).await;
+    assert!(matches!(code, 201 | 409), "{response}");
+    env.until_found(AUTOSCALERS).await;
 }
 
-/// An autoscaler of the deployment of the same name, from two to eight.
+/// Creates an Autoscaler of the Deployment of the same name, from two to eight replicas.
 async fn autoscaler(env: &ControllerEnv, name: &str, more: Value) {
     let mut spec = json!({
         "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": name},
@@ -38,12 +38,12 @@ async fn autoscaler(env: &ControllerEnv, name: &str, more: Value) {
     let object = json!({
         "apiVersion": "plimsoll.dev/v1alpha1", "kind": "Autoscaler", "metadata": {"name": name}, "spec": spec
     });
-    env.create(ALL, object).await;
+    env.create(AUTOSCALERS, object).await;
 }
 
 /// `status reason` of a condition.
 async fn condition(env: &ControllerEnv, name: &str, kind: &str) -> String {
-    let [status, reason, _] = namespace::condition(&env.read(&format!("{ALL}/{name}")).await, kind);
+    let [status, reason, _] = namespace::condition(&env.read(&format!("{AUTOSCALERS}/{name}")).await, kind);
     format!("{status} {reason}")
 }
 
@@ -114,7 +114,8 @@ fn limits_share_sync_period_and_dry_run_are_applied() -> Result<(), Failure> {
 
         // A dry run reports what it would do.
         env.ask_for("dry", 6);
-        let desired = async || env.read(&format!("{ALL}/dry")).await["status"]["desiredReplicas"].clone();
+        let desired =
+            async || env.read(&format!("{AUTOSCALERS}/dry")).await["status"]["desiredReplicas"].clone();
         env.until("a report", async || if desired().await == 6 { Ok(()) } else { Err(desired().await) })
             .await;
         assert_eq!(env.replicas("dry").await, 4);
@@ -123,7 +124,7 @@ fn limits_share_sync_period_and_dry_run_are_applied() -> Result<(), Failure> {
         let reads = || (env.metric_reads("slow"), env.metric_reads("quick"));
         let (before, began) = (reads(), Instant::now());
         let since = || (reads().0 - before.0, reads().1 - before.1);
-        // At most one read per period of two seconds, and one that was due at the beginning.
+        // There is at most one read per period of two seconds, and one that was due at the begin.
         let most = || began.elapsed().as_secs() / 2 + 1;
         env.until("two reads in the period of the object, and more in that of the controller", async || {
             let (slow, quick) = since();
@@ -187,7 +188,7 @@ fn failed_metric_follows_the_on_failure_policy() -> Result<(), Failure> {
     })
 }
 
-/// The annotation of our kind cannot be written together with its status, so it is written separately and seldom.
+/// The annotation of an Autoscaler cannot be written together with its status, so it is written separately and rarely.
 #[test]
 fn autoscaler_windows_survive_a_controller_restart() -> Result<(), Failure> {
     on_both(async |env| {
@@ -208,7 +209,7 @@ fn autoscaler_windows_survive_a_controller_restart() -> Result<(), Failure> {
         let observer = env.observer("held").await;
         let second = RunningController::start(
             proxied.client.clone(),
-            HpaSettings { remember: true, ..env.settings() },
+            HpaSettings { persist_state: true, ..env.settings() },
         );
         observer.caught_up(&env, 3).await;
         let held = observer.last().at - begun;

@@ -1,5 +1,5 @@
-//! Objects that make no sense, schema-valid or stored before anybody validated: each gets a condition or an event, those
-//! beside them are scaled as always, and nothing breaks.
+//! Invalid objects, which match the schema or were stored without validation: each gets a condition or an event, and other objects are
+//! scaled as usual.
 
 use serde_json::{Value, json};
 use testbed::harness::Failure;
@@ -142,7 +142,7 @@ fn invalid_objects_get_conditions_and_do_not_affect_others() -> Result<(), Failu
         for (number, (what, _)) in cases.iter().enumerate() {
             reported(&env, &name(number), what, number >= typed).await;
         }
-        // Other objects are created and deleted beside these.
+        // Other objects are created and deleted meanwhile.
         for wanted in [7, 3] {
             env.ask_for("good", wanted);
             let before = env.metric_reads("good");

@@ -25,7 +25,7 @@ fn stabilization_windows_keep_their_length_when_the_clock_is_set() -> Result<(),
     on_both(async |env| {
         join_all([("forward", 3600), ("back", -3600), ("a-year", 365 * 24 * 3600)].map(|(name, seconds)| {
             let env = &env;
-            async move { jump(&env.room(name).await, seconds).await }
+            async move { jump(&env.in_new_namespace(name).await, seconds).await }
         }))
         .await;
     })
@@ -50,7 +50,7 @@ async fn jump(env: &ControllerEnv, seconds: i64) {
     );
     env.until_replicas("web", 6).await;
     let observer = env.observer("web").await;
-    // A reconcile that still proposes six: the window begins there or later, however late reconciles are.
+    // A reconcile still proposes six, so the window begins at this time or later, even if reconciles are late.
     let begun = Instant::now();
     env.script.set_external(&env.namespace, "web", Series::milli(59_000));
     env.until("a pass", async || {
@@ -63,11 +63,12 @@ async fn jump(env: &ControllerEnv, seconds: i64) {
     let fell = Instant::now();
     env.until_condition("web", "AbleToScale", "True ScaleDownStabilized").await;
     // The controller compares its clocks every second; here it does so while a reconcile waits for its samples.
-    let slow = Rule::new(Fault::DelayAnswer(Duration::from_secs(2))).prefix("/apis/external.metrics.k8s.io/");
+    let slow =
+        Rule::new(Fault::DelayResponse(Duration::from_secs(2))).prefix("/apis/external.metrics.k8s.io/");
     let slow = proxied.rules.add(slow.times(1));
     env.until("a slow pass", async || if proxied.rules.hits(slow) == 0 { Err(()) } else { Ok(()) }).await;
     offset.store(seconds, Ordering::Relaxed);
-    // Windows count whole seconds: one second later the window is over for certain.
+    // Windows count whole seconds, so one second later the window has certainly ended.
     let certain_end = fell + WINDOW + Duration::from_secs(1);
     let mut reads_at_end = None;
     env.until("the end of the window", async || {
@@ -86,7 +87,7 @@ async fn jump(env: &ControllerEnv, seconds: i64) {
     );
     println!("{shown}");
     assert!(held + Duration::from_secs(1) >= WINDOW, "{shown}");
-    // Counted in reconciles, which a busy machine delays but does not skip: one that was under way, and the one that scales.
+    // The limit is in reconciles, which a busy machine delays but does not skip: one that was under way, and the one that scales.
     assert!(late <= MAX_LATE_RECONCILES, "{shown}");
     assert_eq!(observer.counts(), [6, 3]);
     assert!(ours.is_alive());

@@ -1,5 +1,5 @@
 //! Broken set-ups on both clusters: the first line of `plimsoll why` names the cause. The whole table of causes is a unit test of
-//! `api::diagnosis`; here the same facts come from real API servers, and the binary reads them.
+//! `api::diagnosis`; these tests read the same facts from real API servers with the binary.
 
 mod outages;
 mod set_ups;
@@ -16,16 +16,16 @@ use testbed::harness::Failure;
 use testbed::proxy::{Fault, Rule};
 
 use crate::autoscalers;
-use crate::env::{ControllerEnv, Proxied, RunningController, on_both};
+use crate::env::{ControllerEnv, ProxiedClient, RunningController, on_both};
 use crate::serving;
 use crate::shared::manifests;
-use crate::shared::why::Why;
+use crate::shared::why::WhyCommand;
 use set_ups::{SetUp, SetUpKind, all, passing};
 use workloads::{create_shared, create_target, renew_start_times};
 
 /// Set-ups of the table; more are in `outages` and in the tests of the operator.
 const MIN_SET_UPS: usize = 50;
-/// Time between two decisions. With that of other tests, so many autoscalers would keep a small machine busy.
+/// The sync period. It is longer than in other tests, because so many autoscalers would keep a small machine busy.
 const SYNC_PERIOD: Duration = Duration::from_secs(2);
 
 #[test]
@@ -82,8 +82,8 @@ async fn create(env: &ControllerEnv, set_up: &SetUp) {
     env.create(&format!("/apis/{api_version}/namespaces/{{ns}}/{plural}"), object).await;
 }
 
-/// What the API server denies the controller.
-fn refuse(proxied: &Proxied) {
+/// The requests of the controller that the API server forbids.
+fn refuse(proxied: &ProxiedClient) {
     let fault = |code, reason, message: &str| Fault::Status {
         code,
         reason,
@@ -106,18 +106,18 @@ fn refuse(proxied: &Proxied) {
 
 /// Waits until `plimsoll why` names the cause of every set-up.
 async fn explained(env: &ControllerEnv, set_ups: &[SetUp]) {
-    let why = Why::new(&env.kubeconfig, &env.namespace);
+    let why = WhyCommand::new(&env.kubeconfig, &env.namespace);
     let mut open: Vec<&SetUp> = set_ups.iter().collect();
     env.until("the causes", async || {
         for set_up in &open {
             renew_start_times(env, set_up).await;
         }
         let names: Vec<String> = open.iter().map(|set_up| set_up.full_name()).collect();
-        let answer = why.explain(&names).await?;
+        let response = why.explain(&names).await?;
         let mut wrong = Vec::new();
         open.retain(|set_up| {
             let words = set_up.words.replace("{ns}", &env.namespace);
-            let missed = answer.misses(&set_up.full_name(), set_up.id, &words);
+            let missed = response.misses(&set_up.full_name(), set_up.id, &words);
             wrong.extend(missed.clone());
             missed.is_some()
         });

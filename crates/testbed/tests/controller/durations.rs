@@ -1,24 +1,24 @@
-//! How long each metric takes, as the histograms of the controller state it, beside those of Kubernetes' own controller.
+//! The computation time of each metric in the histograms of our controller and of Kubernetes' own.
 
 use std::time::Duration;
 
 use controllers::hpa::HpaSettings;
 use localkube::metrics::{DescribedObject, Series};
 use serde_json::json;
-use testbed::direct::{Caller, Direct};
+use testbed::direct::{Caller, DirectClient};
 use testbed::harness::Failure;
 use testbed::peer::{Peer, PeerOptions};
 use testbed::proxy::{Fault, Rule, Rules};
 
 use crate::env::{ControllerEnv, RunningController, on_both, queue};
 
-/// How much later the external metrics API answers.
+/// The delay of responses of the external metrics API.
 const EXTERNAL_DELAY: Duration = Duration::from_millis(1500);
-/// How much later the custom metrics API answers.
+/// The delay of responses of the custom metrics API.
 const OBJECT_DELAY: Duration = Duration::from_millis(100);
 /// A bucket of the histograms, in seconds, between the two delays.
-const BETWEEN: f64 = 1.024;
-/// Kubernetes' own takes whole seconds.
+const BUCKET_BETWEEN_DELAYS: f64 = 1.024;
+/// The sync period of Kubernetes' own controller, which accepts only whole seconds.
 const PERIOD: Duration = Duration::from_secs(2);
 
 fn delay(rules: &Rules) {
@@ -29,7 +29,7 @@ fn delay(rules: &Rules) {
         .add(Rule::new(Fault::Delay(OBJECT_DELAY)).prefix("/apis/custom.metrics.k8s.io/v1beta2/namespaces/"));
 }
 
-/// Computations of a type of metric: those that took less than [`BETWEEN`], and all.
+/// Computations of a type of metric: those that took less than [`BUCKET_BETWEEN_DELAYS`], and all.
 fn computations(page: &str, metric_type: &str) -> (u64, u64) {
     let count = |bound: &dyn Fn(f64) -> bool| -> u64 {
         let name = "horizontal_pod_autoscaler_controller_metric_computation_duration_seconds_bucket{";
@@ -42,7 +42,7 @@ fn computations(page: &str, metric_type: &str) -> (u64, u64) {
             });
         wanted.map(|(_, value)| value.split(' ').next().unwrap().parse::<f64>().unwrap() as u64).sum()
     };
-    (count(&|le| (le - BETWEEN).abs() < 1e-9), count(&|le| le.is_infinite()))
+    (count(&|le| (le - BUCKET_BETWEEN_DELAYS).abs() < 1e-9), count(&|le| le.is_infinite()))
 }
 
 /// Waits until both metrics were computed several times, and checks that each has its own delay.
@@ -51,20 +51,20 @@ async fn until_apart(env: &ControllerEnv, who: &str, page: impl AsyncFn() -> Str
         let page = page().await;
         let (external, object) = (computations(&page, "External"), computations(&page, "Object"));
         assert_eq!(external.0, 0, "{who} on {}: the slow metric cannot be quick", env.cluster);
-        // A busy machine may delay some of the quick ones, but not all.
+        // A busy machine may delay some, but not all, of the fast computations.
         if external.1 >= 3 && object.0 >= 1 { Ok(()) } else { Err((external, object)) }
     })
     .await;
 }
 
-/// Kubernetes' own controller, behind delays, and its exported metrics.
-async fn peer(env: &ControllerEnv, access: &testbed::Access) -> (Peer, Direct) {
+/// Starts Kubernetes' own controller with delayed responses, and returns a client of its exported metrics.
+async fn peer(env: &ControllerEnv, access: &testbed::Access) -> (Peer, DirectClient) {
     let port = testbed::ports::free().unwrap();
     let args = [format!("--secure-port={port}"), "--authorization-always-allow-paths=/metrics".to_owned()];
     let options = PeerOptions { args: args.into(), ..PeerOptions::of_test(&env.namespace, PERIOD) };
     let peer = Peer::start(access, &options).await.unwrap();
     delay(&peer.rules().unwrap());
-    (peer, Direct::new(port, &Caller::nobody()).unwrap())
+    (peer, DirectClient::new(port, &Caller::anonymous()).unwrap())
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Several controllers as processes, of which one leads, and the leader is killed at random times.
 //!
-//! A process is this test binary once more, or the `plimsoll` that `PLIMSOLL_BIN` names. Each goes through a proxy of its own,
+//! A process is this test binary, or the `plimsoll` that `PLIMSOLL_BIN` names. Each sends its requests through its own proxy,
 //! so that the writer of each request is known.
 
 mod replicas;
@@ -12,17 +12,18 @@ use testbed::harness::Failure;
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::env::{Held, PERIOD, on_both, queue, soak};
-use replicas::{ControllerReplicas, LEASE, RETRY};
+use crate::env::{PERIOD, WindowMeasurement, on_both, queue, soak};
+use replicas::{ControllerReplicas, LEASE_DURATION, RETRY_PERIOD};
 
-/// Length of the stabilization window.
+/// The length of the stabilization window.
 const WINDOW: Duration = Duration::from_secs(12);
 /// After the end of a window, at most so many reconciles read the metric before the deployment is scaled, with one more for
 /// each kill. A window that each leader restarts would not end before the last kill.
 const MAX_LATE_RECONCILES: u64 = 6;
-/// How often a candidate reads a lease that nobody renews until it may take it: it waits at least [`RETRY`] between two reads,
-/// and one more may be under way at each end.
-const MAX_CANDIDATE_READS: usize = (LEASE.as_millis() / RETRY.as_millis()) as usize + 2;
+/// The number of reads of a lease that is not renewed until a candidate may acquire it. A candidate waits at least [`RETRY_PERIOD`] between
+/// two reads,
+/// and one more read may be under way at the begin and at the end.
+const MAX_CANDIDATE_READS: usize = (LEASE_DURATION.as_millis() / RETRY_PERIOD.as_millis()) as usize + 2;
 
 #[test]
 fn killed_leader_is_followed_with_its_persisted_state() -> Result<(), Failure> {
@@ -41,7 +42,7 @@ fn killed_leader_is_followed_with_its_persisted_state() -> Result<(), Failure> {
         crew.leader(&env).await;
         let (toggled, held) = (env.observer("toggled").await, env.observer("held").await);
         let mut expected = vec![4];
-        let mut window: Option<JoinHandle<Held>> = None;
+        let mut window: Option<JoinHandle<WindowMeasurement>> = None;
         let mut windows = Vec::new();
         for kill in 0..kills {
             // One window lasts over several leaders, and a new one begins after its end.
@@ -115,7 +116,7 @@ fn stopped_leader_releases_its_lease_at_once() -> Result<(), Failure> {
             let released = SystemTime::now();
             assert_ne!(holder().await, before, "on {}: the lease was not released", env.cluster);
             let new = crew.next_leader(&env, old).await;
-            // The next leader takes it with its next read, instead of waiting until the lease expires.
+            // The next leader acquires the released lease after its next read, instead of waiting until the lease expires.
             let reads = crew.lease_reads(new, released);
             println!("{}: {new} took over from {old} after {reads} reads", env.cluster);
             assert!(reads <= 2, "on {}: taken over after {reads} reads", env.cluster);

@@ -1,8 +1,8 @@
 //! Faults of the API server, injected by a proxy: one workload, one table of faults.
 //!
-//! Each row begins with a workload at six. Then something breaks, and the load falls, so that there is something to do:
-//! three would be right. While it lasts the count is six or three and nothing else; it is six where the metrics cannot be
-//! had; and the conditions say what is wrong where they can be written at all. When it is over, the count is right
+//! Each row begins with a workload of six replicas. Then the fault is injected, and the load falls, so that the controller would scale:
+//! three replicas would be right. During the fault the count is either six or three; it is six where the metrics cannot be
+//! read; and the conditions report the fault where they can be written. After the fault the count is right
 //! within two periods.
 
 mod missed;
@@ -16,11 +16,13 @@ use testbed::harness::Failure;
 use testbed::proxy::{Fault, Rule, RuleId};
 use tokio::time::Instant;
 
-use crate::env::{ControllerEnv, PERIOD, Proxied, RunningController, cpu, on_both, reconciles_within, soak};
-use rows::{Broken, Row};
+use crate::env::{
+    ControllerEnv, PERIOD, ProxiedClient, RunningController, cpu, on_both, reconciles_within, soak,
+};
+use rows::{FaultRow, FaultTarget};
 
 /// Rows that run concurrently.
-const TOGETHER: usize = 6;
+const MAX_CONCURRENT_ROWS: usize = 6;
 
 #[test]
 fn api_server_faults_never_cause_a_wrong_replica_count() -> Result<(), Failure> {
@@ -29,12 +31,13 @@ fn api_server_faults_never_cause_a_wrong_replica_count() -> Result<(), Failure> 
         let lives = rows.iter().enumerate().map(|(number, row)| {
             let env = &env;
             async move {
-                let room = env.room(&format!("row-{number}")).await;
-                let times = live(&room, row).await;
+                let row_env = env.in_new_namespace(&format!("row-{number}")).await;
+                let times = live(&row_env, row).await;
                 (row.name, times)
             }
         });
-        let lives: Vec<_> = futures::stream::iter(lives).buffer_unordered(TOGETHER).collect().await;
+        let lives: Vec<_> =
+            futures::stream::iter(lives).buffer_unordered(MAX_CONCURRENT_ROWS).collect().await;
         for (name, times) in lives {
             let times: Vec<String> = times.iter().map(|time| format!("{:.2}", time.as_secs_f64())).collect();
             println!("{}: right again after {} s: {name}", env.cluster, times.join(", "));
@@ -43,10 +46,10 @@ fn api_server_faults_never_cause_a_wrong_replica_count() -> Result<(), Failure> 
 }
 
 /// Runs one row, and returns the recovery time after each fault.
-async fn live(env: &ControllerEnv, row: &Row) -> Vec<Duration> {
+async fn live(env: &ControllerEnv, row: &FaultRow) -> Vec<Duration> {
     env.workload("web", 4).await;
-    env.usage("web", 4, HIGH, 1);
-    env.hpa("web", MIN, MAX, json!([cpu(50)])).await;
+    env.usage("web", 4, HIGH_USAGE_MILLICORES, 1);
+    env.hpa("web", MIN_REPLICAS, MAX_REPLICAS, json!([cpu(50)])).await;
     let proxied = env.proxied().await;
     let ours = RunningController::start(proxied.client.clone(), env.settings());
     env.until_replicas("web", 6).await;
@@ -59,7 +62,7 @@ async fn live(env: &ControllerEnv, row: &Row) -> Vec<Duration> {
         let before = observer.seen().len();
         let broken = begin(&proxied, row).await;
         if row.blind {
-            // What was asked for before may still be on its way, and must not come back with what is right afterwards.
+            // Requests that were sent before may still be under way, and must not return the metrics that are set afterwards.
             let met = || broken.iter().any(|rule| proxied.rules.hits(*rule) > 0);
             let _ = tokio::time::timeout(2 * PERIOD, async {
                 while !met() {
@@ -68,7 +71,7 @@ async fn live(env: &ControllerEnv, row: &Row) -> Vec<Duration> {
             })
             .await;
         }
-        env.usage("web", 4, LOW, 1);
+        env.usage("web", 4, LOW_USAGE_MILLICORES, 1);
         let begun = Instant::now();
         if let Some((kind, wanted)) = row.says {
             let what = format!("{kind} {wanted} during {}", row.name);
@@ -82,8 +85,8 @@ async fn live(env: &ControllerEnv, row: &Row) -> Vec<Duration> {
             again(&proxied, row);
             tokio::time::sleep(PERIOD / 4).await;
         }
-        // A busy machine may not have met the fault yet.
-        if let Broken::Rules(_) | Broken::Relisted(_) = row.broken {
+        // On a busy machine the controller may not have sent a request yet.
+        if let FaultTarget::Rules(_) | FaultTarget::Relisted(_) = row.broken {
             let unmet = || broken.iter().filter(|rule| proxied.rules.hits(**rule) == 0).count();
             let what = format!("to meet {}", row.name);
             env.until(&what, async || if unmet() == 0 { Ok(()) } else { Err(unmet()) }).await;
@@ -104,23 +107,23 @@ async fn live(env: &ControllerEnv, row: &Row) -> Vec<Duration> {
         observer.caught_up(env, 3).await;
         let counts: Vec<i64> = observer.seen().split_off(before).iter().map(|sight| sight.replicas).collect();
         assert_eq!(counts, [3], "on {}: written in {}, round {round}", env.cluster, row.name);
-        env.usage("web", 4, HIGH, 1);
+        env.usage("web", 4, HIGH_USAGE_MILLICORES, 1);
         env.until_replicas("web", 6).await;
         healthy(env, row.name).await;
     }
     assert!(ours.is_alive(), "{} ended the controller", row.name);
-    let limits = i64::from(MIN)..=i64::from(MAX);
+    let limits = i64::from(MIN_REPLICAS)..=i64::from(MAX_REPLICAS);
     assert!(observer.counts().iter().all(|count| limits.contains(count)), "{:?}", observer.counts());
     ours.stop().await;
     times
 }
 
-const MIN: i32 = 2;
-const MAX: i32 = 8;
+const MIN_REPLICAS: i32 = 2;
+const MAX_REPLICAS: i32 = 8;
 /// Usage of each of four pods for which six replicas are right.
-const HIGH: i64 = 750;
+const HIGH_USAGE_MILLICORES: i64 = 750;
 /// Usage for which three replicas are right.
-const LOW: i64 = 375;
+const LOW_USAGE_MILLICORES: i64 = 375;
 
 /// Waits until all conditions are good.
 async fn healthy(env: &ControllerEnv, name: &str) {
@@ -136,44 +139,44 @@ async fn healthy(env: &ControllerEnv, name: &str) {
     .await;
 }
 
-async fn begin(proxied: &Proxied, row: &Row) -> Vec<RuleId> {
+async fn begin(proxied: &ProxiedClient, row: &FaultRow) -> Vec<RuleId> {
     match &row.broken {
-        Broken::Rules(rules) | Broken::Relisted(rules) => {
+        FaultTarget::Rules(rules) | FaultTarget::Relisted(rules) => {
             let added = rules.iter().map(|rule| proxied.rules.add(rule.clone())).collect();
-            if matches!(row.broken, Broken::Relisted(_)) {
+            if matches!(row.broken, FaultTarget::Relisted(_)) {
                 proxied.rules.add(cut(""));
             }
             added
         }
-        Broken::Cutting(part) => vec![proxied.rules.add(cut(part))],
-        Broken::Stalled(part) => {
+        FaultTarget::Cutting(part) => vec![proxied.rules.add(cut(part))],
+        FaultTarget::Stalled(part) => {
             let part = (*part).to_owned();
             let stalled = Rule::new(Fault::StallWatches).when(move |parts| parts.uri.path().ends_with(&part));
             vec![proxied.rules.add(stalled)]
         }
-        Broken::Down => {
+        FaultTarget::Down => {
             proxied.proxy.down().await;
             Vec::new()
         }
     }
 }
 
-/// Repeats the fault until its end.
-fn again(proxied: &Proxied, row: &Row) {
-    if let Broken::Cutting(part) = &row.broken {
+/// Repeats the fault for its duration.
+fn again(proxied: &ProxiedClient, row: &FaultRow) {
+    if let FaultTarget::Cutting(part) = &row.broken {
         proxied.rules.add(cut(part));
     }
 }
 
-async fn end(proxied: &Proxied, row: &Row, broken: Vec<RuleId>) {
+async fn end(proxied: &ProxiedClient, row: &FaultRow, broken: Vec<RuleId>) {
     for rule in broken {
         proxied.rules.remove(rule);
     }
     match &row.broken {
         // A connection that lost events must be closed.
-        Broken::Stalled(part) => _ = proxied.rules.add(cut(part)),
-        Broken::Down => proxied.proxy.up().await.unwrap(),
-        Broken::Rules(_) | Broken::Relisted(_) | Broken::Cutting(_) => {}
+        FaultTarget::Stalled(part) => _ = proxied.rules.add(cut(part)),
+        FaultTarget::Down => proxied.proxy.up().await.unwrap(),
+        FaultTarget::Rules(_) | FaultTarget::Relisted(_) | FaultTarget::Cutting(_) => {}
     }
 }
 

@@ -1,8 +1,8 @@
 //! Scenarios of one reconcile, each with the replicas, conditions, status and events of Kubernetes.
 //!
-//! All of a test stand side by side in one namespace, under one controller: none may disturb another. A feature gate is
-//! on in the controller alone, so that both clusters can have it: what an API server without the gate would refuse is
-//! stored past it.
+//! All scenarios of a test run in one namespace with one controller, and must not affect each other. A feature gate is
+//! enabled in the controller only, so that it works on both clusters. An object that an API server without the gate would reject is
+//! written to the store directly.
 
 use std::time::Duration;
 
@@ -73,12 +73,12 @@ fn once(ours: &RunningController, settings: HpaSettings) {
     ours.handle.update(HpaSettings { period: Duration::from_hours(1), ..settings });
 }
 
-const READY: &str = "True ReadyForNewScale";
-const READ: &str = "True SucceededGetScale";
-const SCALED: &str = "True SucceededRescale";
-const VALID: &str = "True ValidMetricFound";
-const WITHIN: &str = "False DesiredWithinRange";
-const GROWN: &str = "Normal/SuccessfulRescale: New size: 6; reason: cpu resource utilization (percentage of request) above target";
+const READY_FOR_NEW_SCALE: &str = "True ReadyForNewScale";
+const SUCCEEDED_GET_SCALE: &str = "True SucceededGetScale";
+const SUCCEEDED_RESCALE: &str = "True SucceededRescale";
+const VALID_METRIC_FOUND: &str = "True ValidMetricFound";
+const DESIRED_WITHIN_RANGE: &str = "False DesiredWithinRange";
+const RESCALE_EVENT: &str = "Normal/SuccessfulRescale: New size: 6; reason: cpu resource utilization (percentage of request) above target";
 const NO_SCALE: &str = "False FailedGetScale";
 
 #[test]
@@ -129,16 +129,16 @@ fn scenarios_end_with_the_status_of_kubernetes() -> Result<(), Failure> {
             Expected {
                 name: "e2",
                 count: Some(3),
-                able: READY,
-                active: VALID,
-                limited: WITHIN,
+                able: READY_FOR_NEW_SCALE,
+                active: VALID_METRIC_FOUND,
+                limited: DESIRED_WITHIN_RANGE,
                 desired: 3,
                 events: &[],
             },
             Expected {
                 name: "e3",
                 count: Some(3),
-                able: READ,
+                able: SUCCEEDED_GET_SCALE,
                 active: "False FailedGetResourceMetric",
                 limited: "",
                 desired: 7,
@@ -150,16 +150,16 @@ fn scenarios_end_with_the_status_of_kubernetes() -> Result<(), Failure> {
             Expected {
                 name: "e4",
                 count: Some(6),
-                able: SCALED,
-                active: VALID,
-                limited: WITHIN,
+                able: SUCCEEDED_RESCALE,
+                active: VALID_METRIC_FOUND,
+                limited: DESIRED_WITHIN_RANGE,
                 desired: 6,
-                events: &["Warning/FailedGetExternalMetric: ", GROWN],
+                events: &["Warning/FailedGetExternalMetric: ", RESCALE_EVENT],
             },
             Expected {
                 name: "e5",
                 count: Some(3),
-                able: READ,
+                able: SUCCEEDED_GET_SCALE,
                 active: "False FailedGetExternalMetric",
                 limited: "",
                 desired: 0,
@@ -168,7 +168,7 @@ fn scenarios_end_with_the_status_of_kubernetes() -> Result<(), Failure> {
             Expected {
                 name: "e6",
                 count: Some(0),
-                able: READ,
+                able: SUCCEEDED_GET_SCALE,
                 active: "False ScalingDisabled",
                 limited: "",
                 desired: 0,
@@ -177,7 +177,7 @@ fn scenarios_end_with_the_status_of_kubernetes() -> Result<(), Failure> {
             Expected {
                 name: "e7",
                 count: Some(2),
-                able: SCALED,
+                able: SUCCEEDED_RESCALE,
                 active: "",
                 limited: "",
                 desired: 2,
@@ -216,8 +216,8 @@ fn scenarios_end_with_the_status_of_kubernetes() -> Result<(), Failure> {
                 name: "e11",
                 count: Some(3),
                 able: "False FailedUpdateScale",
-                active: VALID,
-                limited: WITHIN,
+                active: VALID_METRIC_FOUND,
+                limited: DESIRED_WITHIN_RANGE,
                 desired: 0,
                 events: &[
                     "Warning/FailedRescale: New size: 6; reason: cpu resource utilization (percentage of request) above \
@@ -227,7 +227,7 @@ fn scenarios_end_with_the_status_of_kubernetes() -> Result<(), Failure> {
             Expected {
                 name: "e12",
                 count: None,
-                able: READ,
+                able: SUCCEEDED_GET_SCALE,
                 active: "False InvalidSelector",
                 limited: "",
                 desired: 0,
@@ -323,9 +323,9 @@ fn scale_to_zero_gate_scales_to_zero_and_back() -> Result<(), Failure> {
             Expected {
                 name: "e18",
                 count: Some(3),
-                able: SCALED,
-                active: VALID,
-                limited: WITHIN,
+                able: SUCCEEDED_RESCALE,
+                active: VALID_METRIC_FOUND,
+                limited: DESIRED_WITHIN_RANGE,
                 desired: 3,
                 events: &[
                     "Normal/SuccessfulRescale: New size: 3; reason: external metric qlen(nil) above target",
@@ -334,9 +334,9 @@ fn scale_to_zero_gate_scales_to_zero_and_back() -> Result<(), Failure> {
             Expected {
                 name: "e19",
                 count: Some(2),
-                able: SCALED,
-                active: VALID,
-                limited: WITHIN,
+                able: SUCCEEDED_RESCALE,
+                active: VALID_METRIC_FOUND,
+                limited: DESIRED_WITHIN_RANGE,
                 desired: 2,
                 events: &[
                     "Normal/SuccessfulRescale: New size: 2; reason: Current number of replicas below Spec.MinReplicas",
@@ -345,7 +345,7 @@ fn scale_to_zero_gate_scales_to_zero_and_back() -> Result<(), Failure> {
             Expected {
                 name: "e20",
                 count: Some(0),
-                able: READ,
+                able: SUCCEEDED_GET_SCALE,
                 active: "False ScalingDisabled",
                 limited: "",
                 desired: 0,

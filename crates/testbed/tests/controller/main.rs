@@ -1,26 +1,26 @@
 //! The controller on localkube and on a real Kubernetes: the same tests on both.
 //!
-//! | file | what it shows |
+//! | file | what it tests |
 //! |---|---|
-//! | `metric_types` | growing and shrinking on each of the five types; conditions, events, status |
-//! | `golden` | scenarios of one pass that end as in Kubernetes, word for word |
-//! | `faults` | an API server that fails in every way it can, seen through a proxy |
-//! | `metrics_faults` | metrics APIs that are gone, broken or lie |
-//! | `clocks` | clocks that jump |
-//! | `restart` | windows and scale events outlive a controller; what its memory costs |
-//! | `durations` | the histogram of each metric's computation, beside Kubernetes' own |
-//! | `election` | several controllers, the leader killed at any moment |
-//! | `takeover` | the history of a leader that was killed, asked from the replica that followed it |
-//! | `modes` | shadow, dry run, off; by flag and on one object |
+//! | `metric_types` | scaling up and down on each of the five metric types; conditions, events, status |
+//! | `golden` | scenarios of one pass with exactly the status and events of Kubernetes |
+//! | `faults` | faults of the API server, injected by a proxy |
+//! | `metrics_faults` | metrics APIs that are missing, broken or return absurd values |
+//! | `clocks` | stabilization windows when the clock is set |
+//! | `restart` | windows and scale events survive a restart of the controller; the writes that this costs |
+//! | `durations` | the histogram of each metric's computation time, compared with Kubernetes' own |
+//! | `election` | leader election of several controllers, whose leader is killed at random times |
+//! | `takeover` | the history of a killed leader, read from the replica that took over |
+//! | `modes` | the modes shadow, dry run and off, by flag and by annotation |
 //! | `switch` | from Kubernetes' own controller to ours and back (`make test-switch`) |
 //! | `diagnosis` | broken set-ups: the first line of `why` names the cause |
-//! | `bad_objects` | objects that make no sense |
-//! | `autoscalers` | our own kind |
+//! | `bad_objects` | invalid objects |
+//! | `autoscalers` | our own kind `Autoscaler` |
 //! | `supervision` | watch tasks that panic or end, reconciles that panic |
 //! | `versions` | a rolling update to another version of the binary and back, under load (`make test-upgrade`) |
 //! | `upgrade` | a real control plane of another release under a running controller (`make test-1.37`) |
 //!
-//! `PLIMSOLL_SOAK=1` (`make soak`) makes the long versions of them.
+//! `PLIMSOLL_SOAK=1` (`make soak`) runs the long versions of the tests.
 
 #![allow(clippy::disallowed_methods, reason = "tests and benches measure with the clock of the machine")]
 #![allow(

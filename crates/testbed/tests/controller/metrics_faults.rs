@@ -13,9 +13,9 @@ use crate::env::{
 };
 
 /// Timeout of a request without a response.
-const GIVEN_UP: Duration = Duration::from_secs(10);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long an API server may take to find an API that has come back.
-const FOUND_AGAIN: Duration = Duration::from_secs(30);
+const API_RECOVERY_TIMEOUT: Duration = Duration::from_secs(30);
 
 const SERVICES: [&str; 4] = [
     "v1beta1.metrics.k8s.io",
@@ -46,8 +46,8 @@ fn missing_metrics_prevent_scale_down_and_set_conditions() -> Result<(), Failure
             ("empty lists", Some(Outage::Empty), Duration::ZERO),
             ("garbage", Some(Outage::Garbage), Duration::ZERO),
             ("cut answers", Some(Outage::Cut), Duration::ZERO),
-            ("no answer", Some(Outage::Hang), GIVEN_UP),
-            ("not registered", None, FOUND_AGAIN),
+            ("no answer", Some(Outage::Hang), REQUEST_TIMEOUT),
+            ("not registered", None, API_RECOVERY_TIMEOUT),
         ];
         for name in ["by-cpu", "by-pods"] {
             env.workload(name, 4).await;
@@ -127,7 +127,7 @@ async fn begin(env: &ControllerEnv, outage: Option<&Outage>) -> Vec<Value> {
             removed.push(env.read(&path).await);
             env.delete(&path).await;
         }
-        // An API server may take a moment to notice.
+        // An API server may notice this only after some time.
         for api in
             ["metrics.k8s.io/v1beta1", "custom.metrics.k8s.io/v1beta2", "external.metrics.k8s.io/v1beta1"]
         {
@@ -163,12 +163,12 @@ struct AbsurdMetrics {
     name: &'static str,
     /// The usage of each of four pods, by number; none: no sample.
     says: fn(usize) -> Option<PodUsage>,
-    leads_to: Led,
+    leads_to: AbsurdMetricsEffect,
 }
 
 /// The effect of absurd values on a count of six.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Led {
+enum AbsurdMetricsEffect {
     /// Scales to this count.
     Count(i64),
     /// No change, although the value is used.
@@ -181,57 +181,67 @@ fn pod(cpu: i64) -> PodUsage {
     PodUsage::new(&[("app", "web")], &[("app", cpu, 1)])
 }
 
-const LOW: i64 = 375;
+const LOW_USAGE_MILLICORES: i64 = 375;
 
 /// The effects are those of Kubernetes, as recorded in the engine's scenarios.
-const LIES: [AbsurdMetrics; 9] = [
-    AbsurdMetrics { name: "nothing", says: |_| None, leads_to: Led::NoData },
+const ABSURD_METRICS: [AbsurdMetrics; 9] = [
+    AbsurdMetrics { name: "nothing", says: |_| None, leads_to: AbsurdMetricsEffect::NoData },
     AbsurdMetrics {
         name: "no containers",
         says: |_| Some(PodUsage::new(&[("app", "web")], &[])),
-        leads_to: Led::NoData,
+        leads_to: AbsurdMetricsEffect::NoData,
     },
     AbsurdMetrics {
         name: "another container",
-        says: |_| Some(PodUsage::new(&[("app", "web")], &[("other", LOW, 1)])),
-        leads_to: Led::Count(3),
+        says: |_| Some(PodUsage::new(&[("app", "web")], &[("other", LOW_USAGE_MILLICORES, 1)])),
+        leads_to: AbsurdMetricsEffect::Count(3),
     },
-    AbsurdMetrics { name: "half of the pods", says: |n| (n < 2).then(|| pod(LOW)), leads_to: Led::Nothing },
+    AbsurdMetrics {
+        name: "half of the pods",
+        says: |n| (n < 2).then(|| pod(LOW_USAGE_MILLICORES)),
+        leads_to: AbsurdMetricsEffect::Nothing,
+    },
     AbsurdMetrics {
         name: "old samples",
-        says: |_| Some(pod(LOW).at(SampleTime::At(Timestamp::UNIX_EPOCH))),
-        leads_to: Led::Count(3),
+        says: |_| Some(pod(LOW_USAGE_MILLICORES).at(SampleTime::At(Timestamp::UNIX_EPOCH))),
+        leads_to: AbsurdMetricsEffect::Count(3),
     },
     AbsurdMetrics {
         name: "samples without a time",
-        says: |_| Some(pod(LOW).at(SampleTime::Never)),
-        leads_to: Led::Count(3),
+        says: |_| Some(pod(LOW_USAGE_MILLICORES).at(SampleTime::Never)),
+        leads_to: AbsurdMetricsEffect::Count(3),
     },
-    AbsurdMetrics { name: "less than nothing", says: |_| Some(pod(-5000)), leads_to: Led::Count(2) },
+    AbsurdMetrics {
+        name: "less than nothing",
+        says: |_| Some(pod(-5000)),
+        leads_to: AbsurdMetricsEffect::Count(2),
+    },
     AbsurdMetrics {
         name: "the largest number there is",
         says: |_| Some(pod(i64::MAX)),
-        leads_to: Led::Count(8),
+        leads_to: AbsurdMetricsEffect::Count(8),
     },
     AbsurdMetrics {
         name: "the smallest number there is",
         says: |_| Some(pod(i64::MIN)),
-        leads_to: Led::Count(2),
+        leads_to: AbsurdMetricsEffect::Count(2),
     },
 ];
 
 #[test]
 fn absurd_metrics_keep_replicas_within_bounds() -> Result<(), Failure> {
     on_both(async |env| {
-        join_all(LIES.iter().enumerate().map(|(number, lie)| {
+        join_all(ABSURD_METRICS.iter().enumerate().map(|(number, absurd)| {
             let env = &env;
-            async move { believe(&env.room(&format!("lie-{number}")).await, lie).await }
+            async move {
+                run_absurd_metrics(&env.in_new_namespace(&format!("lie-{number}")).await, absurd).await;
+            }
         }))
         .await;
     })
 }
 
-async fn believe(env: &ControllerEnv, lie: &AbsurdMetrics) {
+async fn run_absurd_metrics(env: &ControllerEnv, absurd: &AbsurdMetrics) {
     env.workload("web", 4).await;
     env.usage("web", 4, 750, 1);
     env.hpa("web", 2, 8, json!([cpu(50)])).await;
@@ -240,24 +250,29 @@ async fn believe(env: &ControllerEnv, lie: &AbsurdMetrics) {
     let observer = env.observer("web").await;
     env.script.clear_pods(&env.namespace);
     for number in 0..4 {
-        if let Some(usage) = (lie.says)(number) {
+        if let Some(usage) = (absurd.says)(number) {
             env.script.set_pod(&env.namespace, &format!("web-{number}"), usage);
         }
     }
-    match lie.leads_to {
-        Led::Count(count) => {
+    match absurd.leads_to {
+        AbsurdMetricsEffect::Count(count) => {
             let reached = env.until_replicas("web", count);
             let reached = tokio::time::timeout(Duration::from_secs(20), reached).await;
-            assert!(reached.is_ok(), "on {}: {} led to {:?}", env.cluster, lie.name, observer.counts());
+            assert!(reached.is_ok(), "on {}: {} led to {:?}", env.cluster, absurd.name, observer.counts());
         }
-        Led::Nothing => env.until_condition("web", "AbleToScale", "True ReadyForNewScale").await,
-        Led::NoData => env.until_condition("web", "ScalingActive", "False FailedGetResourceMetric").await,
+        AbsurdMetricsEffect::Nothing => {
+            env.until_condition("web", "AbleToScale", "True ReadyForNewScale").await;
+        }
+        AbsurdMetricsEffect::NoData => {
+            env.until_condition("web", "ScalingActive", "False FailedGetResourceMetric").await;
+        }
     }
     env.until_decisions(&ours, &["web"], 2).await;
     let counts = observer.counts();
-    let expected = if let Led::Count(count) = lie.leads_to { vec![6, count] } else { vec![6] };
-    assert_eq!(counts, expected, "on {}: {}", env.cluster, lie.name);
-    env.usage("web", 4, LOW, 1);
+    let expected =
+        if let AbsurdMetricsEffect::Count(count) = absurd.leads_to { vec![6, count] } else { vec![6] };
+    assert_eq!(counts, expected, "on {}: {}", env.cluster, absurd.name);
+    env.usage("web", 4, LOW_USAGE_MILLICORES, 1);
     env.until_replicas("web", 3).await;
     env.until_condition("web", "ScalingActive", "True ValidMetricFound").await;
     assert!(ours.is_alive());

@@ -11,17 +11,17 @@ use testbed::peer::{Peer, PeerOptions};
 use crate::env::{ControllerEnv, RunningController, alone_on_both, cpu, on_both, queue};
 
 /// The active controller: that of Kubernetes on the real cluster, otherwise a second one of ours.
-pub(crate) enum Acting {
+pub(crate) enum ActiveController {
     Peer(#[allow(dead_code, reason = "held for its end")] Box<Peer>),
     RunningController(#[allow(dead_code, reason = "held for its end")] RunningController),
 }
 
-/// Kubernetes' own takes whole seconds.
+/// The sync period of Kubernetes' own controller, which accepts only whole seconds.
 pub(crate) const PEER_PERIOD: Duration = Duration::from_secs(1);
 
-pub(crate) async fn acting(env: &ControllerEnv) -> Acting {
+pub(crate) async fn acting(env: &ControllerEnv) -> ActiveController {
     let Some(access) = env.access else {
-        return Acting::RunningController(env.controller(env.settings()));
+        return ActiveController::RunningController(env.controller(env.settings()));
     };
     let options = PeerOptions {
         namespace: Some(env.namespace.clone()),
@@ -29,12 +29,12 @@ pub(crate) async fn acting(env: &ControllerEnv) -> Acting {
         downscale_stabilization: Some(Duration::ZERO),
         ..PeerOptions::default()
     };
-    Acting::Peer(Box::new(Peer::start(access, &options).await.unwrap()))
+    ActiveController::Peer(Box::new(Peer::start(access, &options).await.unwrap()))
 }
 
 #[test]
 fn shadow_mode_agrees_and_reports_a_wrong_setting() -> Result<(), Failure> {
-    // Alone, because beside other tests kube-controller-manager is late, and its old condition is a difference until its next sync.
+    // No other test runs meanwhile, because it would delay kube-controller-manager, whose old condition is a difference until its next sync.
     alone_on_both(async |env| {
         env.workload("web", 4).await;
         env.deployment("worker", 4).await;
@@ -48,7 +48,7 @@ fn shadow_mode_agrees_and_reports_a_wrong_setting() -> Result<(), Failure> {
         let shadow = RunningController::start(proxied.client.clone(), settings.clone());
         let compared = || shadow.handle.differences(None).compared;
 
-        // Scale up, scale down, missing metrics, bounds.
+        // The cases are scale-up, scale-down, missing metrics and bounds.
         env.usage("web", 4, 750, 1);
         env.ask_for("worker", 7);
         env.until_replicas("web", 6).await;
@@ -115,7 +115,7 @@ fn dry_run_decides_and_writes_nothing() -> Result<(), Failure> {
         let proxied = env.proxied().await;
         let settings = HpaSettings { mode: DecisionMode::DryRun, ..env.settings() };
         let ours = RunningController::start(proxied.client.clone(), settings);
-        // One object says otherwise.
+        // One object has another mode in its annotation.
         env.until_replicas("real", 6).await;
         let records = ours.handle.records();
         env.until("decisions", async || {

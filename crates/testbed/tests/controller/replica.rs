@@ -7,8 +7,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kube::config::Kubeconfig;
 use serde_json::{Value, json};
-use testbed::direct::{Caller, Direct};
-use testbed::program::{Program, Room};
+use testbed::direct::{Caller, DirectClient};
+use testbed::program::{Program, TempFolder};
 
 use crate::env::{ControllerEnv, PERIOD};
 use crate::shared;
@@ -23,9 +23,9 @@ const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
 /// A controller as a process.
 pub(crate) struct Replica {
     program: Program,
-    /// Its server, as its own account reads it.
-    server: Direct,
-    /// Its decision log.
+    /// A client of the controller's server, with the controller's own token.
+    server: DirectClient,
+    /// The path of the decision log.
     pub(crate) log: PathBuf,
 }
 
@@ -34,27 +34,27 @@ impl Replica {
         Self::start_version(env, token, program(), PERIOD).await
     }
 
-    /// Starts another version of the program, which decides so often.
+    /// Starts a version of the program with this sync period.
     pub(crate) async fn start_version(
         env: &ControllerEnv,
         token: &str,
         program: &Path,
         period: Duration,
     ) -> Self {
-        let room = Room::new().unwrap();
-        let token_file = room.write("token", token).unwrap();
+        let temp_folder = TempFolder::new().unwrap();
+        let token_file = temp_folder.write("token", token).unwrap();
         let mut config = serde_json::to_value(Kubeconfig::from_yaml(&env.kubeconfig).unwrap()).unwrap();
         for user in config["users"].as_array_mut().unwrap() {
             user["user"] = json!({"tokenFile": token_file});
         }
-        let kubeconfig = room.write("kubeconfig", &config.to_string()).unwrap();
-        let (port, log) = (free_port(), room.path("decisions.log"));
+        let kubeconfig = temp_folder.write("kubeconfig", &config.to_string()).unwrap();
+        let (port, log) = (free_port(), temp_folder.path("decisions.log"));
         let arguments = [
             "controller".to_owned(),
             format!("--kubeconfig={}", kubeconfig.display()),
             format!("--namespaces={}", env.namespace),
             format!("--leader-elect-resource-namespace={}", env.namespace),
-            // Long enough for a busy machine, on which a leader renews late.
+            // The lease lasts long enough for a busy machine, on which a leader renews late.
             "--leader-elect-lease-duration=10s".to_owned(),
             "--leader-elect-renew-deadline=8s".to_owned(),
             "--leader-elect-retry-period=1s".to_owned(),
@@ -68,25 +68,26 @@ impl Replica {
             "--decision-log-all".to_owned(),
         ];
         let variables = [("POD_IP", "127.0.0.1")];
-        let mut program = Program::start_with("plimsoll", program, &arguments, &variables, room).unwrap();
-        let server = Direct::new(port, &Caller::token(token)).unwrap();
-        let ready = async || server.get("/readyz").await.is_ok_and(|answer| answer.code == 200);
+        let mut program =
+            Program::start_with("plimsoll", program, &arguments, &variables, temp_folder).unwrap();
+        let server = DirectClient::new(port, &Caller::token(token)).unwrap();
+        let ready = async || server.get("/readyz").await.is_ok_and(|response| response.code == 200);
         program.until(READY_TIMEOUT, ready).await.unwrap();
         Self { program, server, log }
     }
 
-    /// What `plimsoll why --at` reads of this replica.
+    /// The history that `plimsoll why --at` reads from this replica.
     pub(crate) async fn decision_at(&self, namespace: &str, at: Timestamp) -> Value {
         let group = api::decisions::API_VERSION;
         let path = format!("/apis/{group}/namespaces/{namespace}/decisions/hpa.web?at={at}");
         match self.server.get(&path).await {
-            Ok(answer) if answer.code == 200 => answer.json()["items"][0].clone(),
-            Ok(answer) => answer.json(),
+            Ok(response) if response.code == 200 => response.json()["items"][0].clone(),
+            Ok(response) => response.json(),
             Err(error) => json!(error.to_string()),
         }
     }
 
-    /// Ends the process in order, as Kubernetes does, and waits for its end.
+    /// Sends SIGTERM to the process, as Kubernetes does, and waits for its end.
     pub(crate) async fn terminate(&mut self, env: &ControllerEnv) {
         self.program.terminate();
         let mut code = None;
@@ -116,7 +117,7 @@ pub(crate) fn time(pass: &Value) -> Timestamp {
     pass["decision"]["at"].as_str().unwrap().parse().unwrap()
 }
 
-/// A service account that may do everything; returns a token of it. On localkube every account may.
+/// Creates a service account with all permissions, and returns its token. On localkube every account has all permissions.
 pub(crate) async fn account(env: &ControllerEnv) -> String {
     let name = &env.namespace;
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT}});
@@ -141,7 +142,7 @@ pub(crate) async fn account(env: &ControllerEnv) -> String {
     shared::token(&env.client, name, ACCOUNT).await
 }
 
-/// Removes what the replicas of a test have outside its namespace.
+/// Removes the cluster-scoped objects of a test's replicas.
 pub(crate) async fn forget(env: &ControllerEnv) {
     let name = &env.namespace;
     if env.is_real() {

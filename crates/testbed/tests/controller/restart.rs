@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use crate::env::{ControllerEnv, RunningController, on_both, queue};
 
 const WINDOW: Duration = Duration::from_secs(10);
-const MEMORY: &str = "plimsoll.dev/memory";
+const STATE_ANNOTATION: &str = "plimsoll.dev/memory";
 const HPAS: &str = "/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers";
 /// After the end of a window, at most so many reconciles read the metric before the deployment is scaled. A window that
 /// began anew in its middle would last for ten more.
@@ -19,7 +19,7 @@ const MAX_LATE_RECONCILES: u64 = 5;
 #[test]
 fn restarted_controller_keeps_windows_and_scale_events() -> Result<(), Failure> {
     on_both(async |env| {
-        // One is held by its stabilization window, one by its scale-up policy.
+        // One workload is held by its stabilization window, the other by its scale-up policy.
         env.deployment("held", 4).await;
         env.deployment("paced", 4).await;
         env.deployment("steady", 4).await;
@@ -49,7 +49,7 @@ fn restarted_controller_keeps_windows_and_scale_events() -> Result<(), Failure> 
         env.until_condition("held", "AbleToScale", "True ScaleDownStabilized").await;
         env.until_condition("paced", "ScalingLimited", "True ScaleUpLimit").await;
 
-        // The middle of both windows.
+        // The controller is restarted in the middle of both windows.
         tokio::time::sleep_until(fell + WINDOW / 2).await;
         first.kill().await;
         let second = RunningController::start(proxied.client.clone(), env.settings());
@@ -91,7 +91,7 @@ fn constant_metrics_cause_no_writes() -> Result<(), Failure> {
             json!({"minReplicas": 2, "maxReplicas": 8, "metrics": [queue("limited")], "behavior": windows});
         env.hpa_with("limited", spec).await;
         let proxied = env.proxied().await;
-        // The default window, so that there is state to persist.
+        // The HPA has the default window, so that there is state to persist.
         let settings = HpaSettings { config: engine::ControllerConfig::default().into(), ..env.settings() };
         let ours = RunningController::start(proxied.client.clone(), settings);
         let names = ["calm", "clamped", "limited"];
@@ -101,10 +101,10 @@ fn constant_metrics_cause_no_writes() -> Result<(), Failure> {
         env.until_decisions(&ours, &names, 3).await;
         proxied.rules.clear_log();
         env.until_decisions(&ours, &names, 12).await;
-        let asked = proxied.rules.log();
+        let requests = proxied.rules.log();
         let writes = proxied.writes();
         assert!(writes.is_empty(), "on {}: {writes:#?}", env.cluster);
-        assert!(asked.iter().any(|entry| entry.path.contains("external.metrics")), "passes went on");
+        assert!(requests.iter().any(|entry| entry.path.contains("external.metrics")), "passes went on");
         ours.stop().await;
     })
 }
@@ -128,7 +128,8 @@ fn persisted_state_keeps_fields_of_other_managers() -> Result<(), Failure> {
         let before = env.patch(&path, applied("a")).await;
         let ours = env.controller(env.settings());
         env.until_replicas("web", 6).await;
-        let memory = async || env.hpa_object("web").await["metadata"]["annotations"][MEMORY].clone();
+        let memory =
+            async || env.hpa_object("web").await["metadata"]["annotations"][STATE_ANNOTATION].clone();
         env.until("a memory", async || if memory().await.is_string() { Ok(()) } else { Err(()) }).await;
         env.until_condition("web", "AbleToScale", "True ReadyForNewScale").await;
         let after = env.hpa_object("web").await;
@@ -145,11 +146,14 @@ fn persisted_state_keeps_fields_of_other_managers() -> Result<(), Failure> {
         let annotations = own["fieldsV1"]["f:metadata"]["f:annotations"].as_object().unwrap();
         assert_eq!(owned.keys().map(String::as_str).collect::<Vec<_>>(), ["f:metadata", "f:status"]);
         assert_eq!(own["fieldsV1"]["f:metadata"].as_object().unwrap().len(), 1, "{own:#}");
-        assert!(annotations.keys().all(|key| key == "." || *key == format!("f:{MEMORY}")), "{own:#}");
+        assert!(
+            annotations.keys().all(|key| key == "." || *key == format!("f:{STATE_ANNOTATION}")),
+            "{own:#}"
+        );
         // The other manager applies again without a conflict.
         let again = env.patch(&path, applied("b")).await;
         assert_eq!(again["metadata"]["labels"]["team"], "b");
-        assert!(again["metadata"]["annotations"][MEMORY].is_string());
+        assert!(again["metadata"]["annotations"][STATE_ANNOTATION].is_string());
         ours.stop().await;
     })
 }
@@ -179,7 +183,7 @@ fn invalid_persisted_state_is_ignored() -> Result<(), Failure> {
             env.deployment(&name, 4).await;
             env.ask_for(&name, 6);
             env.hpa(&name, 2, 8, json!([queue(&name)])).await;
-            let annotated = json!({"metadata": {"annotations": {MEMORY: text}}});
+            let annotated = json!({"metadata": {"annotations": {STATE_ANNOTATION: text}}});
             env.patch(&format!("{HPAS}/{name}"), annotated).await;
         }
         let ours = env.controller(env.settings());
@@ -187,7 +191,7 @@ fn invalid_persisted_state_is_ignored() -> Result<(), Failure> {
             let name = format!("odd-{number}");
             env.until_replicas(&name, 6).await;
             env.until("a new memory", async || {
-                let found = env.hpa_object(&name).await["metadata"]["annotations"][MEMORY].clone();
+                let found = env.hpa_object(&name).await["metadata"]["annotations"][STATE_ANNOTATION].clone();
                 if found.as_str().is_some_and(|found| found.starts_with("1;r=6@") && found != text) {
                     Ok(())
                 } else {
@@ -207,7 +211,7 @@ fn persisted_state_can_be_disabled() -> Result<(), Failure> {
         env.deployment("web", 4).await;
         env.ask_for("web", 6);
         env.hpa("web", 2, 8, json!([queue("web")])).await;
-        let ours = env.controller(HpaSettings { remember: false, ..env.settings() });
+        let ours = env.controller(HpaSettings { persist_state: false, ..env.settings() });
         env.until_replicas("web", 6).await;
         env.until_condition("web", "AbleToScale", "True ReadyForNewScale").await;
         ours.stop().await;
@@ -221,8 +225,8 @@ fn persisted_state_can_be_disabled() -> Result<(), Failure> {
 async fn leave(env: &ControllerEnv) {
     env.ask_for("web", 3);
     let future = "1;r=8@4102444800";
-    env.patch(&format!("{HPAS}/web"), json!({"metadata": {"annotations": {MEMORY: future}}})).await;
-    let ours = env.controller(HpaSettings { remember: false, ..env.settings() });
+    env.patch(&format!("{HPAS}/web"), json!({"metadata": {"annotations": {STATE_ANNOTATION: future}}})).await;
+    let ours = env.controller(HpaSettings { persist_state: false, ..env.settings() });
     env.until_replicas("web", 3).await;
     ours.stop().await;
     env.delete(&format!("{HPAS}/web")).await;

@@ -1,4 +1,5 @@
-//! Tasks of the controller that die: watches are restarted and reported, a reconcile that panics is retried, others go on.
+//! Supervision of the controller's tasks: watches that end or panic are restarted and reported, and a reconcile that panics is retried,
+//! while others continue.
 
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use testbed::harness::Failure;
 
 use crate::env::{ControllerEnv, on_both, queue};
 
-/// Two HPAs whose targets want two replicas more.
+/// Creates two HPAs whose metrics propose two more replicas.
 async fn two_hpas(env: &ControllerEnv) {
     for name in ["one", "two"] {
         env.deployment(name, 2).await;

@@ -10,11 +10,11 @@ use crate::env::{on_both, queue};
 use crate::replica::{Replica, account, forget, logged, time};
 
 /// How often the load changes before the kill.
-const LOADS: u64 = 6;
+const LOAD_CHANGES: u64 = 6;
 /// Passes with each load.
 const PASSES_PER_LOAD: usize = 3;
 
-/// What was decided, without the run of equal decisions that it is shown in.
+/// The decision of a record, without the number of equal decisions.
 fn decided(pass: &Value) -> [&Value; 4] {
     ["decision", "spec", "mode", "period"].map(|field| &pass[field])
 }
@@ -34,9 +34,9 @@ fn history_of_a_killed_leader_is_asked_from_the_survivor() -> Result<(), Failure
         env.until("a leader", async || if leads(&first) || leads(&second) { Ok(()) } else { Err(()) }).await;
         let (mut leader, survivor) = if leads(&first) { (first, second) } else { (second, first) };
         let random = RandomState::new();
-        // Of both: on a busy machine the lease may change hands before the kill.
+        // The log has the decisions of both replicas, because on a busy machine the leader may change before the kill.
         let passes = || logged(&leader.log).len() + logged(&survivor.log).len();
-        for load in 0..LOADS {
+        for load in 0..LOAD_CHANGES {
             let wanted = 2 + random.hash_one(load) % 7;
             env.ask_for("web", wanted.try_into().unwrap());
             let before = passes();

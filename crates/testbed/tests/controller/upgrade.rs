@@ -14,7 +14,7 @@ use crate::env::RunningController;
 
 const HPAS: &str = "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers";
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
-/// How many decisions must leave an unchanged status alone.
+/// The number of decisions that must not write an unchanged status.
 const QUIET_DECISIONS: u64 = 5;
 /// Deployments must stay as the test and the controller wrote them.
 const NO_WORKLOADS: &str = "--controllers=-deployment-controller,-replicaset-controller";
@@ -40,7 +40,7 @@ fn reason(hpa: &Value, kind: &str) -> Option<String> {
     Some(found["reason"].as_str()?.to_owned())
 }
 
-/// Scaled to the upper bound, and then without metrics: there is no metrics API.
+/// The HPA is scaled to `maxReplicas`, and then has no metrics, because there is no metrics API.
 fn is_settled(hpa: &Value) -> bool {
     hpa["status"]["currentReplicas"] == 3
         && reason(hpa, "ScalingActive").as_deref() == Some("FailedGetResourceMetric")
@@ -91,7 +91,7 @@ fn an_upgraded_control_plane_changes_the_profile_without_a_restart() {
             release_poll_interval: Duration::from_millis(200),
             period: Duration::from_secs(1),
             // Without the annotation, every write of the HPA is a change of its status.
-            remember: false,
+            persist_state: false,
             ..HpaSettings::default()
         };
         let ours = RunningController::start(client.clone(), settings);

@@ -136,17 +136,17 @@ async fn until_leads(env: &ControllerEnv, replica: &Replica) {
 
 /// Changes the load of `web` again and again until `done`, and returns the replicas that were right, one after the other.
 async fn change_load(env: &ControllerEnv, web: &ReplicaWatch, done: &Cell<bool>) -> Vec<i64> {
-    let mut asked = vec![4];
+    let mut expected = vec![4];
     let mut step = 0;
     while !done.get() {
         // From 2 to 8, and never the same twice in a row.
         let wanted = 2 + 5 * step % 7;
         step += 1;
         env.ask_for("web", wanted);
-        asked.push(wanted);
+        expected.push(wanted);
         web.caught_up(env, wanted).await;
     }
-    asked
+    expected
 }
 
 /// Replaces both replicas by another version, one at a time. All that ran are in `replicas`, the leader and its follower at the end.
@@ -215,10 +215,10 @@ fn rolling_update_and_rollback_scale_as_one_version_does() -> Result<(), Failure
             replace(&env, &token, &old, &mut replicas, &held).await;
             done.set(true);
         };
-        let (asked, ()) = tokio::join!(change_load(&env, &web, &done), update);
+        let (expected, ()) = tokio::join!(change_load(&env, &web, &done), update);
 
         // Every count was written exactly once, and no other count.
-        assert_eq!(web.counts(), asked, "on {}", env.cluster);
+        assert_eq!(web.counts(), expected, "on {}", env.cluster);
         assert_eq!(held.counts(), [4, 6, 3, 6, 3], "on {}", env.cluster);
         let decided = passes(&replicas, "web");
         let wrong: Vec<&Pass> = decided

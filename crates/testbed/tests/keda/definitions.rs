@@ -1,12 +1,12 @@
-//! What the definitions take and refuse.
+//! The objects that the definitions accept and reject.
 
 use http::Method;
 use serde_json::{Value, json};
 use testbed::harness::{Failure, LOCAL, TestNamespace, on_both};
 
-use crate::asking::{ask, define, place};
+use crate::requests::{define, place, send_request};
 
-/// An object of a kind with as little as it can have.
+/// A minimal valid object of a kind.
 fn least(kind: &str) -> Value {
     let triggers = json!([{"type": "cron", "metadata": {}}]);
     let spec = match kind {
@@ -33,7 +33,7 @@ fn with(kind: &str, path: &str, value: Value) -> Value {
     object
 }
 
-/// Takes a field of the spec away.
+/// Removes a field of the spec.
 fn without(kind: &str, path: &str) -> Value {
     let mut object = least(kind);
     let (parent, field) = path.rsplit_once('/').unwrap();
@@ -41,12 +41,12 @@ fn without(kind: &str, path: &str) -> Value {
     object
 }
 
-/// Creates an object, strictly, only to see what the server says.
+/// Creates an object as a dry run with strict field validation, and returns the response.
 pub(crate) async fn create(ns: &TestNamespace, object: &Value) -> (u16, String) {
     let kind = object["kind"].as_str().unwrap();
     let uri = format!("{}?dryRun=All&fieldValidation=Strict", place(ns, kind));
-    let said = ask(&ns.client, Method::POST, &uri, Some(object)).await;
-    (said.code, said.message().to_owned())
+    let response = send_request(&ns.client, Method::POST, &uri, Some(object)).await;
+    (response.code, response.message().to_owned())
 }
 
 pub(crate) const KINDS: [&str; 6] = [
@@ -58,7 +58,7 @@ pub(crate) const KINDS: [&str; 6] = [
     "ClusterCloudEventSource",
 ];
 
-/// What is broken in each, with the words that must be said about it.
+/// Invalid changes of objects, each with words that the error must contain.
 fn broken() -> Vec<(Value, &'static str)> {
     let (so, sj, ta, ces) = ("ScaledObject", "ScaledJob", "TriggerAuthentication", "CloudEventSource");
     let secret = json!({"parameter": "p", "name": "n", "key": "k"});
@@ -198,7 +198,7 @@ fn broken() -> Vec<(Value, &'static str)> {
             "spec.eventSubscription.includedEventTypes[0]",
         ),
     ];
-    // What is said of a kind is said of the one outside of namespaces.
+    // The cases of a kind also apply to its cluster-scoped variant.
     let clustered: Vec<_> = all
         .iter()
         .filter(|(object, _)| object["kind"] == ta || object["kind"] == ces)
@@ -222,30 +222,30 @@ fn invalid_objects_are_refused_with_the_field_name() -> Result<(), Failure> {
     on_both(async |ns| {
         define(&ns).await;
         for kind in KINDS {
-            let (code, said) = create(&ns, &least(kind)).await;
-            assert_eq!(code, 201, "{kind} on {}: {said}", ns.cluster);
+            let (code, response) = create(&ns, &least(kind)).await;
+            assert_eq!(code, 201, "{kind} on {}: {response}", ns.cluster);
         }
         for (object, words) in broken() {
-            let (code, said) = create(&ns, &object).await;
+            let (code, response) = create(&ns, &object).await;
             assert!(matches!(code, 400 | 422), "{object} on {}: {code}", ns.cluster);
-            assert!(said.contains(words), "{words} of {object} on {}: {said}", ns.cluster);
+            assert!(response.contains(words), "{words} of {object} on {}: {response}", ns.cluster);
         }
-        // KEDA's definition does not ask for a spec here.
+        // KEDA's definition does not require a spec here.
         let mut job = least("ScaledJob");
         job.as_object_mut().unwrap().shift_remove("spec");
         assert_eq!(create(&ns, &job).await.0, 201);
         if ns.cluster != LOCAL {
-            // localkube knows no CEL.
+            // localkube does not evaluate CEL rules.
             for (min, max) in [(json!(101), json!(null)), (json!(3), json!(2))] {
                 let mut object = with("ScaledObject", "minReplicaCount", min);
                 if !max.is_null() {
                     object["spec"]["maxReplicaCount"] = max;
                 }
-                let (code, said) = create(&ns, &object).await;
-                assert_eq!(code, 422, "{said}");
+                let (code, response) = create(&ns, &object).await;
+                assert_eq!(code, 422, "{response}");
                 assert!(
-                    said.contains("minReplicaCount must be less than or equal to maxReplicaCount"),
-                    "{said}"
+                    response.contains("minReplicaCount must be less than or equal to maxReplicaCount"),
+                    "{response}"
                 );
             }
         }
@@ -259,9 +259,9 @@ fn two_defaults_are_set_and_pod_metadata_is_kept() -> Result<(), Failure> {
         let stored = async |object: &Value| {
             let kind = object["kind"].as_str().unwrap();
             let uri = format!("{}?dryRun=All&fieldValidation=Strict", place(&ns, kind));
-            let said = ask(&ns.client, Method::POST, &uri, Some(object)).await;
-            assert_eq!(said.code, 201, "{said:?}");
-            said.body["spec"].clone()
+            let response = send_request(&ns.client, Method::POST, &uri, Some(object)).await;
+            assert_eq!(response.code, 201, "{response:?}");
+            response.body["spec"].clone()
         };
         let fallback = json!({"failureThreshold": 1, "replicas": 2});
         let spec = stored(&with("ScaledObject", "fallback", fallback)).await;

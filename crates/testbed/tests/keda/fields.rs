@@ -1,10 +1,10 @@
-//! Objects with every field that KEDA 2.20 publishes: each is taken, and nothing of it is lost.
+//! Objects with every field that KEDA 2.20 publishes: each is accepted, and no field is lost.
 
 use http::Method;
 use serde_json::{Value, json};
 use testbed::harness::{Failure, on_both};
 
-use crate::asking::{ask, define, place};
+use crate::requests::{define, place, send_request};
 
 fn trigger(of_objects: bool) -> Value {
     let mut trigger = json!({
@@ -137,7 +137,7 @@ fn kinds() -> [(&'static str, Value, Value); 6] {
     ]
 }
 
-/// The same, whatever the order of keys.
+/// The same JSON with sorted keys.
 fn sorted(value: &Value) -> String {
     let mut value = value.clone();
     value.sort_all_objects();
@@ -154,7 +154,7 @@ fn fields_of_published_keda_objects_are_accepted_and_kept() -> Result<(), Failur
             let object = json!({"apiVersion": format!("{group}/v1alpha1"), "kind": kind, "metadata": {"name": name}, "spec": spec});
             let collection = place(&ns, kind);
             let uri = format!("{collection}?fieldValidation=Strict");
-            let made = ask(&ns.client, Method::POST, &uri, Some(&object)).await;
+            let made = send_request(&ns.client, Method::POST, &uri, Some(&object)).await;
             assert_eq!(made.code, 201, "{kind} on {}: {}", ns.cluster, made.message());
             assert_eq!(sorted(&made.body["spec"]), sorted(&spec), "{kind} on {}", ns.cluster);
 
@@ -162,13 +162,13 @@ fn fields_of_published_keda_objects_are_accepted_and_kept() -> Result<(), Failur
             whole["status"] = status.clone();
             let own = format!("{collection}/{name}");
             let uri = format!("{own}/status?fieldValidation=Strict");
-            let said = ask(&ns.client, Method::PUT, &uri, Some(&whole)).await;
-            assert_eq!(said.code, 200, "{kind} on {}: {}", ns.cluster, said.message());
-            let read = ask(&ns.client, Method::GET, &own, None).await.body;
+            let response = send_request(&ns.client, Method::PUT, &uri, Some(&whole)).await;
+            assert_eq!(response.code, 200, "{kind} on {}: {}", ns.cluster, response.message());
+            let read = send_request(&ns.client, Method::GET, &own, None).await.body;
             assert_eq!(sorted(&read["status"]), sorted(&status), "{kind} on {}", ns.cluster);
             assert_eq!(sorted(&read["spec"]), sorted(&spec), "{kind} on {}", ns.cluster);
 
-            // The types of ours keep all of it too.
+            // Our Rust types keep all fields too.
             let kept = match kind {
                 "ScaledObject" => through::<api::keda::ScaledObject>(&read),
                 "ScaledJob" => through::<api::keda::ScaledJob>(&read),
@@ -180,7 +180,7 @@ fn fields_of_published_keda_objects_are_accepted_and_kept() -> Result<(), Failur
             for part in ["spec", "status"] {
                 assert_eq!(sorted(&kept[part]), sorted(&read[part]), "{part} of {kind}");
             }
-            let gone = ask(&ns.client, Method::DELETE, &own, None).await;
+            let gone = send_request(&ns.client, Method::DELETE, &own, None).await;
             assert_eq!(gone.code, 200, "{kind} on {}: {}", ns.cluster, gone.message());
         }
     })

@@ -1,12 +1,12 @@
-//! KEDA's resources, on localkube and on a real Kubernetes.
+//! Definitions of KEDA's resources, on localkube and on a real Kubernetes.
 //!
-//! | file | what it shows |
+//! | file | what it tests |
 //! |---|---|
-//! | `definitions` | the definitions take what KEDA's take, and refuse what they refuse |
-//! | `fields` | they keep every field that KEDA publishes |
-//! | `recorded` | so do objects of the recordings |
-//! | `webhook` | the API servers ask our admission and heed it |
-//! | `asking` | what these stand on |
+//! | `definitions` | the definitions accept and reject the same objects as KEDA's |
+//! | `fields` | the definitions keep every field that KEDA publishes |
+//! | `recorded` | the definitions accept the objects of the recordings |
+//! | `webhook` | the API servers call our webhook and enforce its verdicts |
+//! | `requests` | what these stand on |
 
 #![allow(
     clippy::unwrap_used,
@@ -17,8 +17,8 @@
     reason = "tests"
 )]
 
-mod asking;
 mod definitions;
 mod fields;
 mod recorded;
+mod requests;
 mod webhook;

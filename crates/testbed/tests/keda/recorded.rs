@@ -1,14 +1,14 @@
-//! Objects of the recordings, which were made without any definitions.
+//! Objects of the recordings, which were recorded without definitions.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use testbed::harness::{Failure, LOCAL, on_both};
 
-use crate::asking::{define, repository};
 use crate::definitions::{KINDS, create};
+use crate::requests::{define, repository};
 
-/// Why the definitions refuse an object: words that must be said about it.
+/// Words that the error of an invalid object must contain.
 fn fault(object: &Value, has_rules: bool) -> Option<&'static str> {
     let spec = &object["spec"];
     let faults = match object["kind"].as_str().unwrap() {
@@ -27,7 +27,7 @@ fn is_below(spec: &Value, path: &str, least: i64) -> bool {
     number(spec, path).is_some_and(|number| number < least)
 }
 
-/// Whether a text is there and none of these.
+/// Whether a text exists and is none of these.
 fn is_other(spec: &Value, path: &str, words: &[&str]) -> bool {
     spec.pointer(path).and_then(Value::as_str).is_some_and(|text| !words.contains(&text))
 }
@@ -66,7 +66,7 @@ fn of_job(spec: &Value) -> Vec<(&'static str, bool)> {
         // Unknown fields are reported first.
         ("metricType", has_trigger(spec, |trigger| trigger.get("metricType").is_some())),
         ("spec.triggers", spec["triggers"].as_array().is_none_or(Vec::is_empty)),
-        // Those of admission have no job at all.
+        // Objects of the admission recordings have no job.
         ("spec.jobTargetRef", spec.get("jobTargetRef").is_none()),
         (".type", has_trigger(spec, |trigger| trigger["type"] == "")),
         ("spec.scalingStrategy.strategy", is_other(spec, "/scalingStrategy/strategy", &strategies)),
@@ -118,15 +118,15 @@ fn recorded_objects_are_accepted_unless_invalid() -> Result<(), Failure> {
         define(&ns).await;
         let mut accepted = 0;
         for object in &all {
-            let (code, said) = create(&ns, object).await;
+            let (code, response) = create(&ns, object).await;
             match fault(object, ns.cluster != LOCAL) {
                 None => {
-                    assert_eq!(code, 201, "{object} on {}: {said}", ns.cluster);
+                    assert_eq!(code, 201, "{object} on {}: {response}", ns.cluster);
                     accepted += 1;
                 }
                 Some(words) => {
                     assert!(matches!(code, 400 | 422), "{object} on {}: {code}", ns.cluster);
-                    assert!(said.contains(words), "{words} of {object} on {}: {said}", ns.cluster);
+                    assert!(response.contains(words), "{words} of {object} on {}: {response}", ns.cluster);
                 }
             }
         }

@@ -1,4 +1,4 @@
-//! The API servers ask our admission, and heed it.
+//! The API servers call our admission webhook, and enforce its verdicts.
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use serve::admission::{AdmissionHandler, AdmissionRequest, AdmissionResponse};
 use serve::{App, Certificate, Server, ServerOptions, ServiceBackend, ServiceRef, Status};
 use testbed::harness::{Failure, TestNamespace, on_both};
 
-use crate::asking::{ask, define, place, until};
+use crate::requests::{define, place, send_request, until};
 
-/// The rules, over what the API server says at that moment.
-struct Guard(Client);
+/// The admission rules, applied to the current objects of the API server.
+struct AdmissionRulesHandler(Client);
 
-impl Guard {
+impl AdmissionRulesHandler {
     async fn surroundings(&self, request: &AdmissionInput<'_>) -> ClusterSnapshot {
         let mut objects = ClusterSnapshot::default();
         let Some(needs) = admission::needs(request) else { return objects };
@@ -32,8 +32,8 @@ impl Guard {
             ),
         ];
         for (uri, kind) in lists {
-            let said = ask(&self.0, Method::GET, &uri, None).await;
-            for item in said.body["items"].as_array().cloned().unwrap_or_default() {
+            let response = send_request(&self.0, Method::GET, &uri, None).await;
+            for item in response.body["items"].as_array().cloned().unwrap_or_default() {
                 let mut item = item;
                 item["kind"] = json!(kind);
                 objects.add(item).unwrap();
@@ -41,16 +41,16 @@ impl Guard {
         }
         if let Some((kind, name)) = needs.workload {
             let uri = format!("/apis/apps/v1/namespaces/{namespace}/{}/{name}", kind.plural());
-            let said = ask(&self.0, Method::GET, &uri, None).await;
-            if said.code == 200 {
-                objects.add(said.body).unwrap();
+            let response = send_request(&self.0, Method::GET, &uri, None).await;
+            if response.code == 200 {
+                objects.add(response.body).unwrap();
             }
         }
         objects
     }
 }
 
-impl AdmissionHandler for Guard {
+impl AdmissionHandler for AdmissionRulesHandler {
     fn admit(&self, review: AdmissionRequest) -> BoxFuture<'_, AdmissionResponse> {
         async move {
             let request = AdmissionInput {
@@ -72,7 +72,7 @@ impl AdmissionHandler for Guard {
     }
 }
 
-/// Serves admission for the namespace of a test, and waits until it is asked.
+/// Serves the webhook for the namespace of a test, and waits until the API server calls it.
 async fn serve(ns: &TestNamespace) -> Server {
     let place_of = |port| ServiceRef {
         namespace: ns.namespace.clone(),
@@ -81,11 +81,11 @@ async fn serve(ns: &TestNamespace) -> Server {
     };
     let options = ServerOptions {
         address: (Ipv4Addr::LOCALHOST, 0).into(),
-        certificate: Certificate::SelfMade(vec![place_of(0).server_name()]),
+        certificate: Certificate::SelfSigned(vec![place_of(0).server_name()]),
         open_paths: serve::admission::open_paths().collect(),
         ..ServerOptions::default()
     };
-    let admit: Arc<dyn AdmissionHandler> = Arc::new(Guard(ns.client.clone()));
+    let admit: Arc<dyn AdmissionHandler> = Arc::new(AdmissionRulesHandler(ns.client.clone()));
     let app = App {
         routes: serve::admission::routes(&admit, &serve::admission::Reviewers::default()),
         ..App::default()
@@ -94,20 +94,20 @@ async fn serve(ns: &TestNamespace) -> Server {
     let place_of = place_of(server.port());
     let service = place_of.objects(&[], server.ca_pem()).remove(0);
     let uri = format!("/api/v1/namespaces/{}/services", ns.namespace);
-    let said = ask(&ns.client, Method::POST, &uri, Some(&service)).await;
-    assert_eq!(said.code, 201, "{said:?}");
+    let response = send_request(&ns.client, Method::POST, &uri, Some(&service)).await;
+    assert_eq!(response.code, 201, "{response:?}");
 
     let mut configuration = serve::admission::webhook_configuration(&place_of, server.ca_pem());
-    // Other tests of this cluster are none of our business.
+    // The webhook must not affect other tests of this cluster.
     configuration["metadata"]["name"] = json!(ns.namespace);
     for webhook in configuration["webhooks"].as_array_mut().unwrap() {
         webhook["failurePolicy"] = json!("Fail");
         webhook["namespaceSelector"] = json!({"matchLabels": {"kubernetes.io/metadata.name": ns.namespace}});
-        // Objects outside of namespaces have none to be selected by.
+        // Cluster-scoped objects cannot be selected by namespace.
         webhook["objectSelector"] = json!({"matchLabels": {"test": ns.namespace}});
     }
-    let said = ask(&ns.client, Method::POST, CONFIGURATIONS, Some(&configuration)).await;
-    assert_eq!(said.code, 201, "{said:?}");
+    let response = send_request(&ns.client, Method::POST, CONFIGURATIONS, Some(&configuration)).await;
+    assert_eq!(response.code, 201, "{response:?}");
     let broken = object(
         ns,
         "ScaledJob",
@@ -116,8 +116,8 @@ async fn serve(ns: &TestNamespace) -> Server {
         "triggers": [{"type": "cpu", "metadata": {}, "useCachedMetrics": true}]}),
     );
     until("admission", async || {
-        let said = create(ns, &broken, true).await;
-        if said.code == 403 { Ok(()) } else { Err(format!("{said:?}")) }
+        let response = create(ns, &broken, true).await;
+        if response.code == 403 { Ok(()) } else { Err(format!("{response:?}")) }
     })
     .await;
     server
@@ -132,10 +132,10 @@ fn object(ns: &TestNamespace, kind: &str, name: &str, spec: Value) -> Value {
         "metadata": {"name": format!("{}-{name}", ns.namespace), "labels": {"test": ns.namespace}}, "spec": spec})
 }
 
-async fn create(ns: &TestNamespace, object: &Value, dry: bool) -> crate::asking::ApiResponse {
+async fn create(ns: &TestNamespace, object: &Value, dry: bool) -> crate::requests::ApiResponse {
     let dry = if dry { "&dryRun=All" } else { "" };
     let uri = format!("{}?fieldValidation=Strict{dry}", place(ns, object["kind"].as_str().unwrap()));
-    ask(&ns.client, Method::POST, &uri, Some(object)).await
+    send_request(&ns.client, Method::POST, &uri, Some(object)).await
 }
 
 #[test]
@@ -145,47 +145,47 @@ fn webhook_decides_before_objects_are_stored() -> Result<(), Failure> {
         let server = serve(&ns).await;
         let triggers = json!([{"type": "prometheus", "metadata": {}}]);
         let spec = json!({"scaleTargetRef": {"name": "web"}, "triggers": triggers, "minReplicaCount": 1, "cooldownPeriod": 5});
-        let said = create(&ns, &object(&ns, "ScaledObject", "one", spec.clone()), false).await;
-        assert_eq!(said.code, 201, "{said:?}");
-        let warnings = said.warnings();
+        let response = create(&ns, &object(&ns, "ScaledObject", "one", spec.clone()), false).await;
+        assert_eq!(response.code, 201, "{response:?}");
+        let warnings = response.warnings();
         assert!(warnings.len() == 1 && warnings[0].contains("CooldownPeriod is configured"), "{warnings:?}");
 
-        let said = create(&ns, &object(&ns, "ScaledObject", "two", spec), false).await;
-        assert_eq!((said.code, &said.body["reason"]), (403, &json!("Forbidden")), "{said:?}");
+        let response = create(&ns, &object(&ns, "ScaledObject", "two", spec), false).await;
+        assert_eq!((response.code, &response.body["reason"]), (403, &json!("Forbidden")), "{response:?}");
         let words = format!(
             "admission webhook \"vscaledobject.kb.io\" denied the request: the workload 'web' of type \
              'apps/v1.Deployment' is already managed by the ScaledObject '{}-one'",
             ns.namespace
         );
-        assert_eq!(said.message(), words);
+        assert_eq!(response.message(), words);
 
         let missing = json!({"scaleTargetRef": {"name": "gone"}, "minReplicaCount": 1,
             "triggers": [{"type": "cpu", "metricType": "Utilization", "metadata": {"value": "50"}}]});
         let missing = object(&ns, "ScaledObject", "three", missing);
-        let said = create(&ns, &missing, false).await;
-        assert_eq!(said.code, 404, "{said:?}");
-        assert!(said.message().ends_with("deployments.apps \"gone\" not found"), "{said:?}");
-        // Who only asks what would happen need not have it yet.
+        let response = create(&ns, &missing, false).await;
+        assert_eq!(response.code, 404, "{response:?}");
+        assert!(response.message().ends_with("deployments.apps \"gone\" not found"), "{response:?}");
+        // A dry run may refer to objects that do not exist yet.
         assert_eq!(create(&ns, &missing, true).await.code, 201);
 
         let url = json!({"oauth2": {"clientId": "c", "tokenUrl": "ftp://x"}});
         for kind in ["TriggerAuthentication", "ClusterTriggerAuthentication"] {
-            let said = create(&ns, &object(&ns, kind, "ta", url.clone()), true).await;
-            // On objects without a namespace a selector of namespaces has no hold.
-            assert_eq!(said.code, 403, "{kind}: {said:?}");
+            let response = create(&ns, &object(&ns, kind, "ta", url.clone()), true).await;
+            // A namespace selector does not apply to cluster-scoped objects.
+            assert_eq!(response.code, 403, "{kind}: {response:?}");
             assert!(
-                said.message().ends_with("oauth2.tokenUrl must be a valid http or https URL"),
-                "{said:?}"
+                response.message().ends_with("oauth2.tokenUrl must be a valid http or https URL"),
+                "{response:?}"
             );
         }
         let both = json!(["keda.scaledobject.ready.v1"]);
         let both = json!({"destination": {}, "eventSubscription": {"includedEventTypes": both, "excludedEventTypes": both}});
         for kind in ["CloudEventSource", "ClusterCloudEventSource"] {
-            let said = create(&ns, &object(&ns, kind, "ces", both.clone()), true).await;
-            assert_eq!(said.code, 403, "{kind}: {said:?}");
+            let response = create(&ns, &object(&ns, kind, "ces", both.clone()), true).await;
+            assert_eq!(response.code, 403, "{kind}: {response:?}");
         }
         let uri = format!("{CONFIGURATIONS}/{}", ns.namespace);
-        assert_eq!(ask(&ns.client, Method::DELETE, &uri, None).await.code, 200);
+        assert_eq!(send_request(&ns.client, Method::DELETE, &uri, None).await.code, 200);
         server.stop().await;
     })
 }

@@ -1,5 +1,5 @@
 //! Authentication and authorization, with and without the API server. A server that is reached
-//! directly answers as kube-apiserver itself does.
+//! directly responds as kube-apiserver itself does.
 
 use http::Method;
 use localkube::access::Authority;
@@ -19,17 +19,17 @@ const PATHS: [&str; 5] = [
 ];
 
 /// A path that kube-apiserver serves itself, for comparison.
-const OWN: &str = "/api/v1/nodes";
+const API_SERVER_PATH: &str = "/api/v1/nodes";
 
 async fn codes(ns: &TestNamespace, caller: &Caller) -> Vec<u16> {
     let mut codes = Vec::new();
     for path in PATHS {
         let path = path.replace("{ns}", &ns.namespace);
-        let subject = &ns.env.subject;
+        let tested_server = &ns.env.tested_server;
         let port = if path.contains("custom") || path.contains("external") {
-            subject.custom_port
+            tested_server.custom_port
         } else {
-            subject.resource_port
+            tested_server.resource_port
         };
         codes.push(direct(port, caller, &path).await.unwrap().code);
     }
@@ -38,10 +38,10 @@ async fn codes(ns: &TestNamespace, caller: &Caller) -> Vec<u16> {
 
 /// The response of kube-apiserver to the same caller.
 async fn own(access: &Access, caller: &Caller) -> u16 {
-    direct(access.ports.api_server, caller, OWN).await.unwrap().code
+    direct(access.ports.api_server, caller, API_SERVER_PATH).await.unwrap().code
 }
 
-/// A service account with a token; with a role that reads all metrics, or without.
+/// Creates a service account, with or without a role that reads all metrics, and returns its token.
 async fn account(ns: &TestNamespace, name: &str, reads: bool) -> String {
     ns.create("/api/v1/namespaces/{ns}/serviceaccounts", &json!({"metadata": {"name": name}})).await;
     if reads {
@@ -72,42 +72,42 @@ fn direct_clients_are_authenticated_like_by_the_api_server() -> Result<(), Failu
         let stranger = Authority::new("stranger").unwrap();
         let (known, proxies) = (access.authority(), access.front_proxy_authority());
         let cases = [
-            ("nobody", Caller::nobody(), 403),
+            ("nobody", Caller::anonymous(), 403),
             (
                 "who only says who he is",
-                Caller::nobody().with("x-remote-user", "admin").with("x-remote-group", "system:masters"),
+                Caller::anonymous().with("x-remote-user", "admin").with("x-remote-group", "system:masters"),
                 403,
             ),
             (
                 "a certificate of somebody else",
-                Caller::certified(&stranger.client("admin", Some("system:masters")).unwrap()),
+                Caller::with_certificate(&stranger.client("admin", Some("system:masters")).unwrap()),
                 401,
             ),
-            ("a user without rights", Caller::certified(&known.client("mallory", None).unwrap()), 403),
+            ("a user without rights", Caller::with_certificate(&known.client("mallory", None).unwrap()), 403),
             (
                 "… who says that he is another",
-                Caller::certified(&known.client("mallory", None).unwrap())
+                Caller::with_certificate(&known.client("mallory", None).unwrap())
                     .with("x-remote-user", "admin")
                     .with("x-remote-group", "system:masters"),
                 403,
             ),
-            ("the administrator", Caller::certified(access.admin()), 200),
-            ("the front proxy for nobody", Caller::certified(access.front_proxy_client()), 401),
+            ("the administrator", Caller::with_certificate(access.admin()), 200),
+            ("the front proxy for nobody", Caller::with_certificate(access.front_proxy_client()), 401),
             (
                 "the front proxy for somebody",
-                Caller::certified(access.front_proxy_client()).with("x-remote-user", "mallory"),
+                Caller::with_certificate(access.front_proxy_client()).with("x-remote-user", "mallory"),
                 403,
             ),
             (
                 "the front proxy for the administrator",
-                Caller::certified(access.front_proxy_client())
+                Caller::with_certificate(access.front_proxy_client())
                     .with("x-remote-user", "root")
                     .with("x-remote-group", "system:masters"),
                 200,
             ),
             (
                 "a proxy of another name",
-                Caller::certified(&proxies.client("another", None).unwrap())
+                Caller::with_certificate(&proxies.client("another", None).unwrap())
                     .with("x-remote-user", "root")
                     .with("x-remote-group", "system:masters"),
                 401,
@@ -135,44 +135,50 @@ fn direct_clients_are_authenticated_like_by_the_api_server() -> Result<(), Failu
 fn refusals_have_the_texts_of_the_api_server() -> Result<(), Failure> {
     on_real(async |ns| {
         let access = ns.access().unwrap();
-        let mallory = Caller::certified(&access.authority().client("mallory", None).unwrap());
-        let subject = &ns.env.subject;
+        let mallory = Caller::with_certificate(&access.authority().client("mallory", None).unwrap());
+        let tested_server = &ns.env.tested_server;
         let namespace = &ns.namespace;
         let refused = [
             (
-                subject.resource_port,
+                tested_server.resource_port,
                 "/apis/metrics.k8s.io/v1beta1/nodes/busy".to_owned(),
                 "nodes.metrics.k8s.io \"busy\" is forbidden: User \"mallory\" cannot get resource \"nodes\" in API group \"metrics.k8s.io\" at the cluster scope".to_owned(),
             ),
             (
-                subject.custom_port,
+                tested_server.custom_port,
                 format!("/apis/custom.metrics.k8s.io/v1beta1/namespaces/{namespace}/pods/*/qps"),
                 format!("pods.custom.metrics.k8s.io \"*\" is forbidden: User \"mallory\" cannot get resource \"pods/qps\" in API group \"custom.metrics.k8s.io\" in the namespace \"{namespace}\""),
             ),
             (
-                subject.custom_port,
+                tested_server.custom_port,
                 format!("/apis/external.metrics.k8s.io/v1beta1/namespaces/{namespace}/queue"),
                 format!("queue.external.metrics.k8s.io is forbidden: User \"mallory\" cannot list resource \"queue\" in API group \"external.metrics.k8s.io\" in the namespace \"{namespace}\""),
             ),
-            (subject.resource_port, "/metrics".to_owned(), "forbidden: User \"mallory\" cannot get path \"/metrics\"".to_owned()),
+            (tested_server.resource_port, "/metrics".to_owned(), "forbidden: User \"mallory\" cannot get path \"/metrics\"".to_owned()),
         ];
         for (port, path, message) in refused {
-            let answer = direct(port, &mallory, &path).await.unwrap();
-            let said = answer.json();
+            let response = direct(port, &mallory, &path).await.unwrap();
+            let body = response.json();
             assert_eq!(
-                (answer.code, &said["reason"], &said["code"]),
+                (response.code, &body["reason"], &body["code"]),
                 (403, &json!("Forbidden"), &json!(403)),
-                "{said}"
+                "{body}"
             );
             // The API server may add a reason.
-            assert!(said["message"].as_str().unwrap().starts_with(&message), "{said}");
+            assert!(body["message"].as_str().unwrap().starts_with(&message), "{body}");
         }
         let unknown =
-            direct(subject.resource_port, &Caller::token("nonsense"), PATHS[0]).await.unwrap().json();
-        let theirs = direct(access.ports.api_server, &Caller::token("nonsense"), OWN).await.unwrap().json();
+            direct(tested_server.resource_port, &Caller::token("nonsense"), PATHS[0]).await.unwrap().json();
+        let theirs = direct(access.ports.api_server, &Caller::token("nonsense"), API_SERVER_PATH)
+            .await
+            .unwrap()
+            .json();
         assert_eq!(unknown, theirs);
         for page in ["/healthz", "/livez", "/readyz"] {
-            assert_eq!(direct(subject.resource_port, &Caller::nobody(), page).await.unwrap().text(), "ok");
+            assert_eq!(
+                direct(tested_server.resource_port, &Caller::anonymous(), page).await.unwrap().text(),
+                "ok"
+            );
         }
     })
 }
@@ -201,8 +207,8 @@ fn api_server_forwards_its_users() -> Result<(), Failure> {
         });
         ns.create("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", &binding).await;
         until("rights of a user", async || {
-            let (code, said) = send(&alice, Method::GET, nodes, None).await;
-            if code == 200 { Ok(()) } else { Err(said) }
+            let (code, body) = send(&alice, Method::GET, nodes, None).await;
+            if code == 200 { Ok(()) } else { Err(body) }
         })
         .await;
         assert_eq!(send(&alice, Method::GET, &format!("{nodes}/busy"), None).await.0, 403);

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use testbed::harness::Failure;
-use testbed::program::{Program, Room};
+use testbed::program::{Program, TempFolder};
 
-use crate::env::subject::{kubelet_flags, serving_flags, started};
+use crate::env::tested_server::{kubelet_flags, serving_flags, started};
 use crate::env::{Caller, TestNamespace, direct, free_port, on_both, peers, program, rules, until};
 use crate::faults::admin;
 
@@ -17,7 +17,7 @@ const METRICS_SERVER: [&str; 3] = [
 ];
 
 /// Arguments that users often add.
-const OFTEN: [&str; 6] = [
+const FREQUENT_ARGUMENTS: [&str; 6] = [
     "--v=2",
     "--logging-format=text",
     "--profiling=false",
@@ -35,19 +35,19 @@ const ADAPTER: [&str; 4] = [
 ];
 
 /// Starts the server under the program name of a replaced server, as images do.
-async fn start(name: &str, room: Room, arguments: &[String], port: u16) -> Program {
-    let link = room.path(name);
+async fn start(name: &str, temp_folder: TempFolder, arguments: &[String], port: u16) -> Program {
+    let link = temp_folder.path(name);
     std::os::unix::fs::symlink(program(), &link).unwrap();
-    started("plimsoll", &link, arguments, room, port).await.unwrap()
+    started("plimsoll", &link, arguments, temp_folder, port).await.unwrap()
 }
 
 async fn until_ok(ns: &TestNamespace, port: u16, path: &str) {
     let caller = admin(ns);
     until(path, async || {
-        let answer = direct(port, &caller, path).await;
-        match answer {
-            Some(answer) if answer.code == 200 => Ok(()),
-            other => Err(other.map(|answer| (answer.code, answer.text()))),
+        let response = direct(port, &caller, path).await;
+        match response {
+            Some(response) if response.code == 200 => Ok(()),
+            other => Err(other.map(|response| (response.code, response.text()))),
         }
     })
     .await;
@@ -63,18 +63,18 @@ fn server_starts_with_the_arguments_of_metrics_server() -> Result<(), Failure> {
         return Ok(());
     }
     on_both(async |ns| {
-        futures::join!(as_metrics_server(&ns, &[]), as_metrics_server(&ns, &OFTEN));
+        futures::join!(as_metrics_server(&ns, &[]), as_metrics_server(&ns, &FREQUENT_ARGUMENTS));
     })
 }
 
 async fn as_metrics_server(ns: &TestNamespace, more: &[&str]) {
-    let (room, port) = (Room::new().unwrap(), free_port());
-    let mut arguments = serving_flags(&room, &ns.env.cluster.kubeconfig, port);
-    arguments.push(format!("--kubeconfig={}", room.path("kubeconfig").display()));
-    arguments.push(kubelet_flags(&room, &ns.env.kubelets).pop().unwrap());
+    let (temp_folder, port) = (TempFolder::new().unwrap(), free_port());
+    let mut arguments = serving_flags(&temp_folder, &ns.env.cluster.kubeconfig, port);
+    arguments.push(format!("--kubeconfig={}", temp_folder.path("kubeconfig").display()));
+    arguments.push(kubelet_flags(&temp_folder, &ns.env.kubelets).pop().unwrap());
     arguments.extend(flags(&METRICS_SERVER));
     arguments.extend(flags(more));
-    let server = start("metrics-server", room, &arguments, port).await;
+    let server = start("metrics-server", temp_folder, &arguments, port).await;
     until_ok(ns, port, "/apis/metrics.k8s.io/v1beta1/nodes/busy").await;
     // It serves only the APIs of the replaced server.
     let other = direct(port, &admin(ns), "/apis/custom.metrics.k8s.io/v1beta1").await.unwrap();
@@ -88,13 +88,13 @@ fn server_starts_with_the_arguments_of_prometheus_adapter() -> Result<(), Failur
         return Ok(());
     }
     on_both(async |ns| {
-        let (room, port) = (Room::new().unwrap(), free_port());
-        let mut arguments = serving_flags(&room, &ns.env.cluster.kubeconfig, port);
-        arguments.push(format!("--lister-kubeconfig={}", room.path("kubeconfig").display()));
-        arguments.push(format!("--config={}", room.write("config.yaml", rules()).unwrap().display()));
-        arguments.push(format!("--prometheus-url={}/", ns.env.front.url()));
+        let (temp_folder, port) = (TempFolder::new().unwrap(), free_port());
+        let mut arguments = serving_flags(&temp_folder, &ns.env.cluster.kubeconfig, port);
+        arguments.push(format!("--lister-kubeconfig={}", temp_folder.path("kubeconfig").display()));
+        arguments.push(format!("--config={}", temp_folder.write("config.yaml", rules()).unwrap().display()));
+        arguments.push(format!("--prometheus-url={}/", ns.env.prometheus_proxy.url()));
         arguments.extend(flags(&ADAPTER));
-        let server = start("adapter", room, &arguments, port).await;
+        let server = start("adapter", temp_folder, &arguments, port).await;
         let path = format!("/apis/external.metrics.k8s.io/v1beta1/namespaces/{}/queue_depth", ns.namespace);
         until_ok(&ns, port, &path).await;
         let other = direct(port, &admin(&ns), "/apis/metrics.k8s.io/v1beta1/nodes").await.unwrap();
@@ -103,7 +103,7 @@ fn server_starts_with_the_arguments_of_prometheus_adapter() -> Result<(), Failur
     })
 }
 
-/// SIGTERM ends it gracefully.
+/// Asserts that SIGTERM ends the server gracefully.
 async fn ends(mut server: Program) {
     server.terminate();
     let mut code = None;
@@ -134,8 +134,8 @@ fn invalid_arguments_have_the_usual_messages() {
     ];
     for (flag, words) in cases {
         let output = std::process::Command::new(program()).args(["metrics", flag]).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!output.status.success() && said.contains(words), "{flag}: {said}");
+        let output_text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && output_text.contains(words), "{flag}: {output_text}");
     }
 }
 
@@ -146,21 +146,22 @@ fn server_is_alive_before_it_is_ready() -> Result<(), Failure> {
         return Ok(());
     }
     on_both(async |ns| {
-        let (room, port) = (Room::new().unwrap(), free_port());
+        let (temp_folder, port) = (TempFolder::new().unwrap(), free_port());
         let mut arguments = vec!["metrics".to_owned()];
-        arguments.extend(serving_flags(&room, &ns.env.cluster.kubeconfig, port));
-        arguments.push(format!("--kubeconfig={}", room.path("kubeconfig").display()));
+        arguments.extend(serving_flags(&temp_folder, &ns.env.cluster.kubeconfig, port));
+        arguments.push(format!("--kubeconfig={}", temp_folder.path("kubeconfig").display()));
         // No kubelet is trusted, so that there are no samples.
-        let nobody = localkube::access::Authority::new("nobody").unwrap();
-        let trusted = room.write("nobody.crt", nobody.certificate()).unwrap();
+        let unknown_authority = localkube::access::Authority::new("nobody").unwrap();
+        let trusted = temp_folder.write("nobody.crt", unknown_authority.certificate()).unwrap();
         arguments.push(format!("--kubelet-certificate-authority={}", trusted.display()));
         arguments.extend(flags(&METRICS_SERVER));
-        let mut server = Program::start("plimsoll", program(), &arguments, room).unwrap();
-        let lives =
-            async || direct(port, &Caller::nobody(), "/livez").await.is_some_and(|answer| answer.code == 200);
+        let mut server = Program::start("plimsoll", program(), &arguments, temp_folder).unwrap();
+        let lives = async || {
+            direct(port, &Caller::anonymous(), "/livez").await.is_some_and(|response| response.code == 200)
+        };
         server.until(Duration::from_mins(1), lives).await.unwrap();
         until("the reason", async || {
-            let ready = direct(port, &Caller::nobody(), "/readyz?verbose").await.unwrap();
+            let ready = direct(port, &Caller::anonymous(), "/readyz?verbose").await.unwrap();
             let because = ready.text();
             if ready.code == 500 && because.contains("[-]metric-storage-ready failed") {
                 Ok(())

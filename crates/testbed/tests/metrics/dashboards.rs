@@ -6,10 +6,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use testbed::harness::Failure;
 use testbed::kubelets::{Behaviour, Measures, objects as nodes};
-use testbed::program::{Program, Room};
+use testbed::program::{Program, TempFolder};
 use testbed::prometheus::Server;
 
-use crate::env::subject::metrics_arguments;
+use crate::env::tested_server::metrics_arguments;
 use crate::env::{Caller, TestNamespace, direct, free_port, make_node, on_local, peers, program, until};
 use crate::faults::{admin, identity};
 use crate::shared::manifests::{apply, folder, objects, repository};
@@ -20,7 +20,7 @@ const READY_TIMEOUT: Duration = Duration::from_mins(3);
 const DASHBOARDS: &str = "charts/plimsoll/files/dashboards";
 const ALERTS: &str = "charts/plimsoll/files/alerts.yaml";
 const SERVICE_MONITORS: &str = "charts/plimsoll/templates/monitoring.yaml";
-/// An upstream that nobody serves; no other metric is asked from it.
+/// An upstream that does not run; no other metric is read from it.
 const UPSTREAMS: &str = "upstreams:
 - {name: gone, group: external, url: 'https://127.0.0.1:1', tls: {insecure: true}, metrics: ['gone-*']}
 ";
@@ -38,20 +38,21 @@ impl Role {
         job: &'static str,
         port: u16,
         arguments: &[String],
-        room: Room,
+        temp_folder: TempFolder,
     ) -> Self {
         let variables = [("POD_NAMESPACE", ns.namespace.as_str())];
-        let mut started = Program::start_with("plimsoll", program(), arguments, &variables, room).unwrap();
+        let mut started =
+            Program::start_with("plimsoll", program(), arguments, &variables, temp_folder).unwrap();
         let ready = async || {
-            direct(port, &Caller::nobody(), "/readyz").await.is_some_and(|answer| answer.code == 200)
+            direct(port, &Caller::anonymous(), "/readyz").await.is_some_and(|response| response.code == 200)
         };
         started.until(READY_TIMEOUT, ready).await.unwrap();
         Self { job, port, _program: started }
     }
 
     async fn controller(ns: &TestNamespace) -> Self {
-        let (room, port) = (Room::new().unwrap(), free_port());
-        let kubeconfig = room.write("kubeconfig", &ns.env.cluster.kubeconfig).unwrap();
+        let (temp_folder, port) = (TempFolder::new().unwrap(), free_port());
+        let kubeconfig = temp_folder.write("kubeconfig", &ns.env.cluster.kubeconfig).unwrap();
         let arguments = [
             "controller".to_owned(),
             format!("--kubeconfig={}", kubeconfig.display()),
@@ -61,20 +62,24 @@ impl Role {
             "--bind-address=127.0.0.1".to_owned(),
             format!("--secure-port={port}"),
         ];
-        Self::start(ns, "plimsoll-controller", port, &arguments, room).await
+        Self::start(ns, "plimsoll-controller", port, &arguments, temp_folder).await
     }
 
     async fn metrics(ns: &TestNamespace) -> Self {
-        let (room, port) = (Room::new().unwrap(), free_port());
+        let (temp_folder, port) = (TempFolder::new().unwrap(), free_port());
         let (kubeconfig, kubelets) = (&ns.env.cluster.kubeconfig, &ns.env.kubelets);
-        let mut arguments = metrics_arguments(&room, kubeconfig, port, kubelets, &ns.env.front.url());
-        arguments.push(format!("--upstreams={}", room.write("upstreams.yaml", UPSTREAMS).unwrap().display()));
-        Self::start(ns, "plimsoll-metrics", port, &arguments, room).await
+        let mut arguments =
+            metrics_arguments(&temp_folder, kubeconfig, port, kubelets, &ns.env.prometheus_proxy.url());
+        arguments.push(format!(
+            "--upstreams={}",
+            temp_folder.write("upstreams.yaml", UPSTREAMS).unwrap().display()
+        ));
+        Self::start(ns, "plimsoll-metrics", port, &arguments, temp_folder).await
     }
 
     async fn operator(ns: &TestNamespace) -> Self {
-        let (room, port) = (Room::new().unwrap(), free_port());
-        let kubeconfig = room.write("kubeconfig", &ns.env.cluster.kubeconfig).unwrap();
+        let (temp_folder, port) = (TempFolder::new().unwrap(), free_port());
+        let kubeconfig = temp_folder.write("kubeconfig", &ns.env.cluster.kubeconfig).unwrap();
         let arguments = [
             "operator".to_owned(),
             format!("--kubeconfig={}", kubeconfig.display()),
@@ -88,18 +93,18 @@ impl Role {
             "--health-probe-bind-address=0".to_owned(),
             "--allow-source-cidr=127.0.0.0/8".to_owned(),
         ];
-        Self::start(ns, "plimsoll-operator", port, &arguments, room).await
+        Self::start(ns, "plimsoll-operator", port, &arguments, temp_folder).await
     }
 }
 
-/// A query, and where users see it.
-struct Query {
+/// A query, and the panel or alert that contains it.
+struct DashboardQuery {
     place: String,
     expression: String,
 }
 
-impl Query {
-    /// With the variables of Grafana replaced.
+impl DashboardQuery {
+    /// The query with Grafana's variables replaced.
     fn new(place: String, expression: &Value) -> Self {
         let expression = expression.as_str().unwrap();
         Self {
@@ -108,7 +113,7 @@ impl Query {
         }
     }
 
-    /// Whether Prometheus has data. A comparison selects what is wrong: where nothing is, the series that it compares must exist.
+    /// Whether Prometheus has data. A query with a comparison may select no series, so the query without its comparisons must return data.
     async fn has_data(&self, prometheus: &Server) -> bool {
         let is_number = |sample: &Value| sample["value"][1] != "NaN";
         for expression in [self.expression.clone(), without_comparisons(&self.expression)] {
@@ -129,7 +134,7 @@ fn without_comparisons(query: &str) -> String {
         if matches!(word, "==" | ">") {
             is_compared = true;
         } else if std::mem::take(&mut is_compared) {
-            // Parentheses behind the number stay.
+            // Parentheses after the number are kept.
             let rest = word.trim_start_matches(|c: char| c.is_ascii_digit());
             kept.last_mut().unwrap().push_str(rest);
         } else {
@@ -152,27 +157,27 @@ fn items<'a>(object: &'a Value, field: &str) -> impl Iterator<Item = &'a Value> 
 }
 
 /// The queries of all dashboards and alerts.
-fn queries() -> Vec<Query> {
+fn queries() -> Vec<DashboardQuery> {
     let mut all = Vec::new();
     for dashboard in folder(DASHBOARDS) {
         for panel in items(&dashboard, "panels") {
             for query in items(panel, "queries") {
                 let place = format!("{}: {}", dashboard["title"], panel["title"]);
-                all.push(Query::new(place, &query["expr"]));
+                all.push(DashboardQuery::new(place, &query["expr"]));
             }
         }
     }
     let alerts = std::fs::read_to_string(repository().join(ALERTS)).unwrap();
     for file in objects(ALERTS, &alerts) {
         for rule in items(&file, "groups").flat_map(|group| items(group, "rules")) {
-            all.push(Query::new(format!("alert {}", rule["alert"]), &rule["expr"]));
+            all.push(DashboardQuery::new(format!("alert {}", rule["alert"]), &rule["expr"]));
         }
     }
     assert!(all.len() >= 60, "{}", all.len());
     all
 }
 
-/// The relabeling of the ServiceMonitors, as Prometheus itself spells it.
+/// The relabeling of the ServiceMonitors in the format of Prometheus.
 fn relabeling() -> Value {
     let template = std::fs::read_to_string(repository().join(SERVICE_MONITORS)).unwrap();
     let (_, rest) = template.split_once("metricRelabelings:\n").unwrap();
@@ -181,8 +186,8 @@ fn relabeling() -> Value {
     objects(SERVICE_MONITORS, &block).remove(0)
 }
 
-/// A Prometheus that scrapes roles as the chart's ServiceMonitors say, as an administrator.
-async fn scraping(ns: &TestNamespace, keys: &Room, roles: &[Role]) -> Server {
+/// Starts a Prometheus that scrapes roles with the settings of the chart's ServiceMonitors, as an administrator.
+async fn scraping(ns: &TestNamespace, keys: &TempFolder, roles: &[Role]) -> Server {
     let own = identity(ns);
     let certificate = keys.write("client.crt", &own.certificate).unwrap();
     let key = keys.write("client.key", &own.key).unwrap();
@@ -202,7 +207,7 @@ async fn scraping(ns: &TestNamespace, keys: &Room, roles: &[Role]) -> Server {
     Server::start_with(SCRAPE_INTERVAL, &jobs.concat()).await.unwrap()
 }
 
-/// HPAs of which each has another problem.
+/// Creates HPAs, each with another problem.
 async fn make_hpas(ns: &TestNamespace) {
     ns.env.app.set_gauge(&format!("queue_depth{{queue=\"{}\"}}", ns.namespace), 100.0);
     let external = |name: &str| {
@@ -231,7 +236,7 @@ async fn make_hpas(ns: &TestNamespace) {
     ns.hpa_with("gone", spec(20, &external("queue_depth"))).await;
 }
 
-/// A ScaledObject that works, one and a ScaledJob whose source does not answer, and one that is paused.
+/// Creates a ScaledObject that works, a ScaledObject and a ScaledJob whose source does not respond, and a paused ScaledObject.
 async fn make_scaled_objects(ns: &TestNamespace) {
     apply(&ns.client, ns.cluster, &folder("deploy/crds/keda"), |_| true).await;
     for resource in ["scaledobjects", "scaledjobs"] {
@@ -241,11 +246,11 @@ async fn make_scaled_objects(ns: &TestNamespace) {
         let query = format!("max(queue_depth{{queue=\"{}\"}})", ns.namespace);
         json!([{"type": "prometheus", "metadata": {"serverAddress": address, "query": query, "threshold": "10"}}])
     };
-    let nobody = || "http://127.0.0.1:1".to_owned();
+    let anonymous = || "http://127.0.0.1:1".to_owned();
     for (name, address, annotations) in [
-        ("queue", ns.env.front.url(), json!({})),
-        ("failing", nobody(), json!({})),
-        ("paused", nobody(), json!({"autoscaling.keda.sh/paused": "true"})),
+        ("queue", ns.env.prometheus_proxy.url(), json!({})),
+        ("failing", anonymous(), json!({})),
+        ("paused", anonymous(), json!({"autoscaling.keda.sh/paused": "true"})),
     ] {
         ns.deployment(name, 1).await;
         let object = json!({
@@ -258,21 +263,21 @@ async fn make_scaled_objects(ns: &TestNamespace) {
     let pods = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}});
     let job = json!({
         "apiVersion": "keda.sh/v1alpha1", "kind": "ScaledJob", "metadata": {"name": "failing"},
-        "spec": {"jobTargetRef": {"template": pods}, "pollingInterval": 1, "triggers": trigger(nobody())}
+        "spec": {"jobTargetRef": {"template": pods}, "pollingInterval": 1, "triggers": trigger(anonymous())}
     });
     ns.create("/apis/keda.sh/v1alpha1/namespaces/{ns}/scaledjobs", job).await;
 }
 
-/// Adds a node whose kubelet answers with an error.
+/// Adds a node whose kubelet responds with an error.
 async fn add_failing_node(ns: &TestNamespace) {
     let kubelets = &ns.env.kubelets;
     let address = kubelets.add_node("failing", Measures::Always).unwrap();
-    kubelets.behave("failing", Behaviour::Status(500));
+    kubelets.set_behaviour("failing", Behaviour::Status(500));
     make_node(&ns.client, &nodes::node("failing", address, kubelets.port(), 3)).await;
 }
 
-/// Asks the metrics server as the API server does for an HPA and for kubectl.
-async fn ask(ns: &TestNamespace, port: u16) {
+/// Sends the requests of an HPA and of kubectl to the metrics server.
+async fn send_request(ns: &TestNamespace, port: u16) {
     let namespace = &ns.namespace;
     for path in [
         "/apis/metrics.k8s.io/v1beta1/pods".to_owned(),
@@ -298,11 +303,11 @@ fn every_query_of_dashboards_and_alerts_returns_data() -> Result<(), Failure> {
             tokio::join!(Role::controller(&ns), Role::metrics(&ns), Role::operator(&ns));
         add_failing_node(&ns).await;
         let port = metrics.port;
-        let (roles, keys) = ([controller, metrics, operator], Room::new().unwrap());
+        let (roles, keys) = ([controller, metrics, operator], TempFolder::new().unwrap());
         let prometheus = scraping(&ns, &keys, &roles).await;
         let mut missing = queries();
         until("data for every query", async || {
-            ask(&ns, port).await;
+            send_request(&ns, port).await;
             let mut without = Vec::new();
             for query in std::mem::take(&mut missing) {
                 if !query.has_data(&prometheus).await {

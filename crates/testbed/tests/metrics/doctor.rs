@@ -4,13 +4,13 @@ use std::process::{Command, Output};
 
 use testbed::harness::Failure;
 use testbed::kubelets::{Behaviour, Measures, objects};
-use testbed::program::Room;
+use testbed::program::TempFolder;
 
 use crate::env::{TestNamespace, make_node, on_both, peers, program, until};
 
 fn doctor(ns: &TestNamespace, arguments: &[&str]) -> Output {
-    let room = Room::new().unwrap();
-    let config = room.write("kubeconfig", &ns.env.cluster.kubeconfig).unwrap();
+    let temp_folder = TempFolder::new().unwrap();
+    let config = temp_folder.write("kubeconfig", &ns.env.cluster.kubeconfig).unwrap();
     let mut command = Command::new(program());
     command.args(["metrics", "doctor", "--kubeconfig"]).arg(config).args(arguments);
     command.output().unwrap()
@@ -25,7 +25,7 @@ fn doctor_names_node_cause_and_remedy() -> Result<(), Failure> {
         let env = ns.env;
         let node = format!("{}-closed", ns.namespace);
         let address = env.kubelets.add_node(&node, Measures::Always).unwrap();
-        env.kubelets.behave(&node, Behaviour::Status(403));
+        env.kubelets.set_behaviour(&node, Behaviour::Status(403));
         make_node(&ns.client, &objects::node(&node, address, env.kubelets.port(), 1)).await;
         let mut reported = String::new();
         until("a word about the node", async || {
@@ -49,7 +49,7 @@ fn doctor_names_node_cause_and_remedy() -> Result<(), Failure> {
         let output = tokio::task::block_in_place(|| doctor(&ns, &["-o", "json"]));
         let findings: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
         assert!(findings.to_string().contains(&node), "{findings}");
-        env.kubelets.behave(&node, Behaviour::Well);
+        env.kubelets.set_behaviour(&node, Behaviour::Normal);
         until("silence about the node", async || {
             let output = tokio::task::block_in_place(|| doctor(&ns, &[]));
             let text = String::from_utf8_lossy(&output.stdout).into_owned();

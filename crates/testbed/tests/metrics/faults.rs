@@ -1,21 +1,21 @@
-//! Bad kubelets, a bad Prometheus, a bad configuration: nothing crashes, nothing is served as zero, and valid metrics stay.
+//! Faulty kubelets, a faulty Prometheus and an invalid configuration: the server does not crash, serves no wrong zero, and keeps valid metrics.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use testbed::harness::Failure;
 use testbed::kubelets::{Behaviour, Measures, PodLoad, objects};
-use testbed::program::Room;
+use testbed::program::TempFolder;
 use testbed::prometheus::ResponseFault;
 
-use crate::env::subject::{prometheus_flags, serving_flags, started};
+use crate::env::tested_server::{prometheus_flags, serving_flags, started};
 use crate::env::{
     Caller, Scaler, TestNamespace, alone_on_both, direct, free_port, make_node, milli, on_both, peers,
     program, rules, until,
 };
 
 /// Extra memory that hostile responses may cost.
-const MORE: u64 = 64 << 20;
+const MAX_EXTRA_MEMORY_BYTES: u64 = 64 << 20;
 
 /// Millicores of a pod's first container.
 fn used(pod: &Value) -> Option<i64> {
@@ -23,8 +23,8 @@ fn used(pod: &Value) -> Option<i64> {
 }
 
 /// Values in a list of custom metrics.
-fn values(said: &Value) -> Vec<&str> {
-    let items = said["items"].as_array().into_iter().flatten();
+fn values(body: &Value) -> Vec<&str> {
+    let items = body["items"].as_array().into_iter().flatten();
     items.filter_map(|item| item["value"].as_str()).collect()
 }
 
@@ -48,40 +48,40 @@ fn autoscalers_hold_without_prometheus() -> Result<(), Failure> {
         let mut faults = vec![
             ResponseFault::Html,
             ResponseFault::Code(503),
-            ResponseFault::Half,
+            ResponseFault::Truncated,
             ResponseFault::Values("+Inf"),
             ResponseFault::Values("rubbish"),
         ];
         if !peers() {
-            // prometheus-adapter makes zero of it.
+            // prometheus-adapter serves zero for this value.
             faults.push(ResponseFault::Values("NaN"));
         }
         for fault in faults {
-            ns.env.front.set(fault.clone());
-            ns.until_answer(path, |_, said| values(said).is_empty()).await;
+            ns.env.prometheus_proxy.set_fault(fault.clone());
+            ns.until_answer(path, |_, body| values(body).is_empty()).await;
             ns.until_condition("web", "ScalingActive", "False FailedGetPodsMetric").await;
             ns.until_replicas_are("web", "the same size", holds).await;
-            ns.env.front.set(ResponseFault::None);
-            ns.until_answer(path, |_, said| values(said).len() == 2).await;
+            ns.env.prometheus_proxy.set_fault(ResponseFault::None);
+            ns.until_answer(path, |_, body| values(body).len() == 2).await;
         }
-        // Warnings and doubles are no reason to hide what is known.
-        for fault in [ResponseFault::Warnings, ResponseFault::Twice] {
-            ns.env.front.set(fault);
-            ns.until_answer(path, |_, said| values(said).len() == 2).await;
+        // Warnings and duplicate series do not hide valid values.
+        for fault in [ResponseFault::Warnings, ResponseFault::DuplicateSeries] {
+            ns.env.prometheus_proxy.set_fault(fault);
+            ns.until_answer(path, |_, body| values(body).len() == 2).await;
         }
-        ns.env.front.set(ResponseFault::None);
+        ns.env.prometheus_proxy.set_fault(ResponseFault::None);
         ns.env.prometheus.lock().await.stop();
         ns.until_answer(path, |code, _| code >= 500).await;
         ns.until_condition("web", "ScalingActive", "False FailedGetPodsMetric").await;
         ns.until_replicas_are("web", "the same size", holds).await;
-        // What kubelets say does not depend on it.
+        // Resource metrics do not depend on Prometheus.
         assert_eq!(ns.get("/apis/metrics.k8s.io/v1beta1/nodes/busy").await.0, 200);
         ns.env.prometheus.lock().await.resume().await.unwrap();
         ns.until_condition("web", "ScalingActive", "True ValidMetricFound").await;
     })
 }
 
-/// Each bad kubelet has a pod that a good one would show.
+/// Each faulty kubelet has a pod that a correct one would report.
 fn bad() -> Vec<(&'static str, Behaviour)> {
     vec![
         ("slow", Behaviour::Slow(Duration::from_secs(30))),
@@ -103,11 +103,11 @@ fn bad_kubelets_affect_only_their_own_pods() -> Result<(), Failure> {
         ns.pod("busy", "good", "good", &[("app", 300, 64 << 20)]).await;
         for (name, behaviour) in bad() {
             let address = env.kubelets.add_node(&node(name), Measures::Always).unwrap();
-            env.kubelets.behave(&node(name), behaviour);
+            env.kubelets.set_behaviour(&node(name), behaviour);
             make_node(&ns.client, &objects::node(&node(name), address, env.kubelets.port(), 1)).await;
             ns.pod(&node(name), name, name, &[("app", 100, 64 << 20)]).await;
         }
-        let before = env.subject.resident();
+        let before = env.tested_server.resident();
         // Two reads each, because the first may be too early.
         for (name, _) in bad() {
             until(&format!("requests to {name}"), async || {
@@ -117,23 +117,27 @@ fn bad_kubelets_affect_only_their_own_pods() -> Result<(), Failure> {
             .await;
         }
         let pods = "/apis/metrics.k8s.io/v1beta1/namespaces/{ns}/pods";
-        let said = ns.until_answer(pods, |_, said| said.to_string().contains("\"good\"")).await;
-        let shown: Vec<&str> = said["items"]
+        let body = ns.until_answer(pods, |_, body| body.to_string().contains("\"good\"")).await;
+        let shown: Vec<&str> = body["items"]
             .as_array()
             .unwrap()
             .iter()
             .filter_map(|pod| pod["metadata"]["name"].as_str())
             .collect();
-        assert_eq!(shown, ["good"], "{said}");
-        assert!(env.subject.resident() < before + MORE, "{before} bytes became {}", env.subject.resident());
-        let (code, said) = ns.get(&format!("/apis/metrics.k8s.io/v1beta1/nodes/{}", node("blind"))).await;
-        assert_eq!(code, 404, "{said}");
-        // They recover, too.
+        assert_eq!(shown, ["good"], "{body}");
+        assert!(
+            env.tested_server.resident() < before + MAX_EXTRA_MEMORY_BYTES,
+            "{before} bytes became {}",
+            env.tested_server.resident()
+        );
+        let (code, body) = ns.get(&format!("/apis/metrics.k8s.io/v1beta1/nodes/{}", node("blind"))).await;
+        assert_eq!(code, 404, "{body}");
+        // The kubelets recover.
         for (name, _) in bad() {
-            env.kubelets.behave(&node(name), Behaviour::Well);
+            env.kubelets.set_behaviour(&node(name), Behaviour::Normal);
         }
         let all = bad().len() + 1;
-        ns.until_answer(pods, |_, said| said["items"].as_array().is_some_and(|items| items.len() == all))
+        ns.until_answer(pods, |_, body| body["items"].as_array().is_some_and(|items| items.len() == all))
             .await;
     })
 }
@@ -151,16 +155,16 @@ fn one_failed_scrape_does_not_hide_a_node() -> Result<(), Failure> {
         ns.pod(&node, "web", "web", &[("app", 300, 64 << 20)]).await;
         let pod = "/apis/metrics.k8s.io/v1beta1/namespaces/{ns}/pods/web";
         ns.until_answer(pod, |code, _| code == 200).await;
-        env.kubelets.behave(&node, Behaviour::Status(500));
-        let asked = env.kubelets.requests(&node);
+        env.kubelets.set_behaviour(&node, Behaviour::Status(500));
+        let requests = env.kubelets.requests(&node);
         until("a request that fails", async || {
             let found = env.kubelets.requests(&node);
-            if found > asked { Ok(()) } else { Err(found) }
+            if found > requests { Ok(()) } else { Err(found) }
         })
         .await;
         for _ in 0..10 {
-            let (code, said) = ns.get(pod).await;
-            assert_eq!((code, used(&said)), (200, Some(300)), "{said}");
+            let (code, body) = ns.get(pod).await;
+            assert_eq!((code, used(&body)), (200, Some(300)), "{body}");
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     })
@@ -174,17 +178,17 @@ fn broken_configuration_is_not_loaded() -> Result<(), Failure> {
     on_both(async |ns| {
         ns.pod("busy", "web", "web-0", &[("app", 100, 64 << 20)]).await;
         ns.serve("web-0", 10.0).await;
-        let (room, port) = (Room::new().unwrap(), free_port());
+        let (temp_folder, port) = (TempFolder::new().unwrap(), free_port());
         let mut arguments = vec!["metrics".to_owned()];
-        arguments.extend(serving_flags(&room, &ns.env.cluster.kubeconfig, port));
-        arguments.push(format!("--kubeconfig={}", room.path("kubeconfig").display()));
-        arguments.extend(prometheus_flags(&room, &ns.env.front.url()));
-        let mut server = started("plimsoll", program(), &arguments, room, port).await.unwrap();
+        arguments.extend(serving_flags(&temp_folder, &ns.env.cluster.kubeconfig, port));
+        arguments.push(format!("--kubeconfig={}", temp_folder.path("kubeconfig").display()));
+        arguments.extend(prometheus_flags(&temp_folder, &ns.env.prometheus_proxy.url()));
+        let mut server = started("plimsoll", program(), &arguments, temp_folder, port).await.unwrap();
         let admin = admin(&ns);
         let code = async |metric: &str| {
             let path =
                 format!("/apis/custom.metrics.k8s.io/v1beta2/namespaces/{}/pods/*/{metric}", ns.namespace);
-            direct(port, &admin, &path).await.map_or(0, |answer| answer.code)
+            direct(port, &admin, &path).await.map_or(0, |response| response.code)
         };
         let until_code = async |metric: &str, wanted: u16| {
             until(&format!("{wanted} for {metric}"), async || {
@@ -194,16 +198,16 @@ fn broken_configuration_is_not_loaded() -> Result<(), Failure> {
             .await;
         };
         until_code("http_requests", 200).await;
-        let said = server.log().len();
-        server.room().write("rules.yaml", "rules:\n- seriesquery: wrong\n").unwrap();
+        let body = server.log().len();
+        server.temp_folder().write("rules.yaml", "rules:\n- seriesquery: wrong\n").unwrap();
         until("a word about it", async || {
-            let log = server.log()[said..].to_owned();
+            let log = server.log()[body..].to_owned();
             if log.contains("seriesquery") { Ok(()) } else { Err(log) }
         })
         .await;
         assert_eq!(code("http_requests").await, 200);
         server
-            .room()
+            .temp_folder()
             .write(
                 "rules.yaml",
                 &rules()
@@ -216,12 +220,12 @@ fn broken_configuration_is_not_loaded() -> Result<(), Failure> {
     })
 }
 
-/// Who may do everything on a cluster.
+/// The administrator of a cluster.
 pub(crate) fn admin(ns: &TestNamespace) -> Caller {
-    Caller::certified(&identity(ns))
+    Caller::with_certificate(&identity(ns))
 }
 
-/// The client certificate and key of that user.
+/// The client certificate and key of the administrator.
 pub(crate) fn identity(ns: &TestNamespace) -> testbed::pki::Identity {
     use base64::Engine as _;
     let config = &ns.env.cluster.kubeconfig;
@@ -238,14 +242,14 @@ fn restarted_container_has_no_negative_rate() -> Result<(), Failure> {
     on_both(async |ns| {
         ns.pod("busy", "web", "web", &[("app", 300, 64 << 20)]).await;
         let pod = "/apis/metrics.k8s.io/v1beta1/namespaces/{ns}/pods/web";
-        ns.until_answer(pod, |code, said| code == 200 && used(said) == Some(300)).await;
-        // Its counter begins anew, and so does its start.
+        ns.until_answer(pod, |code, body| code == 200 && used(body) == Some(300)).await;
+        // The counter of the container starts at zero again, with a new start time.
         let again = PodLoad::started(&ns.namespace, "web", Duration::from_secs(2), &[("app", 200, 64 << 20)]);
         ns.env.kubelets.set_pod("busy", again);
-        ns.until_answer(pod, |code, said| {
-            // Nothing, or one of the two: never a mixture.
-            assert!(code == 404 || matches!(used(said), None | Some(200 | 300)), "{said}");
-            code == 200 && used(said) == Some(200)
+        ns.until_answer(pod, |code, body| {
+            // The response has no sample, or one of either container, but never a rate over both.
+            assert!(code == 404 || matches!(used(body), None | Some(200 | 300)), "{body}");
+            code == 200 && used(body) == Some(200)
         })
         .await;
     })

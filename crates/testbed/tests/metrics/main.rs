@@ -1,22 +1,22 @@
 //! `plimsoll metrics`, the binary, on both clusters: over simulated kubelets, a real Prometheus and a sample application.
 //!
-//! | file | what it shows |
+//! | file | what it tests |
 //! |---|---|
-//! | `top` | what kubectl prints of it |
-//! | `urls` | every form of address, as JSON and as protobuf |
+//! | `top` | the output of `kubectl top` |
+//! | `urls` | every form of URL, as JSON and as protobuf |
 //! | `scaling` | Kubernetes' own HPA controller scales on all kinds of metrics that it serves, and so does ours in one process with it |
-//! | `access` | who may read, and who is not believed |
+//! | `access` | authentication and authorization |
 //! | `dashboards` | every query of the chart's dashboards and alerts returns data (`make test-dashboards`) |
-//! | `doctor` | what is wrong, in words, with cause and remedy |
+//! | `doctor` | the findings of `plimsoll metrics doctor`, with cause and remedy |
 //! | `faults` | bad kubelets, a bad Prometheus, a bad configuration |
 //! | `roles` | it works under the roles of `deploy/`, and needs all of them |
-//! | `arguments` | the arguments of those it replaces start it |
-//! | `replicas` | two that share nodes |
+//! | `arguments` | the server starts with the arguments of the servers that it replaces |
+//! | `replicas` | two replicas that share nodes |
+//! | `versions` | a rolling update to another version of the binary and back, under load (`make test-upgrade`) |
 //! | `switch` | the commands of `plimsoll migrate plan` lead the APIs to another server and back |
-//! | `env` | what these stand on |
+//! | `env` | cluster, kubelets and servers of the tests |
 //!
-//! With `PLIMSOLL_METRICS=peers` the tests run over metrics-server and prometheus-adapter instead, where that makes sense:
-//! that is how the tests themselves are tested.
+//! With `PLIMSOLL_METRICS=peers` most tests run with metrics-server and prometheus-adapter instead, which verifies the tests themselves.
 
 #![allow(
     clippy::unwrap_used,
@@ -45,3 +45,4 @@ mod shared;
 mod switch;
 mod top;
 mod urls;
+mod versions;

@@ -8,39 +8,43 @@ use serde_json::{Value, json};
 use testbed::etcd::{self, Etcd};
 use testbed::harness::Failure;
 use testbed::kubelets::{Kubelets, Measures, PodLoad, objects};
-use testbed::program::{Program, Room};
+use testbed::program::{Program, TempFolder};
 
-use crate::env::subject::{kubelet_flags, serving_flags, started};
+use crate::env::tested_server::{kubelet_flags, serving_flags, started};
 use crate::env::{
     TestNamespace, authority, direct, free_port, make_node, make_pod, milli, on_real, peers, program, until,
 };
 use crate::faults::admin;
 
-const NODES: usize = 6;
+pub(crate) const NODES: usize = 6;
 const REPLICAS: [&str; 2] = ["metrics-a", "metrics-b"];
 
-/// Nodes that only these replicas scrape, each with a pod.
-async fn nodes(ns: &TestNamespace) -> Kubelets {
-    let kubelets = Kubelets::new(&authority(&ns.env.cluster.kubeconfig), 83).unwrap();
+/// Nodes that only these replicas scrape, each with a pod of every workload, which uses so many thousandths of a core. The nodes have
+/// addresses in 127.`network`.
+pub(crate) async fn nodes(ns: &TestNamespace, network: u8, workloads: &[(&str, u64)]) -> Kubelets {
+    let kubelets = Kubelets::new(&authority(&ns.env.cluster.kubeconfig), network).unwrap();
     for number in 0..NODES {
-        let (node, pod) = (node(ns, number), format!("web-{number}"));
+        let node = node(ns, number);
         let address = kubelets.add_node(&node, Measures::Always).unwrap();
         let mut object = objects::node(&node, address, kubelets.port(), 1);
         object["metadata"]["labels"]["pool"] = ns.namespace.as_str().into();
         make_node(&ns.client, &object).await;
-        kubelets.set_pod(&node, PodLoad::new(&ns.namespace, &pod, &[("app", 200, 64 << 20)]));
-        make_pod(&ns.client, &objects::pod(&ns.namespace, &pod, &node, &json!({"app": "web"}), &["app"]))
-            .await;
+        for (workload, used) in workloads {
+            let (pod, labels) = (format!("{workload}-{number}"), json!({"app": workload}));
+            kubelets.set_pod(&node, PodLoad::new(&ns.namespace, &pod, &[("app", *used, 64 << 20)]));
+            make_pod(&ns.client, &objects::pod(&ns.namespace, &pod, &node, &labels, &["app"])).await;
+        }
     }
     kubelets
 }
 
-fn node(ns: &TestNamespace, number: usize) -> String {
+/// The name of one of these nodes.
+pub(crate) fn node(ns: &TestNamespace, number: usize) -> String {
     format!("{}-shared-{number}", ns.namespace)
 }
 
 /// The token with which replicas authenticate to each other.
-async fn token(ns: &TestNamespace) -> String {
+pub(crate) async fn token(ns: &TestNamespace) -> String {
     ns.create("/api/v1/namespaces/{ns}/serviceaccounts", &json!({"metadata": {"name": "metrics"}})).await;
     let role = json!({
         "metadata": {"name": ns.namespace}, "rules": [{"nonResourceURLs": ["/plimsoll/samples"], "verbs": ["get"]}]
@@ -57,8 +61,8 @@ async fn token(ns: &TestNamespace) -> String {
     made["status"]["token"].as_str().unwrap().to_owned()
 }
 
-/// The endpoint of one replica in an EndpointSlice.
-async fn announce(ns: &TestNamespace, name: &str, port: u16) {
+/// Stores an EndpointSlice with the endpoint of one replica.
+pub(crate) async fn announce(ns: &TestNamespace, name: &str, port: u16) {
     let slice = json!({
         "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
         "metadata": {
@@ -76,19 +80,28 @@ async fn announce(ns: &TestNamespace, name: &str, port: u16) {
     Etcd::of(ns.access().unwrap()).put(&key, &slice).await.unwrap();
 }
 
-async fn replica(ns: &TestNamespace, kubelets: &Kubelets, name: &str, port: u16, token: &str) -> Program {
-    let room = Room::new().unwrap();
-    let token = room.write("token", token).unwrap();
-    let mut arguments =
-        vec![format!("POD_NAME={name}"), program().display().to_string(), "metrics".to_owned()];
-    arguments.extend(serving_flags(&room, &ns.env.cluster.kubeconfig, port));
-    arguments.push(format!("--kubeconfig={}", room.path("kubeconfig").display()));
-    arguments.extend(kubelet_flags(&room, kubelets));
+/// Starts a replica, and returns when it is ready. With a token it shares the nodes with the other replicas; without, it scrapes all of
+/// them.
+pub(crate) async fn replica(
+    ns: &TestNamespace,
+    kubelets: &Kubelets,
+    program: &Path,
+    (name, port): (&str, u16),
+    token: Option<&str>,
+) -> Program {
+    let temp_folder = TempFolder::new().unwrap();
+    let mut arguments = vec![format!("POD_NAME={name}"), program.display().to_string(), "metrics".to_owned()];
+    arguments.extend(serving_flags(&temp_folder, &ns.env.cluster.kubeconfig, port));
+    arguments.push(format!("--kubeconfig={}", temp_folder.path("kubeconfig").display()));
+    arguments.extend(kubelet_flags(&temp_folder, kubelets));
     arguments.push(format!("--node-selector=pool={}", ns.namespace));
-    arguments.push(format!("--shares={}/metrics", ns.namespace));
-    arguments.push(format!("--shares-token-file={}", token.display()));
-    arguments.push("--shares-insecure-tls".to_owned());
-    started("plimsoll", Path::new("/usr/bin/env"), &arguments, room, port).await.unwrap()
+    if let Some(token) = token {
+        let token = temp_folder.write("token", token).unwrap();
+        arguments.push(format!("--shares={}/metrics", ns.namespace));
+        arguments.push(format!("--shares-token-file={}", token.display()));
+        arguments.push("--shares-insecure-tls".to_owned());
+    }
+    started("plimsoll", Path::new("/usr/bin/env"), &arguments, temp_folder, port).await.unwrap()
 }
 
 #[test]
@@ -97,7 +110,7 @@ fn replicas_share_nodes_and_one_takes_over() -> Result<(), Failure> {
         return Ok(());
     }
     on_real(async |ns| {
-        let kubelets = nodes(&ns).await;
+        let kubelets = nodes(&ns, 83, &[("web", 200)]).await;
         let token = token(&ns).await;
         let ports = [free_port(), free_port()];
         for (name, port) in REPLICAS.iter().zip(ports) {
@@ -105,14 +118,14 @@ fn replicas_share_nodes_and_one_takes_over() -> Result<(), Failure> {
         }
         let [a, b] = REPLICAS;
         let (first, second) = tokio::join!(
-            replica(&ns, &kubelets, a, ports[0], &token),
-            replica(&ns, &kubelets, b, ports[1], &token)
+            replica(&ns, &kubelets, program(), (a, ports[0]), Some(&token)),
+            replica(&ns, &kubelets, program(), (b, ports[1]), Some(&token))
         );
         let caller = admin(&ns);
         let pods = format!("/apis/metrics.k8s.io/v1beta1/namespaces/{}/pods", ns.namespace);
         let listed = async |port: u16| -> Vec<Value> {
-            let said = direct(port, &caller, &pods).await.map(|answer| answer.json()).unwrap_or_default();
-            said["items"].as_array().cloned().unwrap_or_default()
+            let body = direct(port, &caller, &pods).await.map(|response| response.json()).unwrap_or_default();
+            body["items"].as_array().cloned().unwrap_or_default()
         };
         for port in ports {
             until("all pods", async || {
@@ -121,17 +134,19 @@ fn replicas_share_nodes_and_one_takes_over() -> Result<(), Failure> {
             })
             .await;
         }
-        let asked = || (0..NODES).map(|number| kubelets.requests(&node(&ns, number))).collect::<Vec<_>>();
-        let since =
-            |before: &[u64]| asked().iter().zip(before).map(|(now, before)| now - before).collect::<Vec<_>>();
+        let request_counts =
+            || (0..NODES).map(|number| kubelets.requests(&node(&ns, number))).collect::<Vec<_>>();
+        let since = |before: &[u64]| {
+            request_counts().iter().zip(before).map(|(now, before)| now - before).collect::<Vec<_>>()
+        };
         // The replicas know each other at the end of the start: a new replica gets no nodes at once.
-        let before = asked();
+        let before = request_counts();
         until("two rounds", async || {
             let found = since(&before);
             if found.iter().all(|count| *count >= 2) { Ok(()) } else { Err(found) }
         })
         .await;
-        let before = asked();
+        let before = request_counts();
         until("two more", async || {
             let found = since(&before);
             if found.iter().all(|count| *count >= 2) { Ok(()) } else { Err(found) }
@@ -143,7 +158,7 @@ fn replicas_share_nodes_and_one_takes_over() -> Result<(), Failure> {
             assert_eq!(listed(port).await.len(), NODES);
         }
         drop(first.end());
-        let before = asked();
+        let before = request_counts();
         until("the other one at all nodes", async || {
             let found = since(&before);
             if found.iter().all(|count| *count >= 2) { Ok(()) } else { Err((found, second.log())) }

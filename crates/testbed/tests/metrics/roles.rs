@@ -5,22 +5,22 @@ use std::time::Duration;
 
 use serde_json::Value;
 use testbed::harness::Failure;
-use testbed::program::{Program, Room};
+use testbed::program::{Program, TempFolder};
 use testbed::proxy::{Proxy, ProxyCaller, ProxyOptions};
 
-use crate::env::subject::{metrics_arguments, started};
+use crate::env::tested_server::{metrics_arguments, started};
 use crate::env::{Caller, direct, free_port, on_both, peers, program, until};
 use crate::faults::admin;
 use crate::shared::manifests::{apply, folder, is_quiet};
 use crate::shared::roles::{check_answers, granted, needed};
 use crate::shared::token;
 
-const SYSTEM: &str = "plimsoll-system";
+const SYSTEM_NAMESPACE: &str = "plimsoll-system";
 const ACCOUNT: &str = "plimsoll-metrics";
 
-/// What the role grants and nobody here needs: for kubelets, which ask the API server about their callers, and for what
-/// is switched on by flags (`--shares`, `--upstreams`).
-const ELSEWHERE: [&str; 3] = ["nodes/metrics", "endpointslices", "namespaces"];
+/// Resources of the role that no request of this test needs: those for real kubelets, which send reviews of their clients, and those of
+/// flags (`--shares`, `--upstreams`).
+const RESOURCES_NOT_NEEDED_HERE: [&str; 3] = ["nodes/metrics", "endpointslices", "namespaces"];
 
 #[test]
 fn server_works_with_its_roles_and_uses_every_permission() -> Result<(), Failure> {
@@ -31,16 +31,16 @@ fn server_works_with_its_roles_and_uses_every_permission() -> Result<(), Failure
         let objects: Vec<Value> =
             ["deploy", "deploy/metrics", "deploy/metrics/prometheus"].into_iter().flat_map(folder).collect();
         apply(&ns.client, ns.env.cluster.name, &objects, is_quiet).await;
-        let token = token(&ns.client, SYSTEM, ACCOUNT).await;
+        let token = token(&ns.client, SYSTEM_NAMESPACE, ACCOUNT).await;
         ns.pod("busy", "web", "web-0", &[("app", 100, 64 << 20)]).await;
         ns.serve("web-0", 10.0).await;
 
-        let options = ProxyOptions { caller: ProxyCaller::Itself, remember_lists: false };
+        let options = ProxyOptions { caller: ProxyCaller::Client, store_lists: false };
         let proxy = Proxy::start_with(&ns.env.cluster.kubeconfig, options).await.unwrap();
-        let (room, port) = (Room::new().unwrap(), free_port());
-        let (kubeconfig, prometheus) = (proxy.kubeconfig_with(&token), ns.env.front.url());
-        let arguments = metrics_arguments(&room, &kubeconfig, port, &ns.env.kubelets, &prometheus);
-        let mut server = started("plimsoll", program(), &arguments, room, port).await.unwrap();
+        let (temp_folder, port) = (TempFolder::new().unwrap(), free_port());
+        let (kubeconfig, prometheus) = (proxy.kubeconfig_with(&token), ns.env.prometheus_proxy.url());
+        let arguments = metrics_arguments(&temp_folder, &kubeconfig, port, &ns.env.kubelets, &prometheus);
+        let mut server = started("plimsoll", program(), &arguments, temp_folder, port).await.unwrap();
 
         let namespace = &ns.namespace;
         let pages = [
@@ -73,7 +73,7 @@ fn server_works_with_its_roles_and_uses_every_permission() -> Result<(), Failure
         assert!(missing.is_empty(), "asked for, but not granted: {missing:#?}");
         let idle: Vec<_> = granted(&objects, ACCOUNT)
             .into_iter()
-            .filter(|held| !ELSEWHERE.contains(&held.resource.as_str()))
+            .filter(|held| !RESOURCES_NOT_NEEDED_HERE.contains(&held.resource.as_str()))
             .filter(|held| !needed.iter().any(|need| held.covers(need)))
             .collect();
         assert!(idle.is_empty(), "granted, but never needed: {idle:#?}");
@@ -82,11 +82,11 @@ fn server_works_with_its_roles_and_uses_every_permission() -> Result<(), Failure
 
 async fn answered(port: u16, caller: &Caller, page: &str, code: u16, server: &Program) {
     until(page, async || {
-        let answer = direct(port, caller, page).await;
+        let response = direct(port, caller, page).await;
         tokio::time::sleep(Duration::from_millis(100)).await;
-        match answer {
-            Some(answer) if answer.code == code => Ok(()),
-            other => Err((other.map(|answer| (answer.code, answer.text())), server.log())),
+        match response {
+            Some(response) if response.code == code => Ok(()),
+            other => Err((other.map(|response| (response.code, response.text())), server.log())),
         }
     })
     .await;

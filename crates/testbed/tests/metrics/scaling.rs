@@ -1,12 +1,12 @@
 //! An HPA on each kind of metric scales with the values of kubelets and the sample application: Kubernetes' own
 //! controller on the real cluster, ours on the one in memory, and on both our controller in one process with a metrics server, which
-//! hands the values over without requests.
+//! passes the values without requests.
 
 use serde_json::{Value, json};
 use testbed::harness::Failure;
-use testbed::program::{Program, Room};
+use testbed::program::{Program, TempFolder};
 
-use crate::env::subject::{kubelet_flags, prometheus_flags, started};
+use crate::env::tested_server::{kubelet_flags, prometheus_flags, started};
 use crate::env::{Scaler, TestNamespace, direct, free_port, milli, on_both, peers, program};
 use crate::faults::admin;
 
@@ -45,17 +45,19 @@ impl TestNamespace {
     /// Waits until every metric has samples; an HPA that runs earlier sees counters from their start.
     async fn until_known(&self) {
         let pods = "/apis/metrics.k8s.io/v1beta1/namespaces/{ns}/pods";
-        self.until_answer(pods, |_, said| said["items"].as_array().is_some_and(|pods| pods.len() == 10))
-            .await;
-        let least = |said: &Value, least: i64| {
-            let values = said["items"].as_array().into_iter().flatten().map(|item| milli(&item["value"]));
+        self.until_answer(pods, |_, response| {
+            response["items"].as_array().is_some_and(|pods| pods.len() == 10)
+        })
+        .await;
+        let least = |response: &Value, least: i64| {
+            let values = response["items"].as_array().into_iter().flatten().map(|item| milli(&item["value"]));
             values.clone().count() > 0 && values.flatten().all(|value| value >= least)
         };
         let custom = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/{ns}";
         let requests = format!("{custom}/pods/*/http_requests?labelSelector=app%3Dpods");
-        self.until_answer(&requests, |_, said| least(said, 9_500)).await;
+        self.until_answer(&requests, |_, response| least(response, 9_500)).await;
         let requests = format!("{custom}/services/shop/service_requests");
-        self.until_answer(&requests, |_, said| least(said, 38_000)).await;
+        self.until_answer(&requests, |_, response| least(response, 38_000)).await;
     }
 
     /// Half of the target, the target of two pods, or three times as much.
@@ -75,7 +77,7 @@ impl TestNamespace {
     }
 }
 
-/// Makes the workloads, waits until their metrics are known, and returns when `start` has started what scales them.
+/// Creates the workloads, waits until their metrics are served, and returns when `start` has started the controller.
 async fn prepare<S>(ns: &TestNamespace, start: impl AsyncFnOnce(&TestNamespace) -> S) -> S {
     let service = json!({"metadata": {"name": "shop"}, "spec": {"ports": [{"port": 80}]}});
     ns.create("/api/v1/namespaces/{ns}/services", &service).await;
@@ -93,7 +95,7 @@ async fn prepare<S>(ns: &TestNamespace, start: impl AsyncFnOnce(&TestNamespace) 
     start(ns).await
 }
 
-/// Changes the load; every workload follows.
+/// Changes the load, and waits until every workload is scaled.
 async fn check_scaling(ns: &TestNamespace) {
     for workload in WORKLOADS {
         ns.hpa(workload, json!([ns.metric(workload)])).await;
@@ -120,10 +122,10 @@ fn hpas_scale_on_every_kind_of_metric() -> Result<(), Failure> {
     })
 }
 
-/// Starts `plimsoll run` with the controller for this namespace and a metrics server; its port.
+/// Starts `plimsoll run` with the controller for this namespace and a metrics server, and returns its port.
 async fn one_process(ns: &TestNamespace) -> (Program, u16) {
-    let (room, port) = (Room::new().unwrap(), free_port());
-    let kubeconfig = room.write("kubeconfig", &ns.env.cluster.kubeconfig).unwrap();
+    let (temp_folder, port) = (TempFolder::new().unwrap(), free_port());
+    let kubeconfig = temp_folder.write("kubeconfig", &ns.env.cluster.kubeconfig).unwrap();
     let mut arguments: Vec<String> = [
         "run",
         "--roles=controller,metrics",
@@ -139,10 +141,10 @@ async fn one_process(ns: &TestNamespace) -> (Program, u16) {
     arguments.push(format!("--namespaces={}", ns.namespace));
     arguments.push(format!("--kubeconfig={}", kubeconfig.display()));
     arguments.push(format!("--secure-port={port}"));
-    arguments.extend(kubelet_flags(&room, &ns.env.kubelets));
-    let rules = prometheus_flags(&room, &ns.env.front.url());
+    arguments.extend(kubelet_flags(&temp_folder, &ns.env.kubelets));
+    let rules = prometheus_flags(&temp_folder, &ns.env.prometheus_proxy.url());
     arguments.extend(rules.iter().map(|flag| flag.replace("--config=", "--metrics-config=")));
-    (started("plimsoll", program(), &arguments, room, port).await.unwrap(), port)
+    (started("plimsoll", program(), &arguments, temp_folder, port).await.unwrap(), port)
 }
 
 #[test]

@@ -26,7 +26,10 @@ async fn pods(ns: &TestNamespace) {
     ns.pod("quiet", "db", "db-0", &[("db", 500, 128 * MIB)]).await;
     let used = |node: &Value| milli(&node["usage"]["cpu"]) == Some(1020);
     let all = "/apis/metrics.k8s.io/v1beta1/namespaces/{ns}/pods";
-    ns.until_answer(all, |_, said| said["items"].as_array().is_some_and(|items| items.len() == 3)).await;
+    ns.until_answer(all, |_, output_text| {
+        output_text["items"].as_array().is_some_and(|items| items.len() == 3)
+    })
+    .await;
     ns.until_answer("/apis/metrics.k8s.io/v1beta1/nodes/quiet", |_, node| used(node)).await;
 }
 
@@ -74,8 +77,11 @@ fn look(ns: &TestNamespace, kubectl: &Kubectl) {
     let everywhere = kubectl.words("top pods -A --containers");
     let own = [ns.namespace.as_str(), "db-0", "db", "500m", "128Mi"].map(str::to_owned).to_vec();
     assert!(everywhere.contains(&own), "{everywhere:?}");
-    let (good, said) = kubectl.run("top pod absent");
-    assert!(!good && said.contains("Error from server (NotFound): pods \"absent\" not found"), "{said}");
+    let (good, output_text) = kubectl.run("top pod absent");
+    assert!(
+        !good && output_text.contains("Error from server (NotFound): pods \"absent\" not found"),
+        "{output_text}"
+    );
 
     // Windows differ from run to run.
     let without_window = |line: &str| -> Vec<Vec<String>> {
@@ -94,6 +100,7 @@ fn look(ns: &TestNamespace, kubectl: &Kubectl) {
         lines(&["NAME CPU MEMORY", "db-0 500m 128Mi"])
     );
     assert_eq!(without_window("get nodemetrics quiet"), lines(&["NAME CPU MEMORY", "quiet 1020m 1244Mi"]));
-    let (good, said) = kubectl.run("get podmetrics web-0 -o jsonpath={.kind}/{.containers[*].usage.memory}");
-    assert!(good && said.starts_with("PodMetrics/") && said.contains("64Mi"), "{said}");
+    let (good, output_text) =
+        kubectl.run("get podmetrics web-0 -o jsonpath={.kind}/{.containers[*].usage.memory}");
+    assert!(good && output_text.starts_with("PodMetrics/") && output_text.contains("64Mi"), "{output_text}");
 }

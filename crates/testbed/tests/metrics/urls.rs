@@ -1,4 +1,4 @@
-//! Every form of address that the three APIs have, as JSON and as protobuf, through the API server.
+//! Every form of URL of the three APIs, as JSON and as protobuf, through the API server.
 
 use http::Request;
 use http_body_util::BodyExt as _;
@@ -11,9 +11,9 @@ use crate::env::{TestNamespace, on_both, peers};
 const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 /// Path under `/apis`, kind of the response, and number of items (none: it is no list).
-type Form = (&'static str, &'static str, Option<usize>);
+type UrlCase = (&'static str, &'static str, Option<usize>);
 
-const RESOURCE: [Form; 9] = [
+const RESOURCE: [UrlCase; 9] = [
     (
         "metrics.k8s.io/v1beta1/nodes?labelSelector=kubernetes.io%2Fhostname%3Dbusy",
         "NodeMetricsList",
@@ -42,7 +42,7 @@ const RESOURCE: [Form; 9] = [
 ];
 
 /// Paths of both versions, without the version.
-const CUSTOM: [Form; 8] = [
+const CUSTOM: [UrlCase; 8] = [
     ("namespaces/{ns}/pods/*/http_requests", "MetricValueList", Some(2)),
     ("namespaces/{ns}/pods/%2A/http_requests?labelSelector=app%3Dweb", "MetricValueList", Some(2)),
     ("namespaces/{ns}/pods/web-0/http_requests", "MetricValueList", Some(1)),
@@ -57,7 +57,7 @@ const CUSTOM: [Form; 8] = [
     ),
 ];
 
-const EXTERNAL: [Form; 3] = [
+const EXTERNAL: [UrlCase; 3] = [
     (
         "external.metrics.k8s.io/v1beta1/namespaces/{ns}/queue_depth?labelSelector=queue%3D{ns}",
         "ExternalMetricValueList",
@@ -103,13 +103,13 @@ const MISSING: [(&str, u16, &str); 11] = [
 ];
 
 /// GET with an Accept header: code, media type, body.
-async fn ask(ns: &TestNamespace, path: &str, accept: &str) -> (u16, String, Vec<u8>) {
+async fn send_request(ns: &TestNamespace, path: &str, accept: &str) -> (u16, String, Vec<u8>) {
     let path = format!("/apis/{}", path.replace("{ns}", &ns.namespace));
     let request = Request::get(path).header("accept", accept).body(Body::empty()).unwrap();
-    let answer = ns.client.send(request).await.unwrap();
-    let code = answer.status().as_u16();
-    let kind = answer.headers().get("content-type").map(|kind| kind.to_str().unwrap().to_owned());
-    let body = answer.into_body().collect().await.unwrap().to_bytes().to_vec();
+    let response = ns.client.send(request).await.unwrap();
+    let code = response.status().as_u16();
+    let kind = response.headers().get("content-type").map(|kind| kind.to_str().unwrap().to_owned());
+    let body = response.into_body().collect().await.unwrap().to_bytes().to_vec();
     (code, kind.unwrap_or_default(), body)
 }
 
@@ -125,13 +125,14 @@ async fn furnish(ns: &TestNamespace) {
     );
     app.set_gauge(&format!("queue_depth{{queue=\"{}\"}}", ns.namespace), 12.5);
     app.set_gauge("node_temperature_celsius{node=\"busy\"}", 45.0);
-    let items = |said: &Value| said["items"].as_array().map_or(0, Vec::len);
+    let items = |response_body: &Value| response_body["items"].as_array().map_or(0, Vec::len);
     for (path, _, wanted) in RESOURCE.iter().skip(2).take(1).chain(&EXTERNAL[..1]) {
-        ns.until_answer(&format!("/apis/{path}"), |_, said| Some(items(said)) == *wanted).await;
+        ns.until_answer(&format!("/apis/{path}"), |_, response_body| Some(items(response_body)) == *wanted)
+            .await;
     }
     for (path, _, wanted) in &CUSTOM {
         let path = format!("/apis/custom.metrics.k8s.io/v1beta2/{path}");
-        ns.until_answer(&path, |_, said| Some(items(said)) == *wanted).await;
+        ns.until_answer(&path, |_, response_body| Some(items(response_body)) == *wanted).await;
     }
 }
 
@@ -154,16 +155,16 @@ fn every_url_form_is_served_in_both_encodings() -> Result<(), Failure> {
         }
         for (path, kind, items) in &forms {
             let version = path.split('/').take(2).collect::<Vec<_>>().join("/");
-            let (code, media, body) = ask(&ns, path, "application/json").await;
-            let said: Value = serde_json::from_slice(&body).unwrap_or_default();
-            assert_eq!((code, media.as_str()), (200, "application/json"), "{path}: {said}");
+            let (code, media, body) = send_request(&ns, path, "application/json").await;
+            let response_body: Value = serde_json::from_slice(&body).unwrap_or_default();
+            assert_eq!((code, media.as_str()), (200, "application/json"), "{path}: {response_body}");
             assert_eq!(
-                (&said["kind"], &said["apiVersion"]),
+                (&response_body["kind"], &response_body["apiVersion"]),
                 (&(*kind).into(), &version.clone().into()),
                 "{path}"
             );
-            assert_eq!(said["items"].as_array().map(Vec::len), *items, "{path}: {said}");
-            let (code, media, body) = ask(&ns, path, PROTOBUF).await;
+            assert_eq!(response_body["items"].as_array().map(Vec::len), *items, "{path}: {response_body}");
+            let (code, media, body) = send_request(&ns, path, PROTOBUF).await;
             assert_eq!((code, media.as_str()), (200, PROTOBUF), "{path}");
             assert!(body.starts_with(b"k8s\0"), "{path}");
             let has = |word: &str| body.windows(word.len()).any(|window| window == word.as_bytes());
@@ -183,11 +184,11 @@ fn missing_metrics_have_the_usual_messages() -> Result<(), Failure> {
     on_both(async |ns| {
         furnish(&ns).await;
         for (path, code, words) in MISSING {
-            let (found, _, body) = ask(&ns, path, "application/json").await;
-            let said: Value = serde_json::from_slice(&body).unwrap_or_default();
-            assert_eq!(found, code, "{path}: {said}");
-            let message = said["message"].as_str().unwrap_or_default();
-            assert!(said["kind"] == "Status" && message.contains(words), "{path}: {said}");
+            let (found, _, body) = send_request(&ns, path, "application/json").await;
+            let response_body: Value = serde_json::from_slice(&body).unwrap_or_default();
+            assert_eq!(found, code, "{path}: {response_body}");
+            let message = response_body["message"].as_str().unwrap_or_default();
+            assert!(response_body["kind"] == "Status" && message.contains(words), "{path}: {response_body}");
         }
     })
 }
@@ -197,18 +198,20 @@ fn the_apis_are_discovered() -> Result<(), Failure> {
     on_both(async |ns| {
         furnish(&ns).await;
         let Some(kubectl) = ns.kubectl() else { return };
-        let (good, said) =
+        let (good, response_body) =
             tokio::task::block_in_place(|| kubectl.run("api-resources --api-group=metrics.k8s.io -o name"));
         assert!(
-            good && said.contains("nodes.metrics.k8s.io") && said.contains("pods.metrics.k8s.io"),
-            "{said}"
+            good && response_body.contains("nodes.metrics.k8s.io")
+                && response_body.contains("pods.metrics.k8s.io"),
+            "{response_body}"
         );
-        let said = ns.get("/apis/custom.metrics.k8s.io/v1beta1").await.1;
-        let listed = |name: &str| said["resources"].as_array().unwrap().iter().any(|one| one["name"] == name);
+        let response_body = ns.get("/apis/custom.metrics.k8s.io/v1beta1").await.1;
+        let listed =
+            |name: &str| response_body["resources"].as_array().unwrap().iter().any(|one| one["name"] == name);
         for name in ["pods/http_requests", "namespaces/http_requests", "services/service_requests"] {
-            assert!(listed(name), "{name}: {said}");
+            assert!(listed(name), "{name}: {response_body}");
         }
-        let said = ns.get("/apis/external.metrics.k8s.io/v1beta1").await.1;
-        assert_eq!(said["resources"][0]["name"], "queue_depth", "{said}");
+        let response_body = ns.get("/apis/external.metrics.k8s.io/v1beta1").await.1;
+        assert_eq!(response_body["resources"][0]["name"], "queue_depth", "{response_body}");
     })
 }

@@ -7,28 +7,28 @@ use http::Method;
 use serde_json::{Value, json};
 use testbed::harness::{Cluster, Failure, REAL};
 use testbed::keda::{AdapterOptions, KedaAdapter, SERVER_NAME, prepare};
-use testbed::program::{Program, Room};
+use testbed::program::{Program, TempFolder};
 use testbed::{ControlPlane, Options};
 
-use crate::env::{Says, Sources, deployment, free_port, program, send, until};
+use crate::env::{SourceResponse, Sources, deployment, free_port, program, send, until};
 
-const HOME: &str = "keda";
+const KEDA_NAMESPACE: &str = "keda";
 const OBJECT: &str = "/apis/keda.sh/v1alpha1/namespaces/default/scaledobjects";
 const METRICS: &str = "/apis/external.metrics.k8s.io/v1beta1/namespaces/default";
 
 /// Our operator with certificates of the cluster's authority, as a pod would have them mounted.
 async fn operator(plane: &ControlPlane, service: u16) -> Program {
     let access = plane.access();
-    let (room, port, health) = (Room::new().unwrap(), free_port(), free_port());
+    let (temp_folder, port, health) = (TempFolder::new().unwrap(), free_port(), free_port());
     let identity = access.authority().server(&[SERVER_NAME, "localhost"]).unwrap();
-    room.write("ca.crt", access.authority().certificate()).unwrap();
-    room.write("tls.crt", &identity.certificate).unwrap();
-    room.write("tls.key", &identity.key).unwrap();
-    let kubeconfig = room.write("kubeconfig", &access.kubeconfig_for(access.admin())).unwrap();
+    temp_folder.write("ca.crt", access.authority().certificate()).unwrap();
+    temp_folder.write("tls.crt", &identity.certificate).unwrap();
+    temp_folder.write("tls.key", &identity.key).unwrap();
+    let kubeconfig = temp_folder.write("kubeconfig", &access.kubeconfig_for(access.admin())).unwrap();
     let arguments = vec![
         "operator".to_owned(),
         format!("--kubeconfig={}", kubeconfig.display()),
-        format!("--cert-dir={}", room.folder().display()),
+        format!("--cert-dir={}", temp_folder.root().display()),
         format!("--secure-port={port}"),
         format!("--metrics-service-bind-address=127.0.0.1:{service}"),
         format!("--health-probe-bind-address=127.0.0.1:{health}"),
@@ -38,8 +38,8 @@ async fn operator(plane: &ControlPlane, service: u16) -> Program {
         // Every query goes to the source.
         "--sample-age=0s".to_owned(),
     ];
-    let home = [("POD_NAMESPACE", HOME)];
-    let mut started = Program::start_with("plimsoll", program(), &arguments, &home, room).unwrap();
+    let home = [("POD_NAMESPACE", KEDA_NAMESPACE)];
+    let mut started = Program::start_with("plimsoll", program(), &arguments, &home, temp_folder).unwrap();
     let ready = async || tokio::net::TcpStream::connect(("127.0.0.1", service)).await.is_ok();
     started.until(Duration::from_mins(1), ready).await.unwrap();
     started
@@ -56,13 +56,13 @@ fn keda_s_own_adapter_asks_us() -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
         let access = plane.access();
-        prepare(access, HOME).await.unwrap();
+        prepare(access, KEDA_NAMESPACE).await.unwrap();
         let cluster = Cluster::reached(REAL, &access.kubeconfig_for(access.admin())).await?;
         let client = &cluster.client;
         let service = free_port();
         let operator = operator(&plane, service).await;
         let sources = Sources::start().await;
-        sources.say("default", "letters", Says::Value(25));
+        sources.set_response("default", "letters", SourceResponse::Value(25));
         let metadata = json!({"scalerAddress": sources.scaler, "source": "letters"});
         let deployment = deployment("web", 1);
         let object = json!({
@@ -70,31 +70,31 @@ fn keda_s_own_adapter_asks_us() -> Result<(), Failure> {
             "spec": {"scaleTargetRef": {"name": "web"}, "triggers": [{"type": "external", "metadata": metadata}]}
         });
         for (path, body) in [("/apis/apps/v1/namespaces/default/deployments", &deployment), (OBJECT, &object)] {
-            let (code, said) = send(client, Method::POST, path, Some(body)).await;
-            assert_eq!(code, 201, "{said}");
+            let (code, response) = send(client, Method::POST, path, Some(body)).await;
+            assert_eq!(code, 201, "{response}");
         }
         let options = AdapterOptions {
             namespace: None,
-            home: HOME.to_owned(),
+            own_namespace: KEDA_NAMESPACE.to_owned(),
             metrics_service: format!("127.0.0.1:{service}"),
             server_name: SERVER_NAME.to_owned(),
             requests: None,
         };
         let adapter = KedaAdapter::start(access, &options).await.unwrap();
-        let ask = async |metric: &str, object: &str| {
+        let send_request = async |metric: &str, object: &str| {
             let path = format!("{METRICS}/{metric}?labelSelector=scaledobject.keda.sh%2Fname%3D{object}");
             send(client, Method::GET, &path, None).await
         };
         until("the first value", async || {
-            let (code, said) = ask("s0-letters", "web").await;
-            if code == 200 { Ok(()) } else { Err((said, operator.log(), adapter.log())) }
+            let (code, response) = send_request("s0-letters", "web").await;
+            if code == 200 { Ok(()) } else { Err((response, operator.log(), adapter.log())) }
         })
         .await;
         for value in [25, 0, 70] {
-            sources.say("default", "letters", Says::Value(value));
-            let (code, mut said) = ask("s0-letters", "web").await;
-            assert_eq!(code, 200, "{said}");
-            let item = said["items"][0].take();
+            sources.set_response("default", "letters", SourceResponse::Value(value));
+            let (code, mut response) = send_request("s0-letters", "web").await;
+            assert_eq!(code, 200, "{response}");
+            let item = response["items"][0].take();
             assert!(item["timestamp"].is_string(), "{item}");
             assert_eq!(
                 (&item["metricName"], &item["value"], &item["metricLabels"]),
@@ -102,13 +102,13 @@ fn keda_s_own_adapter_asks_us() -> Result<(), Failure> {
             );
         }
         // The error has KEDA's text, with our reason in it.
-        sources.say("default", "letters", Says::Fails("the post is closed"));
-        let (code, said) = ask("s0-letters", "web").await;
-        let message = said["message"].as_str().unwrap().to_owned();
-        assert_eq!(code, 500, "{said}");
-        assert!(message.contains("rpc error: code = Unknown desc = error when getting metric values"), "{said}");
-        let (code, said) = ask("s0-letters", "nobody").await;
-        assert!(code == 500 && said["message"].as_str().unwrap().contains("nobody"), "{said}");
+        sources.set_response("default", "letters", SourceResponse::Fails("the post is closed"));
+        let (code, response) = send_request("s0-letters", "web").await;
+        let message = response["message"].as_str().unwrap().to_owned();
+        assert_eq!(code, 500, "{response}");
+        assert!(message.contains("rpc error: code = Unknown desc = error when getting metric values"), "{response}");
+        let (code, response) = send_request("s0-letters", "nobody").await;
+        assert!(code == 500 && response["message"].as_str().unwrap().contains("nobody"), "{response}");
         Ok(())
     })
 }

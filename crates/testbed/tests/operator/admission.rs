@@ -9,7 +9,7 @@ use crate::env::{TestNamespace, deployment, metrics_api, on_both, scripted};
 const CONFIGURATION: &str =
     "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/keda-admission";
 
-/// The text of kubectl for what a webhook refused.
+/// The error text of kubectl for an object that a webhook denied.
 fn refused(webhook: &str, why: &str) -> String {
     format!("admission webhook \"{webhook}\" denied the request: {why}")
 }
@@ -33,16 +33,16 @@ impl TestNamespace {
     pub(crate) async fn until_judged(&self) {
         let (kubectl, object) = (self.kubectl(), self.named_twice("ScaledObject"));
         self.until("a refusal", async || {
-            let (good, said) = kubectl.try_dry(&object);
-            if good { Err((said, self.env.serving().await.operator.log_end())) } else { Ok(()) }
+            let (good, text) = kubectl.try_dry(&object);
+            if good { Err((text, self.env.serving().await.operator.log_end())) } else { Ok(()) }
         })
         .await;
     }
 
     fn is_refused(&self, object: &Value, why: &str) {
-        let (good, said) = self.kubectl().try_apply(object);
-        assert!(!good, "{object} was taken: {said}");
-        assert!(said.contains(why), "{said} does not say {why}");
+        let (good, text) = self.kubectl().try_apply(object);
+        assert!(!good, "{object} was taken: {text}");
+        assert!(text.contains(why), "{text} does not say {why}");
     }
 }
 
@@ -99,10 +99,10 @@ fn invalid_objects_are_refused() -> Result<(), Failure> {
         let mut odd = metrics_api(&ns, "x", "1");
         odd["metadata"]["targetvalue"] = json!("1");
         kubectl.apply(&deployment("judged-odd", 0));
-        let (good, said) = kubectl.try_apply(&ns.scaled_object("judged-odd", &json!({"triggers": [odd]})));
-        assert!(good && said.contains("Warning:") && said.contains("did you mean \"targetValue\""), "{said}");
+        let (good, text) = kubectl.try_apply(&ns.scaled_object("judged-odd", &json!({"triggers": [odd]})));
+        assert!(good && text.contains("Warning:") && text.contains("did you mean \"targetValue\""), "{text}");
         for name in ["judged", "judged-cpu", "judged-odd"] {
-            kubectl.say(&format!("delete so {name}"));
+            kubectl.run_ok(&format!("delete so {name}"));
         }
         operator.check();
     })

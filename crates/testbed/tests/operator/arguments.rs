@@ -1,20 +1,21 @@
-//! KEDA's own Deployment with our binary: its command, flags, variables, probes and roles. Nothing here runs pods; what a
-//! pod would be given, the process is given.
+//! KEDA's own Deployment with our binary: its command, flags, variables, probes and roles. No pods run here, so the test passes to a process
+//! what a pod would get.
 
 use http::Method;
 use serde_json::{Value, json};
 use testbed::harness::Failure;
-use testbed::program::{Program, Room};
+use testbed::program::{Program, TempFolder};
 
 use crate::env::{
-    Says, TestNamespace, apply, check_log, deployment, folder, free_port, on_both, program, until, with_token,
+    SourceResponse, TestNamespace, apply, check_log, deployment, folder, free_port, on_both, program, until,
+    with_token,
 };
 use crate::exported_metrics::plain;
 use crate::shared::environments::on_one;
 use crate::shared::token;
 
 /// The command of the Deployment of KEDA 2.20.
-const COMMAND: [&str; 6] = [
+const KEDA_COMMAND: [&str; 6] = [
     "/keda",
     "--leader-elect",
     "--zap-log-level=info",
@@ -22,12 +23,12 @@ const COMMAND: [&str; 6] = [
     "--zap-time-encoding=rfc3339",
     "--enable-cert-rotation=true",
 ];
-/// Its variables, except the namespace of the pod.
+/// The environment variables of that Deployment, except the namespace of the pod.
 const VARIABLES: [(&str, &str); 2] = [("WATCH_NAMESPACE", ""), ("KEDA_HTTP_DEFAULT_TIMEOUT", "")];
 
 /// Every other flag of KEDA's operator (docs/spec/keda.md Appendix A, and those of zap), except addresses and
 /// names that other tests use too.
-const FLAGS: [&str; 20] = [
+const KEDA_FLAGS: [&str; 20] = [
     "--enable-prometheus-metrics=true",
     "--enable-opentelemetry-metrics=false",
     "--leader-election-id=operator.keda.sh",
@@ -49,8 +50,8 @@ const FLAGS: [&str; 20] = [
     "--http-idle-conn-timeout=30s",
     "--zap-devel=true",
 ];
-/// Those of them that differ from the default and have no effect.
-const IDLE: [&str; 8] = [
+/// The flags of [`KEDA_FLAGS`] that differ from the default and have no effect.
+const FLAGS_WITHOUT_EFFECT: [&str; 8] = [
     "--profiling-bind-address",
     "--kube-api-qps",
     "--kube-api-burst",
@@ -60,8 +61,8 @@ const IDLE: [&str; 8] = [
     "--zap-devel",
     "--zap-time-encoding",
 ];
-/// Variables of KEDA's operator that have an effect, and those that have none.
-const HEARD: [(&str, &str); 10] = [
+/// Environment variables of KEDA's operator that have an effect.
+const VARIABLES_WITH_EFFECT: [(&str, &str); 10] = [
     ("KEDA_HTTP_DEFAULT_TIMEOUT", "3000"),
     ("KEDA_HTTP_DISABLE_KEEP_ALIVE", "false"),
     ("KEDA_HTTP_MIN_TLS_VERSION", "TLS12"),
@@ -73,7 +74,7 @@ const HEARD: [(&str, &str); 10] = [
     ("KEDA_OPERATOR_LEADER_ELECTION_RENEW_DEADLINE", "10s"),
     ("KEDA_OPERATOR_LEADER_ELECTION_RETRY_PERIOD", "2s"),
 ];
-const UNHEARD: [(&str, &str); 6] = [
+const VARIABLES_WITHOUT_EFFECT: [(&str, &str); 6] = [
     ("KEDA_HTTP_TLS_CIPHER_LIST", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"),
     ("KEDA_SERVICE_MIN_TLS_VERSION", "TLS13"),
     ("KEDA_SERVICE_TLS_CIPHER_LIST", "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256"),
@@ -82,20 +83,20 @@ const UNHEARD: [(&str, &str); 6] = [
     ("KEDA_CHECK_UNEXPECTED_SCALERS_PARAMS", "enabled"),
 ];
 
-/// The process of a pod of that Deployment, and the address of its health checks.
+/// A process in place of a pod of that Deployment, and the address of its health checks.
 struct Pod {
     process: Program,
     health: u16,
 }
 
 impl Pod {
-    /// Starts it in the namespace of a test, with ports of its own: other tests run on this machine too.
+    /// Starts the process in the namespace of a test, with its own ports, because other tests run on this machine too.
     async fn start(ns: &TestNamespace, kubeconfig: &str, more: &[&str], variables: &[(&str, &str)]) -> Self {
-        let room = Room::new().unwrap();
+        let temp_folder = TempFolder::new().unwrap();
         let [health, service, port] = [free_port(), free_port(), free_port()];
-        let kubeconfig = room.write("kubeconfig", kubeconfig).unwrap().display().to_string();
-        let [name, flags @ ..] = COMMAND;
-        let link = room.path(name.trim_start_matches('/'));
+        let kubeconfig = temp_folder.write("kubeconfig", kubeconfig).unwrap().display().to_string();
+        let [name, flags @ ..] = KEDA_COMMAND;
+        let link = temp_folder.path(name.trim_start_matches('/'));
         std::os::unix::fs::symlink(program(), &link).unwrap();
         let mut arguments: Vec<String> = flags.iter().chain(more).map(|flag| (*flag).to_owned()).collect();
         arguments.extend([
@@ -108,7 +109,8 @@ impl Pod {
         // A pod has the token of its service account; a process has this kubeconfig.
         let own = [("POD_NAMESPACE", ns.namespace.as_str()), ("KUBECONFIG", kubeconfig.as_str())];
         let variables = [&own[..], variables].concat();
-        let mut process = Program::start_with("plimsoll", &link, &arguments, &variables, room).unwrap();
+        let mut process =
+            Program::start_with("plimsoll", &link, &arguments, &variables, temp_folder).unwrap();
         let ready = async || plain(health, "/readyz").await.is_some_and(|(code, _)| code == 200);
         process.until(testbed::harness::WAIT_TIMEOUT, ready).await.unwrap();
         Self { process, health }
@@ -126,7 +128,7 @@ impl Pod {
         assert_eq!(code, Some(0), "{}", self.process.log());
     }
 
-    /// The flags and variables that its log names as without effect.
+    /// The flags and variables that the log reports as having no effect.
     fn without_effect(&self) -> Vec<String> {
         let log = self.process.log();
         let reported = log.lines().filter(|line| line.contains("has no effect here"));
@@ -143,12 +145,12 @@ impl TestNamespace {
     async fn wake(&self, name: &str) {
         let kubectl = self.kubectl();
         kubectl.apply(&deployment(name, 0));
-        self.say(name, Says::Value(5));
+        self.set_response(name, SourceResponse::Value(5));
         kubectl.apply(&self.scaled_object(name, &json!({})));
         self.until_replicas(name, 1).await;
     }
 
-    /// Replicas share what KEDA's replicas share, under the same names.
+    /// Asserts that the lease and the Secret have the same names as KEDA's.
     async fn is_kept_as_by_keda(&self) -> Value {
         let lease = "/apis/coordination.k8s.io/v1/namespaces/{ns}/leases/operator.keda.sh";
         let lease = self.get(lease).await.1;
@@ -163,7 +165,7 @@ impl TestNamespace {
     async fn account_of_keda(&self) -> String {
         const ACCOUNT: &str = "keda-operator";
         let kubectl = self.kubectl();
-        kubectl.say(&format!("create serviceaccount {ACCOUNT}"));
+        kubectl.run_ok(&format!("create serviceaccount {ACCOUNT}"));
         if self.env.cluster.access.is_some() {
             let subjects = json!([{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": self.namespace}]);
             for (kind, rules) in [("ClusterRole", cluster_rules()), ("Role", rules())] {
@@ -179,8 +181,8 @@ impl TestNamespace {
             let account = format!("system:serviceaccount:{}:{ACCOUNT}", self.namespace);
             for what in ["list scaledobjects.keda.sh", "create leases.coordination.k8s.io"] {
                 self.until(what, async || {
-                    let (good, said) = kubectl.run(&format!("auth can-i --as={account} {what}"));
-                    if good { Ok(()) } else { Err(said) }
+                    let (good, response) = kubectl.run(&format!("auth can-i --as={account} {what}"));
+                    if good { Ok(()) } else { Err(response) }
                 })
                 .await;
             }
@@ -233,13 +235,13 @@ fn cluster_rules() -> Value {
     ])
 }
 
-/// Its role in its own namespace.
+/// The role of KEDA's operator in its own namespace.
 fn rules() -> Value {
     let all = ["get", "list", "watch", "update", "patch", "create", "delete"];
     json!([rule(&[""], &["secrets"], &all), rule(&["coordination.k8s.io"], &["leases"], &all)])
 }
 
-/// On a cluster of its own, since it watches all namespaces.
+/// This test has its own cluster, because the operator watches all namespaces.
 #[test]
 fn command_of_keda_deployment_starts_the_operator() -> Result<(), Failure> {
     on_one(async {
@@ -284,34 +286,34 @@ fn flags_variables_and_roles_of_keda_are_accepted() -> Result<(), Failure> {
         // Other tests on this cluster use these names.
         let apart = format!("--validating-webhook-name={}", ns.namespace);
         let metrics_address = format!("--metrics-bind-address=127.0.0.1:{}", free_port());
-        let authorities = Room::new().unwrap();
-        let folder = format!("--ca-dir={}", authorities.folder().display());
+        let authorities = TempFolder::new().unwrap();
+        let folder = format!("--ca-dir={}", authorities.root().display());
         let own = [apart.as_str(), &metrics_address, &folder, "--enable-apiservice-patching=false"];
-        let flags = [&FLAGS[..], &own].concat();
+        let flags = [&KEDA_FLAGS[..], &own].concat();
         let places = [("WATCH_NAMESPACE", ns.namespace.as_str()), ("KEDA_CLUSTER_OBJECT_NAMESPACE", "keda")];
-        let variables = [&places[..], &HEARD, &UNHEARD].concat();
+        let variables = [&places[..], &VARIABLES_WITH_EFFECT, &VARIABLES_WITHOUT_EFFECT].concat();
         let pod = Pod::start(&ns, &kubeconfig, &flags, &variables).await;
 
         ns.wake("web").await;
         let kubectl = ns.kubectl();
         kubectl.apply(&ns.scaled_object("web", &json!({"maxReplicaCount": 7})));
         ns.until_hpa("keda-hpa-web", "an edit", |hpa| hpa["spec"]["maxReplicas"] == 7).await;
-        kubectl.say("annotate so web autoscaling.keda.sh/paused-replicas=0");
+        kubectl.run_ok("annotate so web autoscaling.keda.sh/paused-replicas=0");
         ns.until_hpa("keda-hpa-web", "the end", Value::is_null).await;
-        kubectl.say("delete so web");
-        ns.say("batch", Says::Value(10));
+        kubectl.run_ok("delete so web");
+        ns.set_response("batch", SourceResponse::Value(10));
         kubectl.apply(&ns.scaled_job("batch", 1));
         ns.until("a job", async || {
             let jobs = ns.get("/apis/batch/v1/namespaces/{ns}/jobs").await.1;
             if jobs["items"].as_array().is_some_and(|jobs| jobs.len() == 1) { Ok(()) } else { Err(jobs) }
         })
         .await;
-        kubectl.say("delete sj batch");
+        kubectl.run_ok("delete sj batch");
         ns.is_kept_as_by_keda().await;
 
-        // Everything without effect is named, and nothing else.
+        // The log names exactly the flags and variables without effect.
         let reported = pod.without_effect();
-        let idle = IDLE.into_iter().chain(UNHEARD.map(|(name, _)| name));
+        let idle = FLAGS_WITHOUT_EFFECT.into_iter().chain(VARIABLES_WITHOUT_EFFECT.map(|(name, _)| name));
         let missing: Vec<&str> =
             idle.clone().filter(|idle| !reported.iter().any(|line| names(line, idle))).collect();
         assert!(missing.is_empty() && reported.len() == idle.count(), "{missing:?} is not in\n{reported:#?}");
@@ -336,8 +338,11 @@ fn unknown_flag_is_refused_and_the_nearest_is_named() {
     ];
     for (flag, words) in cases {
         let output = std::process::Command::new(program()).args(["operator", flag]).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let response = String::from_utf8_lossy(&output.stderr).into_owned();
         let name = flag.split('=').next().unwrap();
-        assert!(!output.status.success() && said.contains(name) && said.contains(words), "{flag}: {said}");
+        assert!(
+            !output.status.success() && response.contains(name) && response.contains(words),
+            "{flag}: {response}"
+        );
     }
 }

@@ -5,8 +5,8 @@ use http::Method;
 use serde_json::{Value, json};
 use testbed::harness::Failure;
 
-use crate::env::{Says, TestNamespace, deployment, free_port, metrics_api, on_both};
-use crate::shared::why::Why;
+use crate::env::{SourceResponse, TestNamespace, deployment, free_port, metrics_api, on_both};
+use crate::shared::why::WhyCommand;
 
 const OBJECTS: &str = "/apis/keda.sh/v1alpha1/namespaces/{ns}/scaledobjects";
 const JOBS: &str = "/apis/keda.sh/v1alpha1/namespaces/{ns}/scaledjobs";
@@ -20,8 +20,8 @@ struct SetUp {
     is_job: bool,
     /// Replicas of the target; none: there is no target.
     replicas: Option<u32>,
-    /// The answer of the source.
-    says: Says,
+    /// The response of the source.
+    says: SourceResponse,
     /// Changes the ScaledObject.
     change: fn(&mut Value),
     id: &'static str,
@@ -35,7 +35,7 @@ impl SetUp {
         format!("{}/{}", if self.is_job { "sj" } else { "so" }, self.name)
     }
 
-    /// Where objects of its kind are.
+    /// The path of the collection of its kind.
     fn collection(&self) -> &'static str {
         if self.is_job { JOBS } else { OBJECTS }
     }
@@ -45,12 +45,12 @@ impl SetUp {
     }
 }
 
-/// Lets the trigger ask a port that nobody listens on.
+/// Sets the URL of the trigger to a port on which no program listens.
 fn ask_nobody(object: &mut Value) {
     object["spec"]["triggers"][0]["metadata"]["url"] = json!(format!("http://127.0.0.1:{}/", free_port()));
 }
 
-/// Takes a required parameter from the trigger.
+/// Removes a required parameter from the trigger.
 fn drop_url(object: &mut Value) {
     object["spec"]["triggers"][0]["metadata"].as_object_mut().unwrap().remove("url");
 }
@@ -68,63 +68,63 @@ fn set_ups() -> Vec<SetUp> {
     vec![
         set_up(
             "why-refused",
-            Says::Value(15),
+            SourceResponse::Value(15),
             ask_nobody,
             "trigger-connection-refused",
             "the source of trigger metrics-api refuses the connection: ",
         ),
         set_up(
             "why-hangs",
-            Says::Hangs,
+            SourceResponse::Hangs,
             |_| (),
             "trigger-timeout",
             "the source of trigger metrics-api does not answer in time: ",
         ),
         set_up(
             "why-fails",
-            Says::Fails("the queue is closed"),
+            SourceResponse::Fails("the queue is closed"),
             |_| (),
             "trigger-failed",
             "the source of trigger metrics-api reports an error: ",
         ),
         set_up(
             "why-fallback",
-            Says::Fails("the queue is closed"),
+            SourceResponse::Fails("the queue is closed"),
             |object| object["spec"]["fallback"] = json!({"failureThreshold": 1, "replicas": 4}),
             "trigger-failed",
             "the source of trigger metrics-api reports an error: ",
         ),
         set_up(
             "why-denied",
-            Says::Guarded(15, TOKEN),
+            SourceResponse::Guarded(15, TOKEN),
             |_| (),
             "trigger-authentication",
             "the credentials of trigger metrics-api are missing or not accepted: ",
         ),
         set_up(
             "why-no-authentication",
-            Says::Value(15),
+            SourceResponse::Value(15),
             |object| refer(object, "why-nobody"),
             "trigger-authentication",
             "TriggerAuthentication {ns}/why-nobody does not exist",
         ),
         set_up(
             "why-no-secret",
-            Says::Value(15),
+            SourceResponse::Value(15),
             |object| refer(object, "why-secret"),
             "trigger-authentication",
             "Secret {ns}/why-missing does not exist",
         ),
         set_up(
             "why-no-key",
-            Says::Value(15),
+            SourceResponse::Value(15),
             |object| refer(object, "why-key"),
             "trigger-authentication",
             "Secret {ns}/why-login has no key",
         ),
         set_up(
             "why-no-url",
-            Says::Value(15),
+            SourceResponse::Value(15),
             drop_url,
             "trigger-parameters",
             "trigger metrics-api is not usable: ",
@@ -133,7 +133,7 @@ fn set_ups() -> Vec<SetUp> {
             replicas: Some(0),
             ..set_up(
                 "why-rest",
-                Says::Value(0),
+                SourceResponse::Value(0),
                 |_| (),
                 "nothing-active",
                 "no trigger is active, so the target rests at 0",
@@ -141,14 +141,14 @@ fn set_ups() -> Vec<SetUp> {
         },
         set_up(
             "why-cooldown",
-            Says::Value(5),
+            SourceResponse::Value(5),
             |object| object["spec"]["cooldownPeriod"] = json!(3600),
             "cooldown",
             "nothing is active; cooldown until ",
         ),
         set_up(
             "why-paused",
-            Says::Value(15),
+            SourceResponse::Value(15),
             |object| object["metadata"]["annotations"] = json!({"autoscaling.keda.sh/paused-replicas": "2"}),
             "paused",
             "paused at 2 by its annotation",
@@ -157,7 +157,7 @@ fn set_ups() -> Vec<SetUp> {
             replicas: None,
             ..set_up(
                 "why-gone",
-                Says::Value(15),
+                SourceResponse::Value(15),
                 |_| (),
                 "target-not-found",
                 "Deployment {ns}/why-gone does not exist",
@@ -165,14 +165,14 @@ fn set_ups() -> Vec<SetUp> {
         },
         set_up(
             "why-rival",
-            Says::Value(15),
+            SourceResponse::Value(15),
             |_| (),
             "two-autoscalers",
             "Deployment {ns}/why-rival is also scaled by hpa/why-rival",
         ),
         set_up(
             "why-job-refused",
-            Says::Value(15),
+            SourceResponse::Value(15),
             ask_nobody,
             "trigger-connection-refused",
             "the source of trigger metrics-api refuses the connection: ",
@@ -180,7 +180,7 @@ fn set_ups() -> Vec<SetUp> {
         .of_jobs(),
         set_up(
             "why-job-no-url",
-            Says::Value(15),
+            SourceResponse::Value(15),
             drop_url,
             "trigger-parameters",
             "trigger metrics-api is not usable: ",
@@ -188,7 +188,7 @@ fn set_ups() -> Vec<SetUp> {
         .of_jobs(),
         set_up(
             "why-job-rest",
-            Says::Value(0),
+            SourceResponse::Value(0),
             |_| (),
             "nothing-active",
             "no trigger is active, so no jobs are created",
@@ -220,17 +220,17 @@ fn first_line_of_why_names_the_cause() -> Result<(), Failure> {
         post(&ns, "/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers", &rival).await;
         // A cooldown follows activity.
         ns.until_condition("why-cooldown", "Active", "True ScalerActive").await;
-        ns.say("why-cooldown", Says::Value(0));
+        ns.set_response("why-cooldown", SourceResponse::Value(0));
 
-        let why = Why::new(&ns.env.cluster.kubeconfig, &ns.namespace);
+        let why = WhyCommand::new(&ns.env.cluster.kubeconfig, &ns.namespace);
         let mut open: Vec<&SetUp> = all.iter().collect();
         ns.until("the causes", async || {
             let names: Vec<String> = open.iter().map(|set_up| set_up.full_name()).collect();
-            let answer = why.explain(&names).await?;
+            let response = why.explain(&names).await?;
             let mut wrong = Vec::new();
             open.retain(|set_up| {
                 let words = set_up.words.replace("{ns}", &ns.namespace);
-                let missed = answer.misses(&set_up.full_name(), set_up.id, &words);
+                let missed = response.misses(&set_up.full_name(), set_up.id, &words);
                 wrong.extend(missed.clone());
                 missed.is_some()
             });
@@ -254,8 +254,8 @@ fn first_line_of_why_names_the_cause() -> Result<(), Failure> {
 }
 
 async fn post(ns: &TestNamespace, path: &str, object: &Value) {
-    let (code, said) = ns.send(Method::POST, path, Some(object)).await;
-    assert_eq!(code, 201, "{path}: {said}");
+    let (code, body) = ns.send(Method::POST, path, Some(object)).await;
+    assert_eq!(code, 201, "{path}: {body}");
 }
 
 /// A TriggerAuthentication whose Secret is missing, and one whose Secret lacks the key.
@@ -272,7 +272,7 @@ async fn credentials(ns: &TestNamespace) {
 
 async fn create(ns: &TestNamespace, set_up: &SetUp) {
     let SetUp { name, replicas, says, change, .. } = set_up;
-    ns.say(name, says.clone());
+    ns.set_response(name, says.clone());
     if let Some(replicas) = replicas {
         post(ns, "/apis/apps/v1/namespaces/{ns}/deployments", &deployment(name, *replicas)).await;
     }

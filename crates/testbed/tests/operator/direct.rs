@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use testbed::harness::Failure;
 
-use crate::env::{Operator, Says, TestNamespace, deployment, on_both};
+use crate::env::{Operator, SourceResponse, TestNamespace, deployment, on_both};
 
 const NAME: &str = "direct";
 const HPA: &str = "keda-hpa-direct";
@@ -26,7 +26,7 @@ fn direct_mode_scales_from_zero_and_back_and_restores_the_target() -> Result<(),
         assert!(status.get("hpaName").is_none_or(|name| name == ""), "{status}");
 
         // It is scaled to the load in one step.
-        ns.say(NAME, Says::Value(35));
+        ns.set_response(NAME, SourceResponse::Value(35));
         ns.until_replicas(NAME, 4).await;
         ns.until_condition(NAME, "Active", "True ScalerActive").await;
         let note = format!(
@@ -34,17 +34,17 @@ fn direct_mode_scales_from_zero_and_back_and_restores_the_target() -> Result<(),
             ns.namespace
         );
         ns.until_event(NAME, &note).await;
-        ns.say(NAME, Says::Value(1000));
+        ns.set_response(NAME, SourceResponse::Value(1000));
         ns.until_replicas(NAME, 10).await;
-        ns.say(NAME, Says::Value(25));
+        ns.set_response(NAME, SourceResponse::Value(25));
         ns.until_replicas(NAME, 3).await;
 
         pauses(&ns).await;
 
-        ns.say(NAME, Says::Fails("the queue is closed"));
+        ns.set_response(NAME, SourceResponse::Fails("the queue is closed"));
         ns.until_replicas(NAME, 6).await;
         ns.until_condition(NAME, "Fallback", "True FallbackExists").await;
-        ns.say(NAME, Says::Value(25));
+        ns.set_response(NAME, SourceResponse::Value(25));
         ns.until_replicas(NAME, 3).await;
         ns.until_condition(NAME, "Fallback", "False NoFallbackFound").await;
 
@@ -54,10 +54,10 @@ fn direct_mode_scales_from_zero_and_back_and_restores_the_target() -> Result<(),
             "advanced": {"restoreToOriginalReplicaCount": true}}),
         ));
         ns.until_replicas(NAME, 2).await;
-        ns.say(NAME, Says::Value(0));
+        ns.set_response(NAME, SourceResponse::Value(0));
         ns.until_replicas(NAME, 0).await;
         assert_eq!(ns.hpa(HPA).await, Value::Null);
-        kubectl.say(&format!("delete so {NAME}"));
+        kubectl.run_ok(&format!("delete so {NAME}"));
         assert_eq!(ns.object(NAME).await, Value::Null);
         assert_eq!(ns.replicas(NAME).await, 2, "as many as at first");
         operator.check();
@@ -67,7 +67,7 @@ fn direct_mode_scales_from_zero_and_back_and_restores_the_target() -> Result<(),
 /// Begins and ends at three, for a value of 25.
 async fn pauses(ns: &TestNamespace) {
     let kubectl = ns.kubectl();
-    let annotate = |what: &str| kubectl.say(&format!("annotate so {NAME} autoscaling.keda.sh/{what}"));
+    let annotate = |what: &str| kubectl.run_ok(&format!("annotate so {NAME} autoscaling.keda.sh/{what}"));
     annotate("paused-replicas=5");
     ns.until_replicas(NAME, 5).await;
     ns.until_condition(NAME, "Paused", "True ScaledObjectPaused").await;
@@ -75,20 +75,20 @@ async fn pauses(ns: &TestNamespace) {
     ns.until_replicas(NAME, 3).await;
     annotate("paused-scale-in=true");
     ns.until_condition(NAME, "Paused", "True ScaledObjectPaused").await;
-    ns.say(NAME, Says::Value(15));
+    ns.set_response(NAME, SourceResponse::Value(15));
     ns.rounds(NAME, 6).await;
     assert_eq!(ns.replicas(NAME).await, 3, "no scale-in");
-    ns.say(NAME, Says::Value(55));
+    ns.set_response(NAME, SourceResponse::Value(55));
     ns.until_replicas(NAME, 6).await;
     annotate("paused-scale-in-");
-    ns.say(NAME, Says::Value(25));
+    ns.set_response(NAME, SourceResponse::Value(25));
     ns.until_replicas(NAME, 3).await;
     annotate("paused-scale-out=true");
     ns.until_condition(NAME, "Paused", "True ScaledObjectPaused").await;
-    ns.say(NAME, Says::Value(95));
+    ns.set_response(NAME, SourceResponse::Value(95));
     ns.rounds(NAME, 6).await;
     assert_eq!(ns.replicas(NAME).await, 3, "no scale-out");
-    ns.say(NAME, Says::Value(25));
+    ns.set_response(NAME, SourceResponse::Value(25));
     annotate("paused-scale-out-");
     ns.until_condition(NAME, "Paused", "False ScaledObjectUnpaused").await;
 }
@@ -99,24 +99,24 @@ fn scaling_mode_changes_between_hpa_and_direct() -> Result<(), Failure> {
         let operator = Operator::start(&ns, &[]).await;
         let kubectl = ns.kubectl();
         kubectl.apply(&deployment(NAME, 1));
-        ns.say(NAME, Says::Value(35));
+        ns.set_response(NAME, SourceResponse::Value(35));
         kubectl.apply(&ns.scaled_object(NAME, &json!({})));
         ns.until_hpa(HPA, "presence", |hpa| !hpa.is_null()).await;
         ns.until_condition(NAME, "Active", "True ScalerActive").await;
         assert_eq!(ns.replicas(NAME).await, 1, "that is for the HPA to do");
 
-        kubectl.say(&format!("annotate so {NAME} plimsoll.dev/act=direct"));
+        kubectl.run_ok(&format!("annotate so {NAME} plimsoll.dev/act=direct"));
         ns.until_hpa(HPA, "the end", Value::is_null).await;
         ns.until_replicas(NAME, 4).await;
 
-        kubectl.say(&format!("annotate so {NAME} plimsoll.dev/act=hpa --overwrite"));
+        kubectl.run_ok(&format!("annotate so {NAME} plimsoll.dev/act=hpa --overwrite"));
         ns.until_hpa(HPA, "return", |hpa| !hpa.is_null()).await;
         ns.until_object(NAME, "the name", |found| found["status"]["hpaName"] == HPA).await;
-        ns.say(NAME, Says::Value(75));
+        ns.set_response(NAME, SourceResponse::Value(75));
         ns.rounds(NAME, 6).await;
         assert_eq!(ns.replicas(NAME).await, 4, "that is for the HPA to do again");
         // Deactivation still works.
-        ns.say(NAME, Says::Value(0));
+        ns.set_response(NAME, SourceResponse::Value(0));
         ns.until_replicas(NAME, 0).await;
         operator.check();
     })

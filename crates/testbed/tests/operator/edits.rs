@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use testbed::harness::Failure;
 
-use crate::env::{Operator, Says, TestNamespace, deployment, metrics_api, on_both, scripted};
+use crate::env::{Operator, SourceResponse, TestNamespace, deployment, metrics_api, on_both, scripted};
 
 const NAME: &str = "edited";
 const HPA: &str = "keda-hpa-edited";
@@ -48,7 +48,7 @@ fn edits_reach_the_hpa() -> Result<(), Failure> {
         })
         .await;
         ns.until_replicas(NAME, 0).await;
-        ns.say("page", Says::Value(2));
+        ns.set_response("page", SourceResponse::Value(2));
         ns.until_replicas(NAME, 1).await;
         let both = json!({"triggers": [scripted(&ns, NAME), page]});
         kubectl.apply(&ns.scaled_object(NAME, &both));
@@ -56,9 +56,9 @@ fn edits_reach_the_hpa() -> Result<(), Failure> {
         ns.until_hpa(HPA, "two metrics", two).await;
 
         // An edit by somebody else is undone.
-        kubectl.say(&format!("patch hpa {HPA} --patch {{\"spec\":{{\"maxReplicas\":99}}}}"));
+        kubectl.run_ok(&format!("patch hpa {HPA} --patch {{\"spec\":{{\"maxReplicas\":99}}}}"));
         ns.until_hpa(HPA, "what it was", |hpa| hpa["spec"]["maxReplicas"] == 10).await;
-        kubectl.say(&format!("delete hpa {HPA}"));
+        kubectl.run_ok(&format!("delete hpa {HPA}"));
         ns.until_hpa(HPA, "return", |hpa| !hpa.is_null() && hpa["metadata"]["uid"] != first).await;
 
         // Another name.
@@ -70,7 +70,7 @@ fn edits_reach_the_hpa() -> Result<(), Failure> {
         ns.until_object(NAME, "the name", |found| found["status"]["hpaName"] == "mine").await;
 
         // An invalid trigger is reported and the HPA stays. The other trigger is active, so that the condition stays.
-        ns.say(NAME, Says::Value(5));
+        ns.set_response(NAME, SourceResponse::Value(5));
         let broken = json!({"type": "metrics-api", "metadata": {"url": "http://localhost:1"}});
         let mut wrong = named.clone();
         wrong["triggers"] = json!([scripted(&ns, NAME), broken]);
@@ -92,7 +92,7 @@ fn missing_target_is_reported_and_noticed_when_created() -> Result<(), Failure> 
     on_both(async |ns| {
         let operator = Operator::start(&ns, &[]).await;
         let kubectl = ns.kubectl();
-        ns.say(NAME, Says::Value(5));
+        ns.set_response(NAME, SourceResponse::Value(5));
         kubectl.apply(&ns.scaled_object(NAME, &json!({})));
         ns.until_object(NAME, "what is missing", |found| {
             TestNamespace::condition(found, "Ready") == "False ScaledObjectCheckFailed"
@@ -108,7 +108,7 @@ fn missing_target_is_reported_and_noticed_when_created() -> Result<(), Failure> 
         ns.until_replicas(NAME, 1).await;
         ns.until_condition(NAME, "Ready", "True ScaledObjectReady").await;
         // The target is deleted and created again.
-        kubectl.say(&format!("delete deployment {NAME}"));
+        kubectl.run_ok(&format!("delete deployment {NAME}"));
         ns.until_object(NAME, "what is missing", |found| {
             TestNamespace::condition(found, "Ready").starts_with("False")
         })

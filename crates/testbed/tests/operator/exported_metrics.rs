@@ -1,11 +1,11 @@
-//! What KEDA's own Deployment expects: health and exported metrics without TLS, and every metric that dashboards for KEDA use.
+//! Health and exported metrics without TLS, as KEDA's own Deployment expects them, and every metric that dashboards for KEDA use.
 
 use serde_json::{Value, json};
 use testbed::harness::Failure;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::env::{Operator, Says, deployment, free_port, metrics_api, on_both, scripted};
+use crate::env::{Operator, SourceResponse, deployment, free_port, metrics_api, on_both, scripted};
 
 /// Every family of docs/spec/keda.md 9.2 and 8.3, with its type.
 const FAMILIES: [(&str, &str); 37] = [
@@ -71,9 +71,9 @@ async fn empty_prometheus() -> String {
                 let mut head = [0; 4096];
                 let _ = stream.read(&mut head).await;
                 let length = BODY.len();
-                let answer =
+                let response =
                     format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{BODY}");
-                let _ = stream.write_all(answer.as_bytes()).await;
+                let _ = stream.write_all(response.as_bytes()).await;
             });
         }
     });
@@ -98,8 +98,8 @@ fn health_and_exported_metrics_are_served_where_keda_serves_them() -> Result<(),
 
         let kubectl = ns.kubectl();
         kubectl.apply(&deployment("web", 0));
-        ns.say("page", Says::Value(5));
-        ns.say("web", Says::Value(7));
+        ns.set_response("page", SourceResponse::Value(5));
+        ns.set_response("web", SourceResponse::Value(7));
         let named = |mut trigger: Value, name: &str| {
             trigger["name"] = json!(name);
             trigger

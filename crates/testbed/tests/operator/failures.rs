@@ -4,13 +4,15 @@ use serde_json::{Value, json};
 use testbed::harness::Failure;
 use tokio::net::TcpListener;
 
-use crate::env::{Kubectl, Operator, Says, TestNamespace, deployment, metrics_api, on_both, scripted};
+use crate::env::{
+    Kubectl, Operator, SourceResponse, TestNamespace, deployment, metrics_api, on_both, scripted,
+};
 
 /// Secret values that must not appear anywhere: words that occur nowhere else.
 const TOKENS: [&str; 3] = ["first-7d1c0b", "second-e93a41", "third-50f2aa"];
 
 fn secret(kubectl: &Kubectl, token: &str) {
-    kubectl.say(&format!("create secret generic login --from-literal=token={token}"));
+    kubectl.run_ok(&format!("create secret generic login --from-literal=token={token}"));
 }
 
 #[test]
@@ -27,8 +29,8 @@ fn deleted_secret_is_named_and_does_not_deactivate() -> Result<(), Failure> {
         kubectl.apply(&ns.scaled_object("guarded", &json!({"triggers": [trigger]})));
         kubectl.apply(&ns.scaled_object("free", &json!({})));
         let [first, second, third] = TOKENS;
-        ns.say("guarded", Says::Guarded(15, first));
-        ns.say("free", Says::Value(5));
+        ns.set_response("guarded", SourceResponse::Guarded(15, first));
+        ns.set_response("free", SourceResponse::Value(5));
 
         // First the authentication is missing, then the secret that it names.
         let named = async |what: &str| {
@@ -57,21 +59,21 @@ fn deleted_secret_is_named_and_does_not_deactivate() -> Result<(), Failure> {
         .await;
 
         // The secret of a running trigger is deleted and replaced, as when credentials are rotated.
-        kubectl.say("delete secret login");
+        kubectl.run_ok("delete secret login");
         named(&format!("Secret {}/login does not exist", ns.namespace)).await;
         ns.rounds("free", 4).await;
         assert_eq!(ns.replicas("guarded").await, 2);
         ns.until_condition("free", "Active", "True ScalerActive").await;
-        ns.say("guarded", Says::Guarded(15, second));
+        ns.set_response("guarded", SourceResponse::Guarded(15, second));
         secret(&kubectl, second);
         ns.until_condition("guarded", "Ready", "True ScaledObjectReady").await;
 
         // A wrong credential is an error too, not zero.
-        ns.say("guarded", Says::Guarded(15, third));
+        ns.set_response("guarded", SourceResponse::Guarded(15, third));
         ns.until_condition("guarded", "Ready", "False TriggerError").await;
         ns.rounds("guarded", 4).await;
         assert_eq!(ns.replicas("guarded").await, 2);
-        ns.say("guarded", Says::Guarded(0, second));
+        ns.set_response("guarded", SourceResponse::Guarded(0, second));
         ns.until_replicas("guarded", 0).await;
         let reported =
             operator.log() + &ns.object("guarded").await.to_string() + &ns.events("guarded").await.join(" ");
@@ -95,7 +97,7 @@ async fn mute() -> String {
 
 #[test]
 fn endless_source_times_out_and_delays_no_other() -> Result<(), Failure> {
-    const LATE: &str = "no answer within 5 s";
+    const TIMEOUT_MESSAGE: &str = "no answer within 5 s";
     on_both(async |ns| {
         // Without the deadline, pages would time out after a minute and external scalers after ten seconds.
         let patient = [("KEDA_HTTP_DEFAULT_TIMEOUT", "60000")];
@@ -103,13 +105,13 @@ fn endless_source_times_out_and_delays_no_other() -> Result<(), Failure> {
         let kubectl = ns.kubectl();
         let silent = json!({"type": "external", "metadata": {"scalerAddress": mute().await}});
         let endless = [
-            ("hangs", scripted(&ns, "hangs"), Says::Hangs),
-            ("direct", scripted(&ns, "direct"), Says::Hangs),
-            ("page", metrics_api(&ns, "page", "10"), Says::Hangs),
-            ("drips", metrics_api(&ns, "drips", "10"), Says::Drips),
+            ("hangs", scripted(&ns, "hangs"), SourceResponse::Hangs),
+            ("direct", scripted(&ns, "direct"), SourceResponse::Hangs),
+            ("page", metrics_api(&ns, "page", "10"), SourceResponse::Hangs),
+            ("drips", metrics_api(&ns, "drips", "10"), SourceResponse::Drips),
         ];
         for (name, trigger, _) in &endless {
-            ns.say(name, Says::Value(25));
+            ns.set_response(name, SourceResponse::Value(25));
             kubectl.apply(&deployment(name, 3));
             let mut object = ns.scaled_object(name, &json!({"triggers": [trigger]}));
             if *name == "direct" {
@@ -136,22 +138,22 @@ fn endless_source_times_out_and_delays_no_other() -> Result<(), Failure> {
         let before = written().await;
 
         for (name, _, says) in &endless {
-            ns.say(name, says.clone());
+            ns.set_response(name, says.clone());
         }
         for name in names {
-            ns.until_object(name, LATE, |found| {
+            ns.until_object(name, TIMEOUT_MESSAGE, |found| {
                 TestNamespace::condition(found, "Ready").starts_with("False")
-                    && TestNamespace::message(found, "Ready").contains(LATE)
+                    && TestNamespace::message(found, "Ready").contains(TIMEOUT_MESSAGE)
             })
             .await;
         }
         // While some queries time out one after the other, other sources are queried every second.
-        let asked = |name: &str| ns.env.sources.asked(&ns.namespace, name);
-        let begun = (asked("quick"), asked("drips"));
+        let query_count = |name: &str| ns.env.sources.query_count(&ns.namespace, name);
+        let begun = (query_count("quick"), query_count("drips"));
         ns.rounds("drips", 3).await;
-        let (quick, slow) = (asked("quick") - begun.0, asked("drips") - begun.1);
+        let (quick, slow) = (query_count("quick") - begun.0, query_count("drips") - begun.1);
         assert!(quick >= 2 * slow, "{quick} and {slow}");
-        ns.say("quick", Says::Value(5));
+        ns.set_response("quick", SourceResponse::Value(5));
         ns.until_replicas("quick", 1).await;
         // Long after the cooldown, targets of unknown sources are unchanged.
         assert_eq!(written().await, before);
@@ -159,7 +161,7 @@ fn endless_source_times_out_and_delays_no_other() -> Result<(), Failure> {
 
         // A reported zero counts.
         for (name, ..) in &endless {
-            ns.say(name, Says::Value(0));
+            ns.set_response(name, SourceResponse::Value(0));
         }
         for (name, ..) in &endless {
             ns.until_replicas(name, 0).await;
@@ -183,7 +185,7 @@ fn killed_operator_continues_after_restart() -> Result<(), Failure> {
         let kubectl = ns.kubectl();
         for name in ["served", "direct"] {
             kubectl.apply(&deployment(name, 1));
-            ns.say(name, Says::Value(45));
+            ns.set_response(name, SourceResponse::Value(45));
             let mut object =
                 ns.scaled_object(name, &json!({"advanced": {"restoreToOriginalReplicaCount": true}}));
             if name == "direct" {
@@ -195,7 +197,7 @@ fn killed_operator_continues_after_restart() -> Result<(), Failure> {
         ns.until_hpa("keda-hpa-served", "presence", |hpa| !hpa.is_null()).await;
         ns.until_condition("served", "Active", "True ScalerActive").await;
         // As an HPA would.
-        kubectl.say("scale deployment served --replicas=5");
+        kubectl.run_ok("scale deployment served --replicas=5");
         ns.rounds("direct", 4).await;
         let before = mark(&ns).await;
         let reported = ns.events("served").await.len();
@@ -210,7 +212,7 @@ fn killed_operator_continues_after_restart() -> Result<(), Failure> {
         // The source fails when the operator is back.
         operator.kill();
         for name in ["served", "direct"] {
-            ns.say(name, Says::Fails("the queue is closed"));
+            ns.set_response(name, SourceResponse::Fails("the queue is closed"));
         }
         operator.resume().await;
         for name in ["served", "direct"] {
@@ -219,7 +221,7 @@ fn killed_operator_continues_after_restart() -> Result<(), Failure> {
         }
         assert_eq!(mark(&ns).await, before, "an error is no reason to shrink");
         for name in ["served", "direct"] {
-            ns.say(name, Says::Value(45));
+            ns.set_response(name, SourceResponse::Value(45));
             ns.until_condition(name, "Ready", "True ScaledObjectReady").await;
         }
         assert_eq!(mark(&ns).await, before);
@@ -228,7 +230,7 @@ fn killed_operator_continues_after_restart() -> Result<(), Failure> {
 
         // Edits made while the operator was down are reconciled when it is back.
         operator.kill();
-        kubectl.say("delete so direct --wait=false");
+        kubectl.run_ok("delete so direct --wait=false");
         let mut edited = ns.scaled_object("served", &json!({"maxReplicaCount": 6}));
         edited["spec"]["advanced"]["restoreToOriginalReplicaCount"] = json!(true);
         kubectl.apply(&edited);

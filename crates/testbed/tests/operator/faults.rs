@@ -15,7 +15,9 @@ use testbed::proxy::{Fault, Proxy, Rule};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::env::{InProcessOperator, Operator, Says, TestNamespace, deployment, free_port, on_both};
+use crate::env::{
+    InProcessOperator, Operator, SourceResponse, TestNamespace, deployment, free_port, on_both,
+};
 use crate::stopped::{QUIET_POLLS, jobs, replica, until_jobs, until_leading};
 
 /// How often a leader is killed.
@@ -40,14 +42,14 @@ fn is_watch(parts: &Parts) -> bool {
     parts.uri.query().is_some_and(|query| query.contains("watch=true") || query.contains("watch=1"))
 }
 
-/// What goes wrong, one after the other.
+/// The faults, which are injected one after the other.
 fn faults() -> Vec<Rule> {
     vec![
         Rule::new(status(409, "Conflict", None)).when(acts).times(2),
         Rule::new(status(429, "TooManyRequests", Some(1))).when(acts).times(3),
         Rule::new(status(429, "TooManyRequests", None)).when(acts).times(3),
         Rule::new(status(500, "InternalError", None)).when(acts).times(3),
-        Rule::new(Fault::LoseAnswer).when(acts).times(2),
+        Rule::new(Fault::LoseResponse).when(acts).times(2),
         Rule::new(Fault::CutBody { after_bytes: 20 }).when(acts).times(2),
         Rule::new(Fault::Refuse).when(acts).times(3),
         Rule::new(Fault::Garbage).when(acts).times(2),
@@ -59,14 +61,14 @@ fn faults() -> Vec<Rule> {
 fn apply(ns: &TestNamespace) {
     let kubectl = ns.kubectl();
     for source in ["batch", "web"] {
-        ns.say(source, Says::Value(0));
+        ns.set_response(source, SourceResponse::Value(0));
     }
     kubectl.apply(&deployment("web", 0));
     kubectl.apply(&ns.scaled_job("batch", 20));
     kubectl.apply(&ns.scaled_object("web", &json!({})));
 }
 
-/// Asserts that there are so many jobs, also after some more polls.
+/// Asserts the number of jobs, now and after some more polls.
 async fn assert_jobs(ns: &TestNamespace, wanted: usize, what: &str) {
     until_jobs(ns, wanted).await;
     ns.rounds("batch", QUIET_POLLS).await;
@@ -85,9 +87,9 @@ fn faults_of_the_api_server_lose_nothing_and_double_nothing() -> Result<(), Fail
         for (number, fault) in (1..).zip(faults()) {
             let id = rules.add(fault);
             rules.add(Rule::new(Fault::CutWatches).times(1));
-            ns.say("batch", Says::Value(10 * u32::try_from(number).unwrap()));
+            ns.set_response("batch", SourceResponse::Value(10 * u32::try_from(number).unwrap()));
             let (value, replicas) = if number % 2 == 1 { (5, 1) } else { (0, 0) };
-            ns.say("web", Says::Value(value));
+            ns.set_response("web", SourceResponse::Value(value));
             assert_jobs(&ns, number, &format!("fault {number}")).await;
             ns.until_replicas("web", replicas).await;
             let hits = rules.hits(id);
@@ -108,7 +110,7 @@ fn leaders_that_are_killed_leave_nothing_half_done() -> Result<(), Failure> {
         let mut other = replica(&ns, &ns.env.cluster.kubeconfig).await;
         for kill in 1..=KILLS {
             let before = jobs(&ns).await.len();
-            ns.say("batch", Says::Value(10 * u32::try_from(3 * kill).unwrap()));
+            ns.set_response("batch", SourceResponse::Value(10 * u32::try_from(3 * kill).unwrap()));
             // In the middle of its work, if the first job is seen early.
             ns.until("a job of this leader", async || {
                 let found = jobs(&ns).await.len();
@@ -141,7 +143,7 @@ fn writes_that_are_delayed_past_the_lease_do_nothing() -> Result<(), Failure> {
             path.contains("/leases/") || (parts.method == Method::POST && path.ends_with("/jobs"))
         };
         proxy.rules().add(Rule::new(Fault::Hold(held)).when(delayed));
-        ns.say("batch", Says::Value(40));
+        ns.set_response("batch", SourceResponse::Value(40));
         until_leading(&ns, &second, 1).await;
         assert_jobs(&ns, 4, "the second one leads").await;
         hold.send_replace(false);
@@ -162,7 +164,7 @@ fn cooldown_keeps_its_length_when_the_clock_is_set() -> Result<(), Failure> {
 /// Sets the clock of an operator during a cooldown.
 async fn cooldown_with(ns: &TestNamespace, name: &str, jump: SignedDuration) {
     let kubectl = ns.kubectl();
-    ns.say(name, Says::Value(5));
+    ns.set_response(name, SourceResponse::Value(5));
     kubectl.apply(&deployment(name, 0));
     kubectl.apply(&ns.scaled_object(name, &json!({"cooldownPeriod": COOLDOWN.as_secs()})));
     let offset = Arc::new(AtomicI64::new(0));
@@ -173,7 +175,7 @@ async fn cooldown_with(ns: &TestNamespace, name: &str, jump: SignedDuration) {
     ns.until_replicas(name, 1).await;
     ns.rounds(name, 1).await;
     let active = Instant::now();
-    ns.say(name, Says::Value(0));
+    ns.set_response(name, SourceResponse::Value(0));
     ns.rounds(name, 1).await;
     offset.store(jump.as_secs(), Ordering::Relaxed);
     ns.until_replicas(name, 0).await;

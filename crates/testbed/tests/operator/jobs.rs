@@ -1,10 +1,10 @@
-//! ScaledJobs by kubectl.
+//! ScaledJobs that are created with kubectl.
 
 use serde_json::{Value, json};
-use testbed::direct::{Caller, Direct};
+use testbed::direct::{Caller, DirectClient};
 use testbed::harness::Failure;
 
-use crate::env::{ACCOUNT, Operator, SYSTEM, Says, TestNamespace, deployment, on_both};
+use crate::env::{ACCOUNT, Operator, SYSTEM_NAMESPACE, SourceResponse, TestNamespace, deployment, on_both};
 
 const NAME: &str = "batch";
 const SCALED_JOB: &str = "/apis/keda.sh/v1alpha1/namespaces/{ns}/scaledjobs/batch";
@@ -39,14 +39,14 @@ impl TestNamespace {
 
     /// What the operator recorded of the jobs in each poll, oldest first.
     async fn recorded_jobs(&self, operator: &Operator) -> Vec<Value> {
-        let token = crate::shared::token(self.client(), SYSTEM, ACCOUNT).await;
-        let direct = Direct::new(operator.port, &Caller::token(&token)).unwrap();
+        let token = crate::shared::token(self.client(), SYSTEM_NAMESPACE, ACCOUNT).await;
+        let direct = DirectClient::new(operator.port, &Caller::token(&token)).unwrap();
         let passes = format!("namespaces/{}/passes?detail=full", self.namespace);
         let path =
             format!("/apis/operator.plimsoll.dev/v1alpha1/{passes}&fieldSelector=metadata.name%3Dsj.{NAME}");
-        let answer = direct.get(&path).await.unwrap();
-        assert_eq!(answer.code, 200, "{}", answer.text());
-        let list = answer.json();
+        let response = direct.get(&path).await.unwrap();
+        assert_eq!(response.code, 200, "{}", response.text());
+        let list = response.json();
         let jobs = |pass: &Value| pass["record"]["round"]["jobs"].clone();
         list["items"].as_array().unwrap().iter().map(jobs).collect()
     }
@@ -79,8 +79,8 @@ impl TestNamespace {
                 status["startTime"] = json!(now);
             }
             let status = json!({"status": status});
-            let (code, said) = self.send(http::Method::PATCH, &format!("{path}/status"), Some(&status)).await;
-            if code == 200 { Ok(()) } else { Err(said) }
+            let (code, body) = self.send(http::Method::PATCH, &format!("{path}/status"), Some(&status)).await;
+            if code == 200 { Ok(()) } else { Err(body) }
         })
         .await;
     }
@@ -98,7 +98,7 @@ fn queue_length_creates_jobs_up_to_the_limit() -> Result<(), Failure> {
         assert_eq!(row[0].join(" "), "NAME MIN MAX READY ACTIVE PAUSED TRIGGERS AUTHENTICATIONS AGE");
         assert_eq!(row[1][..6], [NAME, "4", "True", "False", "False", "external"]);
 
-        ns.say(NAME, Says::Value(20));
+        ns.set_response(NAME, SourceResponse::Value(20));
         let made = ns.until_jobs("two jobs", |jobs| jobs.len() == 2).await;
         let meta = &made[0]["metadata"];
         assert!(meta["name"].as_str().unwrap().starts_with("batch-"), "{meta}");
@@ -111,7 +111,7 @@ fn queue_length_creates_jobs_up_to_the_limit() -> Result<(), Failure> {
         ns.until_event(NAME, "Normal KEDAJobsCreated: Created 2 jobs").await;
         ns.rounds(NAME, 8).await;
         assert_eq!(ns.jobs().await.len(), 2, "those that run count");
-        ns.say(NAME, Says::Value(500));
+        ns.set_response(NAME, SourceResponse::Value(500));
         ns.until_jobs("four jobs", |jobs| jobs.len() == 4).await;
         ns.rounds(NAME, 8).await;
         assert_eq!(ns.jobs().await.len(), 4, "no more than allowed");
@@ -119,7 +119,7 @@ fn queue_length_creates_jobs_up_to_the_limit() -> Result<(), Failure> {
         assert_eq!((&last["running"], &last["wanted"], &last["queue"]), (&json!(4), &json!(0), &json!(500)));
 
         // Finished jobs are kept up to the history limit.
-        ns.say(NAME, Says::Value(0));
+        ns.set_response(NAME, SourceResponse::Value(0));
         ns.until_job_condition("Active", "False ScalerNotActive").await;
         for job in &made {
             ns.finish(job).await;
@@ -135,31 +135,34 @@ fn queue_length_creates_jobs_up_to_the_limit() -> Result<(), Failure> {
         )
         .await;
 
-        kubectl.say(&format!("annotate sj {NAME} autoscaling.keda.sh/paused=true"));
+        kubectl.run_ok(&format!("annotate sj {NAME} autoscaling.keda.sh/paused=true"));
         ns.until_job_condition("Paused", "True ScaledJobPaused").await;
-        let asked = ns.env.sources.asked(&ns.namespace, NAME);
-        ns.say(NAME, Says::Value(20));
-        // It stays paused during several polls of another object.
+        let queries = ns.env.sources.query_count(&ns.namespace, NAME);
+        ns.set_response(NAME, SourceResponse::Value(20));
+        // The object stays paused during several polls of another object.
         kubectl.apply(&deployment("other", 0));
-        ns.say("other", Says::Value(1));
+        ns.set_response("other", SourceResponse::Value(1));
         kubectl.apply(&ns.scaled_object("other", &json!({})));
         ns.until_replicas("other", 1).await;
         ns.rounds("other", 6).await;
-        assert!(ns.env.sources.asked(&ns.namespace, NAME) <= asked + 2, "nobody asks while it is paused");
+        assert!(
+            ns.env.sources.query_count(&ns.namespace, NAME) <= queries + 2,
+            "nobody asks while it is paused"
+        );
         assert!(ns.jobs().await.is_empty());
-        kubectl.say(&format!("annotate sj {NAME} autoscaling.keda.sh/paused-"));
+        kubectl.run_ok(&format!("annotate sj {NAME} autoscaling.keda.sh/paused-"));
         ns.until_job_condition("Paused", "False ScaledJobUnpaused").await;
         let working = ns.until_jobs("jobs again", |jobs| jobs.len() == 2).await;
 
         // An error creates no jobs and deletes none.
-        ns.say(NAME, Says::Fails("the queue is closed"));
+        ns.set_response(NAME, SourceResponse::Fails("the queue is closed"));
         ns.until_job_condition("Ready", "False TriggerError").await;
         ns.rounds(NAME, 4).await;
         let uids = |jobs: &[Value]| -> Vec<Value> {
             jobs.iter().map(|job| job["metadata"]["uid"].clone()).collect()
         };
         assert_eq!(uids(&ns.jobs().await), uids(&working), "those that run are let alone");
-        kubectl.say(&format!("delete sj {NAME}"));
+        kubectl.run_ok(&format!("delete sj {NAME}"));
         assert_eq!(ns.get(SCALED_JOB).await.0, 404, "kubectl returns when the finalizer is gone");
         ns.until_jobs("jobs go with it", <[Value]>::is_empty).await;
         ns.until_event(NAME, "Warning ScaledJobDeleted: ScaledJob was deleted").await;

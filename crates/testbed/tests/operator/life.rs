@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use testbed::harness::Failure;
 
-use crate::env::{Says, TestNamespace, behavior, deployment, on_both};
+use crate::env::{SourceResponse, TestNamespace, behavior, deployment, on_both};
 
 const NAME: &str = "life";
 
@@ -39,7 +39,7 @@ fn hpa_mode_scales_from_zero_and_back_and_restores_the_target() -> Result<(), Fa
         .await;
         is_shown(&ns, ["True", "False", "False", "False"]).await;
 
-        ns.say(NAME, Says::Value(5));
+        ns.set_response(NAME, SourceResponse::Value(5));
         ns.until_replicas(NAME, 1).await;
         ns.until_condition(NAME, "Active", "True ScalerActive").await;
         let reported =
@@ -53,7 +53,7 @@ fn hpa_mode_scales_from_zero_and_back_and_restores_the_target() -> Result<(), Fa
         .await;
         is_shown(&ns, ["True", "True", "False", "False"]).await;
 
-        ns.say(NAME, Says::Value(45));
+        ns.set_response(NAME, SourceResponse::Value(45));
         ns.until_replicas(NAME, 5).await;
         ns.until_condition(NAME, "HPAActive", "True HPAActive").await;
         let reported = format!(
@@ -62,17 +62,17 @@ fn hpa_mode_scales_from_zero_and_back_and_restores_the_target() -> Result<(), Fa
              MatchExpressions:[]LabelSelectorRequirement{{}},}}) above target"
         );
         ns.until_event(&format!("keda-hpa-{NAME}"), &reported).await;
-        ns.say(NAME, Says::Value(1000));
+        ns.set_response(NAME, SourceResponse::Value(1000));
         ns.until_replicas(NAME, 10).await;
-        ns.say(NAME, Says::Value(5));
+        ns.set_response(NAME, SourceResponse::Value(5));
         ns.until_replicas(NAME, 1).await;
-        ns.say(NAME, Says::Value(0));
+        ns.set_response(NAME, SourceResponse::Value(0));
         ns.until_replicas(NAME, 0).await;
         ns.until_event(NAME, &format!("Normal KEDAScaleTargetDeactivated: Deactivated {}", note(1, 0))).await;
         // At zero replicas the HPA is disabled, which is no error.
         ns.until_condition(NAME, "HPAActive", "True ScalingDisabled").await;
 
-        kubectl.say(&format!("delete scaledobject {NAME}"));
+        kubectl.run_ok(&format!("delete scaledobject {NAME}"));
         assert_eq!(ns.object(NAME).await, Value::Null, "kubectl returns when the finalizer is gone");
         assert_eq!(ns.replicas(NAME).await, 2, "as many as at first");
         ns.until_hpa(&format!("keda-hpa-{NAME}"), "the end", Value::is_null).await;

@@ -19,7 +19,7 @@
 //! | `vault` | a secret of HashiCorp Vault, by both logins |
 //! | `supervision` | watches, reconciles and polls that die are reported and restarted; the others go on |
 //! | `migrate` | `plimsoll migrate` names broken objects, and its plan stops and starts KEDA |
-//! | `switch` | objects that KEDA left behind are adopted unchanged |
+//! | `switch` | objects that KEDA left behind are adopted unchanged; a switch from KEDA and back under load (`make differential-keda`) |
 //! | `versions` | a rolling update to another version of the binary and back, under load (`make test-upgrade`) |
 //! | `roles` | it works under its roles, and needs all of them |
 //! | `env` | cluster, sources and operators of the tests |

@@ -42,7 +42,7 @@ fn broken_objects_are_named_and_the_plan_stops_and_starts_keda() -> Result<(), F
         assert_eq!(of(&format!("ScaledObject {namespace}/good")), [""; 0], "{report}");
         assert_eq!(of(&format!("{namespace}/keda-operator")), ["--no-such-flag"], "{report}");
 
-        // The plan is for one KEDA; tests side by side have one each.
+        // The plan is for one installation of KEDA; each concurrent test has its own.
         let (code, plans) = json_of(&ns.env.cluster.kubeconfig, &["migrate", "plan", "--from", "keda"]);
         assert_eq!(code, Some(0), "{plans}");
         let steps = plans[0]["steps"].as_array().unwrap();
@@ -54,7 +54,7 @@ fn broken_objects_are_named_and_the_plan_stops_and_starts_keda() -> Result<(), F
         assert_eq!(command, format!("kubectl -n {namespace} scale deployment keda-operator --replicas=0"));
         let run = |line: &Value| {
             let line = line.as_str().unwrap().strip_prefix("kubectl -n ").unwrap();
-            kubectl.say(line.strip_prefix(namespace.as_str()).unwrap().trim());
+            kubectl.run_ok(line.strip_prefix(namespace.as_str()).unwrap().trim());
         };
         run(&stop["commands"][0]);
         ns.until_replicas("keda-operator", 0).await;
@@ -62,6 +62,6 @@ fn broken_objects_are_named_and_the_plan_stops_and_starts_keda() -> Result<(), F
         ns.until_replicas("keda-operator", 2).await;
         let deletes = |step: &Value| step["commands"].to_string().contains("helm uninstall");
         assert!(!steps.iter().any(deletes), "nothing deletes KEDA's definitions: {plans}");
-        kubectl.say("delete deployment keda-operator");
+        kubectl.run_ok("delete deployment keda-operator");
     })
 }

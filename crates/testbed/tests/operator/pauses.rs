@@ -3,20 +3,20 @@
 use serde_json::{Value, json};
 use testbed::harness::Failure;
 
-use crate::env::{Kubectl, Operator, Says, TestNamespace, deployment, on_both};
+use crate::env::{Kubectl, Operator, SourceResponse, TestNamespace, deployment, on_both};
 
 const NAME: &str = "paused";
 const HPA: &str = "keda-hpa-paused";
 
 fn annotate(kubectl: &Kubectl, what: &str) {
-    kubectl.say(&format!("annotate so {NAME} autoscaling.keda.sh/{what}"));
+    kubectl.run_ok(&format!("annotate so {NAME} autoscaling.keda.sh/{what}"));
 }
 
 async fn begin(ns: &TestNamespace) -> (Operator, Kubectl) {
     let operator = Operator::start(ns, &[]).await;
     let kubectl = ns.kubectl();
     kubectl.apply(&deployment(NAME, 1));
-    ns.say(NAME, Says::Value(5));
+    ns.set_response(NAME, SourceResponse::Value(5));
     kubectl.apply(&ns.scaled_object(NAME, &json!({})));
     ns.until_condition(NAME, "Active", "True ScalerActive").await;
     ns.until_hpa(HPA, "presence", |hpa| !hpa.is_null()).await;
@@ -60,7 +60,7 @@ fn pause_deletes_the_hpa_and_sets_the_count_until_it_ends() -> Result<(), Failur
         .await;
         // It stays so during several polls of another object.
         kubectl.apply(&deployment("other", 0));
-        ns.say("other", Says::Value(1));
+        ns.set_response("other", SourceResponse::Value(1));
         kubectl.apply(&ns.scaled_object("other", &json!({})));
         ns.until_replicas("other", 1).await;
         ns.rounds("other", 4).await;
@@ -101,8 +101,8 @@ fn pause_in_one_direction_stops_only_that_direction() -> Result<(), Failure> {
         annotate(&kubectl, "paused-scale-in=true");
         ns.until_hpa(HPA, "no way down", policy("scaleDown")).await;
         ns.until_condition(NAME, "Paused", "True ScaledObjectPaused").await;
-        ns.say(NAME, Says::Value(0));
-        // Longer than its cooldown of one second.
+        ns.set_response(NAME, SourceResponse::Value(0));
+        // The test waits longer than the cooldown of one second.
         ns.until_condition(NAME, "Active", "False ScalerNotActive").await;
         ns.rounds(NAME, 6).await;
         assert_eq!(ns.replicas(NAME).await, 1, "no scale-in");
@@ -114,7 +114,7 @@ fn pause_in_one_direction_stops_only_that_direction() -> Result<(), Failure> {
 
         annotate(&kubectl, "paused-scale-out=true");
         ns.until_hpa(HPA, "no way up", policy("scaleUp")).await;
-        ns.say(NAME, Says::Value(25));
+        ns.set_response(NAME, SourceResponse::Value(25));
         ns.until_condition(NAME, "Active", "True ScalerActive").await;
         ns.rounds(NAME, 6).await;
         assert_eq!(ns.replicas(NAME).await, 0, "no scale-out");
@@ -122,7 +122,7 @@ fn pause_in_one_direction_stops_only_that_direction() -> Result<(), Failure> {
         ns.until_replicas(NAME, 1).await;
 
         // Activation is forced although the source reports no load.
-        ns.say(NAME, Says::Value(0));
+        ns.set_response(NAME, SourceResponse::Value(0));
         ns.until_replicas(NAME, 0).await;
         annotate(&kubectl, "force-activation=true");
         ns.until_replicas(NAME, 1).await;

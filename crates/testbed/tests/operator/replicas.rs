@@ -19,16 +19,18 @@ use testbed::harness::Failure;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use crate::env::{ACCOUNT, Operator, SYSTEM, Says, TestNamespace, deployment, free_port, on_both};
+use crate::env::{
+    ACCOUNT, Operator, SYSTEM_NAMESPACE, SourceResponse, TestNamespace, deployment, free_port, on_both,
+};
 
 const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
 
 impl TestNamespace {
     /// The Secret of this test's replicas.
     async fn secret(&self) -> Value {
-        let (code, said) = self.get(&secret_path()).await;
-        assert_eq!(code, 200, "{said}");
-        said
+        let (code, response_body) = self.get(&secret_path()).await;
+        assert_eq!(code, 200, "{response_body}");
+        response_body
     }
 
     async fn part(&self, name: &str) -> String {
@@ -37,7 +39,7 @@ impl TestNamespace {
 
     /// The response of a replica to an administrator who trusts only the authorities in the Secret, and the certificate it
     /// presented.
-    async fn ask(
+    async fn send_request(
         &self,
         port: u16,
         path: &str,
@@ -56,7 +58,7 @@ impl TestNamespace {
             .with_root_certificates(roots)
             .with_client_auth_cert(chain, key)
             .unwrap();
-        let name = ServerName::try_from(format!("{ACCOUNT}.{SYSTEM}.svc")).unwrap();
+        let name = ServerName::try_from(format!("{ACCOUNT}.{SYSTEM_NAMESPACE}.svc")).unwrap();
         let stream = TcpStream::connect(("127.0.0.1", port)).await.map_err(|error| error.to_string())?;
         let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await;
         let stream = stream.map_err(|error| error.to_string())?;
@@ -68,11 +70,12 @@ impl TestNamespace {
         let body = body.map(Value::to_string).unwrap_or_default();
         let request = Request::builder().method(method).uri(path).header("host", "x");
         let request = request.header("content-type", "application/json").body(Full::new(Bytes::from(body)));
-        let answer = sender.send_request(request.unwrap()).await.map_err(|error| error.to_string())?;
-        let code = answer.status().as_u16();
-        let text = answer.into_body().collect().await.map_err(|error| error.to_string())?.to_bytes();
-        let said = serde_json::from_slice(&text).unwrap_or_else(|_| json!(String::from_utf8_lossy(&text)));
-        Ok((code, said, shown))
+        let response = sender.send_request(request.unwrap()).await.map_err(|error| error.to_string())?;
+        let code = response.status().as_u16();
+        let text = response.into_body().collect().await.map_err(|error| error.to_string())?.to_bytes();
+        let response_body =
+            serde_json::from_slice(&text).unwrap_or_else(|_| json!(String::from_utf8_lossy(&text)));
+        Ok((code, response_body, shown))
     }
 
     /// A field of the administrator's kubeconfig.
@@ -88,13 +91,17 @@ impl TestNamespace {
             "/apis/external.metrics.k8s.io/v1beta1/namespaces/{}/s0-web?labelSelector=scaledobject.keda.sh%2Fname%3Dweb",
             self.namespace
         );
-        let (code, said, shown) = self.ask(port, &path, None).await?;
-        if code == 200 { Ok((said["items"][0]["value"].clone(), shown)) } else { Err(said.to_string()) }
+        let (code, response_body, shown) = self.send_request(port, &path, None).await?;
+        if code == 200 {
+            Ok((response_body["items"][0]["value"].clone(), shown))
+        } else {
+            Err(response_body.to_string())
+        }
     }
 
     /// Whether a replica exports that it leads.
     async fn leads(&self, port: u16) -> bool {
-        let page = self.ask(port, "/metrics", None).await.unwrap().1;
+        let page = self.send_request(port, "/metrics", None).await.unwrap().1;
         page.as_str().unwrap().contains("leader_election_master_status{name=\"replicas\"} 1")
     }
 
@@ -117,7 +124,7 @@ impl TestNamespace {
 }
 
 fn secret_path() -> String {
-    format!("/api/v1/namespaces/{SYSTEM}/secrets/replicas")
+    format!("/api/v1/namespaces/{SYSTEM_NAMESPACE}/secrets/replicas")
 }
 
 fn decoded(value: &Value) -> String {
@@ -133,7 +140,7 @@ fn configuration(ns: &TestNamespace) -> Value {
             "name": "vscaledobject.kb.io", "admissionReviewVersions": ["v1"], "sideEffects": "None",
             "failurePolicy": "Ignore", "objectSelector": {"matchLabels": {"nobody": "has-this"}},
             "clientConfig": {"service": {
-                "namespace": SYSTEM, "name": ACCOUNT, "port": 443, "path": "/validate-keda-sh-v1alpha1-scaledobject"
+                "namespace": SYSTEM_NAMESPACE, "name": ACCOUNT, "port": 443, "path": "/validate-keda-sh-v1alpha1-scaledobject"
             }},
             "rules": [{
                 "apiGroups": ["keda.sh"], "apiVersions": ["v1alpha1"], "operations": ["CREATE"],
@@ -178,20 +185,24 @@ async fn replica(ns: &TestNamespace, port: u16) -> Operator {
 fn two_replicas_share_a_certificate_and_one_takes_over() -> Result<(), Failure> {
     on_both(async |ns| {
         ns.send(Method::DELETE, &secret_path(), None).await;
-        let (code, said) = ns.send(Method::POST, CONFIGURATIONS, Some(&configuration(&ns))).await;
-        assert_eq!(code, 201, "{said}");
+        let (code, response_body) = ns.send(Method::POST, CONFIGURATIONS, Some(&configuration(&ns))).await;
+        assert_eq!(code, 201, "{response_body}");
         let kubectl = ns.kubectl();
         kubectl.apply(&deployment("web", 0));
-        ns.say("web", Says::Value(0));
+        ns.set_response("web", SourceResponse::Value(0));
         kubectl.apply(&ns.scaled_object("web", &json!({})));
         let ports = [free_port(), free_port()];
         let (first, second) = tokio::join!(replica(&ns, ports[0]), replica(&ns, ports[1]));
         ns.until_both(ports, "0").await;
         for port in ports {
             let path = "/validate-keda-sh-v1alpha1-scaledobject";
-            let (code, said, _) = ns.ask(port, path, Some(&review(&ns))).await.unwrap();
-            assert_eq!((code, &said["response"]["allowed"]), (200, &json!(false)), "{said}");
-            let page = ns.ask(port, "/metrics", None).await.unwrap().1;
+            let (code, response_body, _) = ns.send_request(port, path, Some(&review(&ns))).await.unwrap();
+            assert_eq!(
+                (code, &response_body["response"]["allowed"]),
+                (200, &json!(false)),
+                "{response_body}"
+            );
+            let page = ns.send_request(port, "/metrics", None).await.unwrap().1;
             let counted = format!(
                 "keda_webhook_scaled_object_validation_errors_total{{namespace=\"{}\",action=\"create\",\
                  reason=\"incorrect-replicas\"}} 1",
@@ -202,7 +213,8 @@ fn two_replicas_share_a_certificate_and_one_takes_over() -> Result<(), Failure> 
         reported(&ns).await;
 
         // The leader renews a certificate that is due, and both replicas serve with the new one without a restart.
-        let names: Vec<String> = ["localhost".to_owned(), format!("{ACCOUNT}.{SYSTEM}.svc")].to_vec();
+        let names: Vec<String> =
+            ["localhost".to_owned(), format!("{ACCOUNT}.{SYSTEM_NAMESPACE}.svc")].to_vec();
         let past = Timestamp::now() - SignedDuration::from_hours(300 * 24);
         let due = CertificateBundle::make(&names, &CertificateLifetimes::default(), past).unwrap();
         let mut secret = ns.secret().await;
@@ -214,8 +226,8 @@ fn two_replicas_share_a_certificate_and_one_takes_over() -> Result<(), Failure> 
         ] {
             secret["data"][part] = json!(STANDARD.encode(text));
         }
-        let (code, said) = ns.send(Method::PUT, &secret_path(), Some(&secret)).await;
-        assert_eq!(code, 200, "{said}");
+        let (code, response_body) = ns.send(Method::PUT, &secret_path(), Some(&secret)).await;
+        assert_eq!(code, 200, "{response_body}");
         ns.until("another certificate", async || {
             if ns.part("tls.crt").await == due.certificate { Err(()) } else { Ok(()) }
         })
@@ -228,7 +240,7 @@ fn two_replicas_share_a_certificate_and_one_takes_over() -> Result<(), Failure> 
         assert!(ns.leads(ports[leader]).await && !ns.leads(ports[1 - leader]).await);
         let (killed, left) = if leader == 0 { (&first, &second) } else { (&second, &first) };
         killed.kill();
-        ns.say("web", Says::Value(7));
+        ns.set_response("web", SourceResponse::Value(7));
         ns.until_replicas("web", 1).await;
         assert!(ns.leads(ports[1 - leader]).await);
         assert_eq!(ns.value(ports[1 - leader]).await.unwrap().0, "7");

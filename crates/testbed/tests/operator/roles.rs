@@ -8,15 +8,16 @@ use serde_json::{Value, json};
 use testbed::harness::Failure;
 
 use crate::env::{
-    ACCOUNT, Kubectl, SYSTEM, Says, TestNamespace, deployment, folder, metrics_api, on_both, scripted,
+    ACCOUNT, Kubectl, SYSTEM_NAMESPACE, SourceResponse, TestNamespace, deployment, folder, metrics_api,
+    on_both, scripted,
 };
 use crate::shared::roles::{Permission, check_answers, granted, needed};
 
 /// Rules that no request of this test needs: group, resource, verb, and why.
-const ELSEWHERE: [(&str, &str, &str); 6] = [
-    // A creation without a response is looked up; here all requests are answered.
+const RULES_NOT_NEEDED_HERE: [(&str, &str, &str); 6] = [
+    // The operator reads an object only if its creation had no response; here all requests get one.
     ("batch", "jobs", "get"),
-    // Replicas that are not the leader copy its passes.
+    // Followers copy the passes of the leader; here is one replica.
     ("operator.plimsoll.dev", "passes", "list"),
     // Checked by API servers with the admission plugin OwnerReferencesPermissionEnforcement.
     ("keda.sh", "scaledobjects/finalizers", "update"),
@@ -48,7 +49,7 @@ fn operator_works_under_its_roles_and_needs_every_rule() -> Result<(), Failure> 
         let mut role = granted(&objects, ACCOUNT);
         role.extend(granted(&objects, &format!("{ACCOUNT}-certificates")));
         let mut needed = needed(&log);
-        // There the ConfigMaps of the API server's own authentication are left out.
+        // On the real cluster the ConfigMaps of the API server's own authentication are excluded.
         let config_map = |path: &str| path.contains("/configmaps/") && !path.contains("kube-system");
         if log.iter().any(|entry| config_map(&entry.path)) {
             let permission = |text: &str| text.to_owned();
@@ -60,7 +61,9 @@ fn operator_works_under_its_roles_and_needs_every_rule() -> Result<(), Failure> 
         }
         check(&role, &needed);
         let holder = ns
-            .get(&format!("/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases/operator.keda.sh"))
+            .get(&format!(
+                "/apis/coordination.k8s.io/v1/namespaces/{SYSTEM_NAMESPACE}/leases/operator.keda.sh"
+            ))
             .await
             .1;
         assert!(holder["spec"]["holderIdentity"].is_string(), "{holder}");
@@ -74,7 +77,7 @@ fn check(role: &[Permission], needed: &BTreeSet<Permission>) {
         needed.iter().filter(own).filter(|need| !role.iter().any(|held| held.covers(need))).collect();
     assert!(missing.is_empty(), "asked for, but not granted: {missing:#?}");
     let elsewhere = |held: &&Permission| {
-        ELSEWHERE.contains(&(held.group.as_str(), held.resource.as_str(), held.verb.as_str()))
+        RULES_NOT_NEEDED_HERE.contains(&(held.group.as_str(), held.resource.as_str(), held.verb.as_str()))
     };
     let idle: Vec<_> = role
         .iter()
@@ -100,8 +103,8 @@ async fn targets(ns: &TestNamespace, kubectl: &Kubectl) {
     });
     kubectl.apply(&definition);
     ns.until("boats", async || {
-        let (code, said) = ns.get(BOATS).await;
-        if code == 200 { Ok(()) } else { Err(said) }
+        let (code, response) = ns.get(BOATS).await;
+        if code == 200 { Ok(()) } else { Err(response) }
     })
     .await;
     let boat = json!({
@@ -123,10 +126,10 @@ async fn targets(ns: &TestNamespace, kubectl: &Kubectl) {
         ("role-boat", "test.plimsoll.dev/v1", "Boat"),
     ];
     for (name, version, kind) in kinds {
-        ns.say(name, Says::Value(5));
+        ns.set_response(name, SourceResponse::Value(5));
         let mut trigger = scripted(ns, name);
         if version == "apps/v1" {
-            // Variables of the target's container are read from the target itself, which nothing else is sure to read.
+            // The container's environment variables are read from the target itself, which may not be cached otherwise.
             trigger["metadata"]["noteFromEnv"] = json!("NOTE");
         }
         let target = json!({"apiVersion": version, "kind": kind, "name": name});
@@ -136,12 +139,12 @@ async fn targets(ns: &TestNamespace, kubectl: &Kubectl) {
         let field = if kind == "Boat" { "crew" } else { "replicas" };
         let line = format!("get {kind} {name} -o jsonpath={{.spec.{field}}}");
         ns.until(&format!("{name} awake"), async || {
-            let said = kubectl.say(&line);
+            let response = kubectl.run_ok(&line);
             // The HPA may have scaled up further.
-            if said.parse::<u32>().is_ok_and(|count| count > 0) {
+            if response.parse::<u32>().is_ok_and(|count| count > 0) {
                 return Ok(());
             }
-            Err((said, ns.object(name).await["status"].clone()))
+            Err((response, ns.object(name).await["status"].clone()))
         })
         .await;
         ns.until_condition(name, "Ready", "True ScaledObjectReady").await;
@@ -149,27 +152,27 @@ async fn targets(ns: &TestNamespace, kubectl: &Kubectl) {
     let most = json!({"maxReplicaCount": 7});
     kubectl.apply(&ns.scaled_object("role-deployment", &most));
     ns.until_hpa("keda-hpa-role-deployment", "an edit", |hpa| hpa["spec"]["maxReplicas"] == 7).await;
-    kubectl.say("annotate so role-deployment autoscaling.keda.sh/paused-replicas=0");
+    kubectl.run_ok("annotate so role-deployment autoscaling.keda.sh/paused-replicas=0");
     ns.until_hpa("keda-hpa-role-deployment", "the end", Value::is_null).await;
-    // A target that does not exist.
+    // This target does not exist.
     kubectl.apply(&ns.scaled_object("role-nothing", &json!({})));
     ns.until_condition("role-nothing", "Ready", "False ScaledObjectCheckFailed").await;
     // The webhook reads a target with a cpu trigger.
     let cpu = json!({"type": "cpu", "metricType": "Utilization", "metadata": {"value": "50"}});
     kubectl.apply(&deployment("role-cpu", 1));
     ns.until_judged().await;
-    let (good, said) =
+    let (good, response) =
         kubectl.try_apply(&ns.scaled_object("role-cpu", &json!({"minReplicaCount": 1, "triggers": [cpu]})));
-    assert!(!good && said.contains("doesn't have the cpu request defined"), "{said}");
+    assert!(!good && response.contains("doesn't have the cpu request defined"), "{response}");
     for (name, ..) in kinds {
-        kubectl.say(&format!("delete so {name}"));
+        kubectl.run_ok(&format!("delete so {name}"));
     }
 }
 
 /// Credentials from each source.
 async fn credentials(ns: &TestNamespace, kubectl: &Kubectl) {
-    kubectl.say("create secret generic role-login --from-literal=token=abc");
-    kubectl.say("create configmap role-settings --from-literal=token=abc");
+    kubectl.run_ok("create secret generic role-login --from-literal=token=abc");
+    kubectl.run_ok("create configmap role-settings --from-literal=token=abc");
     let named = |name: &str| json!([{"parameter": "token", "name": name, "key": "token"}]);
     let specs = [
         ("role-secret", json!({"secretTargetRef": named("role-login")})),
@@ -181,7 +184,7 @@ async fn credentials(ns: &TestNamespace, kubectl: &Kubectl) {
             "apiVersion": "keda.sh/v1alpha1", "kind": "TriggerAuthentication", "metadata": {"name": name}, "spec": spec
         }));
         kubectl.apply(&deployment(name, 0));
-        ns.say(name, Says::Guarded(5, "abc"));
+        ns.set_response(name, SourceResponse::Guarded(5, "abc"));
         let mut trigger = metrics_api(ns, name, "10");
         trigger["metadata"]["authMode"] = json!("bearer");
         trigger["authenticationRef"] = json!({"name": name});
@@ -210,10 +213,10 @@ async fn credentials(ns: &TestNamespace, kubectl: &Kubectl) {
     })
     .await;
     for name in ["role-secret", "role-map", "role-identity", "role-all"] {
-        kubectl.say(&format!("delete so {name}"));
+        kubectl.run_ok(&format!("delete so {name}"));
     }
-    kubectl.say("delete clustertriggerauthentication role-all");
-    kubectl.say("delete triggerauthentication --all");
+    kubectl.run_ok("delete clustertriggerauthentication role-all");
+    kubectl.run_ok("delete triggerauthentication --all");
 }
 
 /// Sources in the cluster itself, and one whose failures are recorded repeatedly.
@@ -225,7 +228,7 @@ async fn sources(ns: &TestNamespace, kubectl: &Kubectl) {
     service["metadata"]["aggregateFromKubeServiceEndpoints"] = json!("true");
     let cases =
         [("role-pods", workload), ("role-service", service), ("role-fails", scripted(ns, "role-fails"))];
-    ns.say("role-fails", Says::Fails("the queue is closed"));
+    ns.set_response("role-fails", SourceResponse::Fails("the queue is closed"));
     for (name, trigger) in &cases {
         kubectl.apply(&deployment(name, 1));
         kubectl.apply(&ns.scaled_object(name, &json!({"triggers": [trigger]})));
@@ -243,21 +246,21 @@ async fn sources(ns: &TestNamespace, kubectl: &Kubectl) {
     })
     .await;
     for (name, _) in &cases {
-        kubectl.say(&format!("delete so {name}"));
+        kubectl.run_ok(&format!("delete so {name}"));
     }
 }
 
 /// Jobs are created, watched with their pods, and deleted when the generation changes.
 async fn jobs(ns: &TestNamespace, kubectl: &Kubectl) {
-    ns.say("role-batch", Says::Value(10));
+    ns.set_response("role-batch", SourceResponse::Value(10));
     kubectl.apply(&ns.scaled_job("role-batch", 1));
     let jobs = "/apis/batch/v1/namespaces/{ns}/jobs?labelSelector=scaledjob.keda.sh%2Fname%3Drole-batch";
     let count = async || ns.get(jobs).await.1["items"].as_array().unwrap().len();
     ns.until("a job", async || if count().await == 1 { Ok(()) } else { Err(()) }).await;
-    ns.say("role-batch", Says::Value(0));
+    ns.set_response("role-batch", SourceResponse::Value(0));
     kubectl.apply(&ns.scaled_job("role-batch", 2));
     ns.until("no job", async || if count().await == 0 { Ok(()) } else { Err(count().await) }).await;
-    kubectl.say("delete sj role-batch");
+    kubectl.run_ok("delete sj role-batch");
 }
 
 /// CloudEvents are delivered.

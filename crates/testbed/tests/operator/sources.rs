@@ -7,7 +7,7 @@ use testbed::harness::Failure;
 use testbed::prometheus::Server;
 use testbed::sample::SampleApp;
 
-use crate::env::{Says, TestNamespace, deployment, on_both, scripted};
+use crate::env::{SourceResponse, TestNamespace, deployment, on_both, scripted};
 
 #[test]
 fn fallback_applies_until_a_failed_source_recovers() -> Result<(), Failure> {
@@ -18,14 +18,14 @@ fn fallback_applies_until_a_failed_source_recovers() -> Result<(), Failure> {
         kubectl.apply(&deployment(NAME, 0));
         let fallback = json!({"failureThreshold": 2, "replicas": 4});
         kubectl.apply(&ns.scaled_object(NAME, &json!({"fallback": fallback})));
-        ns.say(NAME, Says::Value(15));
+        ns.set_response(NAME, SourceResponse::Value(15));
         ns.until_replicas(NAME, 2).await;
         ns.until_condition(NAME, "Fallback", "False NoFallbackFound").await;
 
-        ns.say(NAME, Says::Fails("the queue is closed"));
+        ns.set_response(NAME, SourceResponse::Fails("the queue is closed"));
         ns.until_condition(NAME, "Fallback", "True FallbackExists").await;
         ns.until_replicas(NAME, 4).await;
-        // An answer from before the failure may arrive late and count as a success.
+        // A response from before the failure may arrive late and count as a success.
         ns.until_object(NAME, "a fallback", |object| {
             let words = "At least one trigger is falling back on this scaled object";
             let health = &object["status"]["health"][format!("s0-{NAME}")];
@@ -47,7 +47,7 @@ fn fallback_applies_until_a_failed_source_recovers() -> Result<(), Failure> {
         })
         .await;
 
-        ns.say(NAME, Says::Value(15));
+        ns.set_response(NAME, SourceResponse::Value(15));
         ns.until_condition(NAME, "Fallback", "False NoFallbackFound").await;
         ns.until_replicas(NAME, 2).await;
         ns.until_object(NAME, "health", |found| {
@@ -68,10 +68,10 @@ fn failed_source_without_fallback_leaves_the_count_alone() -> Result<(), Failure
         let (ns, operator) = ns.serving().await;
         let kubectl = ns.kubectl();
         kubectl.apply(&deployment(NAME, 0));
-        ns.say(NAME, Says::Value(35));
+        ns.set_response(NAME, SourceResponse::Value(35));
         kubectl.apply(&ns.scaled_object(NAME, &json!({})));
         ns.until_replicas(NAME, 4).await;
-        ns.say(NAME, Says::Fails("the queue is closed"));
+        ns.set_response(NAME, SourceResponse::Fails("the queue is closed"));
         ns.until_object(NAME, "the cause", |found| {
             TestNamespace::condition(found, "Ready") == "False TriggerError"
                 && TestNamespace::message(found, "Ready").contains("the queue is closed")
@@ -79,7 +79,7 @@ fn failed_source_without_fallback_leaves_the_count_alone() -> Result<(), Failure
         .await;
         ns.rounds(NAME, 5).await;
         assert_eq!(ns.replicas(NAME).await, 4, "an error is no reason to rest, nor to shrink");
-        ns.say(NAME, Says::Value(25));
+        ns.set_response(NAME, SourceResponse::Value(25));
         ns.until_condition(NAME, "Ready", "True ScaledObjectReady").await;
         ns.until_replicas(NAME, 3).await;
         operator.check();
@@ -111,7 +111,7 @@ fn prometheus_outage_does_not_scale_down() -> Result<(), Failure> {
         let before = ns.generation(NAME).await;
         prometheus.stop();
         ns.until_condition(NAME, "Ready", "False TriggerError").await;
-        // Much longer than the cooldown of one second, counted in polls of another object.
+        // The test waits much longer than the cooldown of one second, measured in polls of another object.
         ns.rounds("graph-clock", 6).await;
         prometheus.resume().await.unwrap();
         ns.until_condition(NAME, "Ready", "True ScaledObjectReady").await;
@@ -131,13 +131,13 @@ fn highest_trigger_wins_and_a_failed_one_does_not_stop_the_others() -> Result<()
         let kubectl = ns.kubectl();
         kubectl.apply(&deployment(NAME, 0));
         let triggers = json!([scripted(&ns, "several-mails"), scripted(&ns, "several-orders")]);
-        ns.say("several-mails", Says::Value(15));
-        ns.say("several-orders", Says::Value(45));
+        ns.set_response("several-mails", SourceResponse::Value(15));
+        ns.set_response("several-orders", SourceResponse::Value(45));
         kubectl.apply(&ns.scaled_object(NAME, &json!({"triggers": triggers})));
         ns.until_replicas(NAME, 5).await;
-        ns.say("several-mails", Says::Fails("gone"));
+        ns.set_response("several-mails", SourceResponse::Fails("gone"));
         ns.until_condition(NAME, "Ready", "Unknown PartialTriggerError").await;
-        ns.say("several-orders", Says::Value(65));
+        ns.set_response("several-orders", SourceResponse::Value(65));
         ns.until_replicas(NAME, 7).await;
         operator.check();
     })

@@ -1,14 +1,14 @@
-//! A leader that is stopped (SIGSTOP) in the middle of its work, and continues when another one leads.
+//! A leader is stopped (SIGSTOP) in the middle of its work, and continues when another replica leads.
 
 use serde_json::json;
 use testbed::harness::Failure;
 
-use crate::env::{Operator, SYSTEM, Says, TestNamespace, deployment, free_port, on_both};
+use crate::env::{Operator, SYSTEM_NAMESPACE, SourceResponse, TestNamespace, deployment, free_port, on_both};
 
 const JOBS: &str = "/apis/batch/v1/namespaces/{ns}/jobs";
-/// The most jobs at a time.
-const MOST: usize = 6;
-/// Polls after which nothing more is expected.
+/// The maximum number of jobs at a time.
+const MAX_JOBS: usize = 6;
+/// The number of polls after which no more jobs are expected.
 pub(crate) const QUIET_POLLS: u64 = 5;
 
 /// An operator that takes part in the election of its namespace.
@@ -53,21 +53,21 @@ fn a_leader_that_was_stopped_does_nothing_when_it_continues() -> Result<(), Fail
     on_both(async |ns| {
         let kubectl = ns.kubectl();
         for source in ["batch", "web"] {
-            ns.say(source, Says::Value(0));
+            ns.set_response(source, SourceResponse::Value(0));
         }
         kubectl.apply(&deployment("web", 0));
-        kubectl.apply(&ns.scaled_job("batch", u32::try_from(MOST).unwrap()));
+        kubectl.apply(&ns.scaled_job("batch", u32::try_from(MAX_JOBS).unwrap()));
         kubectl.apply(&ns.scaled_object("web", &json!({})));
         let first = replica(&ns, &ns.env.cluster.kubeconfig).await;
         until_leading(&ns, &first, 1).await;
         let second = replica(&ns, &ns.env.cluster.kubeconfig).await;
-        ns.say("batch", Says::Value(15));
+        ns.set_response("batch", SourceResponse::Value(15));
         until_jobs(&ns, 2).await;
 
-        // It has no time to release its lease, and does not know that it was away.
+        // The stopped process cannot release its lease, and does not notice the pause.
         first.signal("-STOP");
-        ns.say("batch", Says::Value(45));
-        ns.say("web", Says::Value(5));
+        ns.set_response("batch", SourceResponse::Value(45));
+        ns.set_response("web", SourceResponse::Value(5));
         until_leading(&ns, &second, 1).await;
         until_jobs(&ns, 5).await;
         ns.until_replicas("web", 1).await;
@@ -76,7 +76,7 @@ fn a_leader_that_was_stopped_does_nothing_when_it_continues() -> Result<(), Fail
         ns.rounds("batch", QUIET_POLLS).await;
         assert_eq!(jobs(&ns).await, before, "{}", first.log_end());
         assert_eq!(ns.generation("web").await, generation, "{}", first.log_end());
-        let leases = format!("/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases");
+        let leases = format!("/apis/coordination.k8s.io/v1/namespaces/{SYSTEM_NAMESPACE}/leases");
         let lease = ns.get(&format!("{leases}/stopped-{}", ns.namespace)).await.1;
         assert_eq!(lease["spec"]["leaseTransitions"], 1, "{lease}");
         second.check();

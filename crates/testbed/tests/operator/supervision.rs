@@ -1,10 +1,11 @@
-//! Tasks of the operator that die: watches are restarted and reported, a reconcile that panics is retried, others go on.
+//! Supervision of the operator's tasks: watches that end or panic are restarted and reported, and a reconcile that panics is retried, while
+//! others continue.
 
 use runtime::{CheckFailure, WatchFault};
 use serde_json::json;
 use testbed::harness::Failure;
 
-use crate::env::{InProcessOperator, Says, TestNamespace, deployment, on_both};
+use crate::env::{InProcessOperator, SourceResponse, TestNamespace, deployment, on_both};
 
 /// Creates a deployment without replicas and its ScaledObject, whose source reports no load.
 async fn scaled_deployment(ns: &TestNamespace, name: &str) {
@@ -48,9 +49,9 @@ fn watch_task_is_restarted(fault: WatchFault, cause: &str) -> Result<(), Failure
             let restarts = format!("plimsoll_watch_restarts_total{{resource=\"{resource}\"}} ");
             let restarts = text.lines().find_map(|line| line.strip_prefix(&restarts));
             assert!(restarts.unwrap().parse::<u64>().unwrap() >= 1, "{text}");
-            // An object that is created while the watch is dead is listed after the restart, and scaled.
+            // An object that is created while the watch does not run is listed after the restart, and scaled.
             let name = format!("after-{resource}");
-            ns.say(&name, Says::Value(1));
+            ns.set_response(&name, SourceResponse::Value(1));
             scaled_deployment(&ns, &name).await;
             operator.handle.faults().clear();
             ns.until("a watch that is current again", async || operator.handle.watches_current()).await;
@@ -80,7 +81,7 @@ fn reconcile_that_panics_is_reported_and_retried_while_another_scaled_object_sca
         let key = format!("ScaledObject {}/one", ns.namespace);
         operator.handle.faults().panic_in_reconcile(&key);
         for name in ["one", "two"] {
-            ns.say(name, Says::Value(1));
+            ns.set_response(name, SourceResponse::Value(1));
             scaled_deployment(&ns, name).await;
         }
         ns.until_replicas("two", 1).await;
@@ -92,8 +93,8 @@ fn reconcile_that_panics_is_reported_and_retried_while_another_scaled_object_sca
         let text = operator.handle.exported_metrics();
         let panics = text.lines().find_map(|line| line.strip_prefix("plimsoll_reconcile_panics_total "));
         assert!(panics.unwrap().parse::<u64>().unwrap() >= 2, "{text}");
-        // The other object goes on: it is polled and scaled while the first one waits for its retry.
-        ns.say("two", Says::Value(0));
+        // The other object is polled and scaled while the first one waits for its retry.
+        ns.set_response("two", SourceResponse::Value(0));
         ns.until_replicas("two", 0).await;
 
         operator.handle.faults().clear();

@@ -1,10 +1,12 @@
-//! A secret that is in HashiCorp Vault.
+//! Secrets in HashiCorp Vault.
 
 use serde_json::{Value, json};
 use testbed::backends::Vault;
 use testbed::harness::Failure;
 
-use crate::env::{ACCOUNT, Operator, SYSTEM, Says, TestNamespace, deployment, metrics_api, on_both};
+use crate::env::{
+    ACCOUNT, Operator, SYSTEM_NAMESPACE, SourceResponse, TestNamespace, deployment, metrics_api, on_both,
+};
 
 /// A TriggerAuthentication whose token is in Vault.
 fn doorkeeper(vault: &Vault, login: &Value) -> Value {
@@ -39,7 +41,7 @@ fn missing_vault_secret_is_named_and_noticed_when_written() -> Result<(), Failur
         trigger["authenticationRef"] = json!({"name": "doorkeeper"});
         let by_token = json!({"authentication": "token", "credential": {"token": vault.token()}});
         kubectl.apply(&doorkeeper(&vault, &by_token));
-        ns.say("guarded", Says::Guarded(15, "first"));
+        ns.set_response("guarded", SourceResponse::Guarded(15, "first"));
         kubectl.apply(&ns.scaled_object("guarded", &json!({"triggers": [trigger]})));
 
         ns.until_object("guarded", "a secret that is missed", |found| {
@@ -55,34 +57,35 @@ fn missing_vault_secret_is_named_and_noticed_when_written() -> Result<(), Failur
 
         // The token is rotated at the source and in Vault: the old one fails, and the new one is read.
         vault.write("kv2/data/door", json!({"data": {"token": "second"}})).await.unwrap();
-        ns.say("guarded", Says::Guarded(0, "second"));
+        ns.set_response("guarded", SourceResponse::Guarded(0, "second"));
         ns.until_condition("guarded", "Active", "False ScalerNotActive").await;
         assert!(!operator.log().contains(vault.token()), "the token of Vault is in the log");
 
         // The same with the Kubernetes login, on a cluster that reviews tokens.
         if let Some(access) = ns.env.cluster.access {
-            kubectl.say("create serviceaccount reviewer");
-            kubectl.say("create serviceaccount reader");
+            kubectl.run_ok("create serviceaccount reviewer");
+            kubectl.run_ok("create serviceaccount reader");
             let namespace = &ns.namespace;
-            kubectl.say(&format!(
+            kubectl.run_ok(&format!(
                 "create clusterrolebinding {namespace}-reviewer --clusterrole=system:auth-delegator \
                  --serviceaccount={namespace}:reviewer"
             ));
-            vault.trust(access, kubectl.say("create token reviewer").trim()).await.unwrap();
+            vault.trust(access, kubectl.run_ok("create token reviewer").trim()).await.unwrap();
             let by_account = json!({
                 "authentication": "kubernetes", "mount": "kubernetes", "role": "shop",
                 "credential": {"serviceAccountName": "reader"},
             });
-            ns.say("guarded", Says::Guarded(15, "second"));
+            ns.set_response("guarded", SourceResponse::Guarded(15, "second"));
             kubectl.apply(&doorkeeper(&vault, &by_account));
             // The owner of the namespace decides which tokens the operator may request.
             ns.until_object("guarded", "a token that is forbidden", |found| {
                 TestNamespace::message(found, "Ready").contains("serviceaccounts \"reader\" is forbidden")
             })
             .await;
-            kubectl.say("create role tokens --verb=create --resource=serviceaccounts/token");
-            kubectl
-                .say(&format!("create rolebinding tokens --role=tokens --serviceaccount={SYSTEM}:{ACCOUNT}"));
+            kubectl.run_ok("create role tokens --verb=create --resource=serviceaccounts/token");
+            kubectl.run_ok(&format!(
+                "create rolebinding tokens --role=tokens --serviceaccount={SYSTEM_NAMESPACE}:{ACCOUNT}"
+            ));
             ns.until_object("guarded", "a role that is missed", |found| {
                 TestNamespace::message(found, "Ready").contains("role")
             })

@@ -12,7 +12,7 @@ use serde_json::json;
 use testbed::harness::Failure;
 use tokio::time::Instant;
 
-use crate::env::{Operator, SYSTEM, Says, TestNamespace, deployment, on_both, program};
+use crate::env::{Operator, SYSTEM_NAMESPACE, SourceResponse, TestNamespace, deployment, on_both, program};
 use crate::shared::program::old_program;
 use crate::shared::replica_watch::ReplicaWatch;
 
@@ -44,7 +44,7 @@ fn up_and_down(step: i64) -> (u32, i64) {
 
 impl ReplicaWatch {
     /// Waits until this count was seen last.
-    async fn until_last(&self, ns: &TestNamespace, count: i64) {
+    pub(crate) async fn until_last(&self, ns: &TestNamespace, count: i64) {
         ns.until(&format!("{count} replicas"), async || {
             if self.last().replicas == count { Ok(()) } else { Err(self.counts()) }
         })
@@ -75,7 +75,7 @@ async fn change_load(ns: &TestNamespace, load: Load, web: &ReplicaWatch, done: &
     while !done.get() {
         let (value, replicas) = load(step);
         step += 1;
-        ns.say("web", Says::Value(value));
+        ns.set_response("web", SourceResponse::Value(value));
         right.push(replicas);
         web.until_last(ns, replicas).await;
     }
@@ -91,19 +91,19 @@ async fn replace(
     held: &ReplicaWatch,
 ) -> Instant {
     follower.replace(program).await;
-    ns.say("held", Says::Value(5));
+    ns.set_response("held", SourceResponse::Value(5));
     held.until_last(ns, 1).await;
     let begun = Instant::now();
     // The second poll from now is certain to see the activity.
     ns.rounds("held", 2).await;
-    ns.say("held", Says::Value(0));
+    ns.set_response("held", SourceResponse::Value(0));
     let certain_end = Instant::now() + COOLDOWN + ROUNDING;
     ns.rounds("held", POLLS_BEFORE_TAKEOVER).await;
     let replaced = Instant::now();
     leader.replace(program).await;
     held.until_last(ns, 0).await;
     let ended = held.last().at;
-    let polls = ns.env.sources.asked_at(&ns.namespace, "held");
+    let polls = ns.env.sources.query_times(&ns.namespace, "held");
     let late = polls.iter().filter(|at| **at > certain_end && **at < ended).count() as u64;
     println!(
         "{}: a cooldown of {COOLDOWN:?} took at most {:?}; {late} late polls",
@@ -118,7 +118,7 @@ async fn replace(
 /// Asserts that a takeover took at most one poll longer than the longest time between two polls of one leader, which is [`POLL`] on a
 /// machine that is not busy.
 fn check_missed_polls(ns: &TestNamespace, source: &str, takeovers: &[Instant]) {
-    let polls = ns.env.sources.asked_at(&ns.namespace, source);
+    let polls = ns.env.sources.query_times(&ns.namespace, source);
     let (mut usual, mut longest) = (Duration::ZERO, Duration::ZERO);
     for pair in polls.windows(2) {
         let gap = pair[1] - pair[0];
@@ -138,7 +138,7 @@ async fn update_and_roll_back(ns: &TestNamespace, act: &str, load: Load) {
     let kubectl = ns.kubectl();
     for name in ["web", "held"] {
         kubectl.apply(&deployment(name, 0));
-        ns.say(name, Says::Value(0));
+        ns.set_response(name, SourceResponse::Value(0));
     }
     kubectl.apply(&ns.scaled_object("web", &json!({"pollingInterval": POLL.as_secs()})));
     let slow = json!({"pollingInterval": POLL.as_secs(), "cooldownPeriod": COOLDOWN.as_secs()});
@@ -167,7 +167,8 @@ async fn update_and_roll_back(ns: &TestNamespace, act: &str, load: Load) {
     first.check();
     second.check();
     drop((first, second));
-    ns.send(Method::DELETE, &format!("/api/v1/namespaces/{SYSTEM}/secrets/{}", ns.namespace), None).await;
+    ns.send(Method::DELETE, &format!("/api/v1/namespaces/{SYSTEM_NAMESPACE}/secrets/{}", ns.namespace), None)
+        .await;
 }
 
 #[test]

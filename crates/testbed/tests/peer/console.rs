@@ -7,7 +7,7 @@ use localkube::metrics::{MetricsApi, MetricsSettings, Series};
 use serde_json::{Value, json};
 use testbed::harness::{Failure, WAIT_TIMEOUT, eventually, until};
 use testbed::peer::Peer;
-use testbed::program::{Program, Room};
+use testbed::program::{Program, TempFolder};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -21,7 +21,7 @@ struct Console {
     _program: Program,
 }
 
-/// A response as it arrives; live updates never end.
+/// A response that is read in parts, because live updates never end.
 struct ResponseStream {
     stream: TcpStream,
     text: String,
@@ -29,23 +29,23 @@ struct ResponseStream {
 
 impl Console {
     async fn start(kubeconfig: &str, words: &[&str]) -> Self {
-        let room = Room::new().unwrap();
-        let file = room.write("kubeconfig", kubeconfig).unwrap().display().to_string();
+        let temp_folder = TempFolder::new().unwrap();
+        let file = temp_folder.write("kubeconfig", kubeconfig).unwrap().display().to_string();
         let fixed = ["console", "--no-browser", "--port", "0", "--kubeconfig", &file];
         let arguments: Vec<String> = fixed.iter().chain(words).map(|word| (*word).to_owned()).collect();
-        let mut program = Program::start("console", program(), &arguments, room).unwrap();
+        let mut program = Program::start("console", program(), &arguments, temp_folder).unwrap();
         program.until_logged(Duration::from_mins(2), "stop        Ctrl-C").await.unwrap();
         let log = program.log();
         let address = log.lines().find_map(|line| line.trim().strip_prefix("console     http://")).unwrap();
         let (host, path) = address.split_once('/').unwrap();
         let mut console = Self { host: host.to_owned(), cookie: String::new(), _program: program };
-        let answer = console.ask(&format!("/{path}")).await.rest().await;
-        let cookie = answer.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
+        let response = console.send_request(&format!("/{path}")).await.rest().await;
+        let cookie = response.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
         cookie.split(';').next().unwrap().clone_into(&mut console.cookie);
         console
     }
 
-    async fn ask(&self, path: &str) -> ResponseStream {
+    async fn send_request(&self, path: &str) -> ResponseStream {
         let mut stream = TcpStream::connect(&self.host).await.unwrap();
         let Self { host, cookie, .. } = self;
         let head =
@@ -55,9 +55,9 @@ impl Console {
     }
 
     async fn json(&self, path: &str) -> Value {
-        let answer = self.ask(path).await.rest().await;
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        assert!(head.starts_with("HTTP/1.1 200"), "{answer}");
+        let response = self.send_request(path).await.rest().await;
+        let (head, body) = response.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 200"), "{response}");
         serde_json::from_str(body).unwrap()
     }
 }
@@ -115,7 +115,7 @@ impl PeerEnv {
     async fn forbid(&self, user: &str) {
         for plural in ["clusterroles", "clusterrolebindings"] {
             let path = format!("/apis/rbac.authorization.k8s.io/v1/{plural}/{user}");
-            self.ask(Method::DELETE, &path, &Value::Null).await;
+            self.send_request(Method::DELETE, &path, &Value::Null).await;
         }
     }
 }
@@ -135,7 +135,7 @@ async fn console_shows_what_kubernetes_own_controller_does_and_what_is_missing()
     let admin = env.access.kubeconfig_for(env.access.admin());
     let console = Console::start(&admin, &["-n", &here]).await;
     // The status is sampled while a page is open.
-    let mut page = console.ask("/api/v1/events").await;
+    let mut page = console.send_request("/api/v1/events").await;
     page.until(&format!("\"id\":\"{here}/hpa/web\"")).await;
     let peer = Peer::start(env.access, &quick(Some(&here))).await.unwrap();
     page.until("\"replicas\":2").await;
@@ -162,17 +162,17 @@ async fn console_shows_what_kubernetes_own_controller_does_and_what_is_missing()
     let missing = "decisions cannot be read, so conditions are shown: this cluster does not serve decisions.plimsoll.dev/v1alpha1";
     page.until(missing).await;
     page.until("\"name\":\"decisions.plimsoll.dev\",\"kind\":\"decisions\",\"health\":\"missing\"").await;
-    // A user of one namespace sees that one, and is told.
+    // A user of one namespace sees only that namespace, and a notice.
     let user = format!("viewer-{here}");
     env.allow_one_namespace(&user, &here).await;
     let identity = env.access.authority().client(&user, None).unwrap();
     let viewer = Console::start(&env.access.kubeconfig_for(&identity), &[]).await;
-    let mut page = viewer.ask("/api/v1/events").await;
+    let mut page = viewer.send_request("/api/v1/events").await;
     page.until(&format!("you may not list horizontalpodautoscalers of all namespaces; shown: {here}\""))
         .await;
     page.until(&format!("\"id\":\"{here}/hpa/web\"")).await;
     assert!(!page.text.contains("you may not list scaledobjects"), "the cluster has none: {}", page.text);
-    let other = viewer.ask("/api/v1/autoscalers/default/hpa/web").await.rest().await;
+    let other = viewer.send_request("/api/v1/autoscalers/default/hpa/web").await.rest().await;
     assert!(other.starts_with("HTTP/1.1 403"), "{other}");
     drop(peer);
     env.forbid(&user).await;

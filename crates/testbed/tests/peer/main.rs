@@ -1,4 +1,4 @@
-//! Kubernetes' own HPA controller on the real cluster, with metrics that a script says, and objects from the store.
+//! Kubernetes' own HPA controller on the real cluster, with scripted metrics, and objects that were written to etcd.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 mod console;
@@ -23,10 +23,10 @@ struct PeerEnv {
     client: Client,
 }
 
-/// Held by the one test that registers metrics APIs, of which a cluster has one server.
+/// The lock of the test that registers metrics APIs, because a cluster has one server of each.
 static METRICS_APIS: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
-/// The real cluster; none where it cannot be had.
+/// The real cluster; none if it is not available.
 async fn env() -> Result<Option<PeerEnv>, Failure> {
     match testbed::shared() {
         Ok(access) => {
@@ -42,20 +42,20 @@ async fn env() -> Result<Option<PeerEnv>, Failure> {
 }
 
 impl PeerEnv {
-    async fn ask(&self, method: Method, path: &str, body: &Value) -> (u16, Value) {
+    async fn send_request(&self, method: Method, path: &str, body: &Value) -> (u16, Value) {
         send(&self.client, method, path, Some(body)).await
     }
 
     async fn get(&self, path: &str) -> Value {
-        self.ask(Method::GET, path, &Value::Null).await.1
+        self.send_request(Method::GET, path, &Value::Null).await.1
     }
 
     async fn create(&self, path: &str, object: &Value) {
-        let (code, said) = self.ask(Method::POST, path, object).await;
-        assert_eq!(code, 201, "{said}");
+        let (code, response) = self.send_request(Method::POST, path, object).await;
+        assert_eq!(code, 201, "{response}");
     }
 
-    /// A deployment of two pods that each ask for 100 thousandths of a core.
+    /// Creates a Deployment of two pods that each request 100m of CPU.
     async fn deploy(&self, namespace: &str) {
         let container = json!({"name": "main", "image": "web", "resources": {"requests": {"cpu": "100m"}}});
         let template = json!({"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [container]}});
@@ -64,7 +64,7 @@ impl PeerEnv {
         self.create(&format!("/apis/apps/v1/namespaces/{namespace}/deployments"), &object).await;
     }
 
-    /// An autoscaler with one metric.
+    /// Creates an HPA with one metric.
     async fn autoscale(&self, namespace: &str, metric: &Value) {
         let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"});
         let spec = json!({"scaleTargetRef": target, "maxReplicas": 20, "metrics": [metric]});
@@ -88,7 +88,7 @@ impl PeerEnv {
         pods.map(|pod| pod["metadata"]["name"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// Waits until the deployment has been given so many replicas.
+    /// Waits until the Deployment has this number of replicas.
     async fn scaled(&self, namespace: &str, replicas: u32) {
         let look = async || (self.replicas(namespace).await == replicas).then_some(());
         eventually(&format!("{replicas} replicas of {namespace}"), look).await;
@@ -96,7 +96,7 @@ impl PeerEnv {
 
     async fn remove(&self, namespaces: &[&str]) {
         for namespace in namespaces {
-            self.ask(Method::DELETE, &format!("/api/v1/namespaces/{namespace}"), &Value::Null).await;
+            self.send_request(Method::DELETE, &format!("/api/v1/namespaces/{namespace}"), &Value::Null).await;
         }
     }
 }
@@ -110,14 +110,14 @@ fn quick(namespace: Option<&str>) -> PeerOptions {
         namespace: namespace.map(str::to_owned),
         sync_period: Some(Duration::from_secs(1)),
         downscale_stabilization: Some(Duration::ZERO),
-        // Pods are trusted from the start.
+        // The CPU usage of pods counts from their start.
         cpu_initialization_period: Some(Duration::from_millis(1)),
         initial_readiness_delay: Some(Duration::from_millis(1)),
         ..PeerOptions::default()
     }
 }
 
-/// Each kind of metric, and how many replicas it shall lead to.
+/// Each kind of metric, and the number of replicas to which it must lead.
 fn metrics() -> [(Value, u32); 5] {
     let average = |value: &str| json!({"type": "AverageValue", "averageValue": value});
     let utilization = json!({"type": "Utilization", "averageUtilization": 50});
@@ -137,12 +137,12 @@ fn metrics() -> [(Value, u32); 5] {
     ]
 }
 
-/// Says what makes the metric of this number wish for its number of replicas.
-fn say(script: &Script, number: usize, namespace: &str, pods: &[String], replicas: u32) {
+/// Sets the value of a metric so that it proposes this number of replicas.
+fn set_metric(script: &Script, number: usize, namespace: &str, pods: &[String], replicas: u32) {
     let (labels, total) = ([("app", "web")], i64::from(replicas) * 10_000);
     let each = total / pods.len() as i64;
     match number {
-        // Of the request of 100, half is the target: 50 for each replica.
+        // The target is half of the request of 100m: 50m for each replica.
         0 | 4 => {
             let cpu = i64::from(replicas) * 50 / pods.len() as i64;
             for pod in pods {
@@ -192,20 +192,20 @@ async fn peer_scales_on_every_metric_in_its_namespace_only() -> Result<(), Failu
     for (number, (metric, replicas)) in metrics().into_iter().enumerate() {
         let web = format!("/apis/apps/v1/namespaces/{here}/deployments/web/scale");
         let two = json!({"metadata": {"name": "web", "namespace": here}, "spec": {"replicas": 2}});
-        env.ask(Method::PUT, &web, &two).await;
+        env.send_request(Method::PUT, &web, &two).await;
         let pods = eventually("two ready pods", async || {
             let pods = env.ready(&here).await;
             (pods.len() == 2).then_some(pods)
         });
         let pods = pods.await;
         script.clear_pods(&here);
-        say(&script, number, &here, &pods, replicas);
+        set_metric(&script, number, &here, &pods, replicas);
         env.autoscale(&here, &metric).await;
         if number == 1 {
             env.autoscale(&there, &metric).await;
         }
         env.scaled(&here, replicas).await;
-        env.ask(Method::DELETE, &format!("{}/web", hpas(&here)), &Value::Null).await;
+        env.send_request(Method::DELETE, &format!("{}/web", hpas(&here)), &Value::Null).await;
     }
     assert_eq!(env.replicas(&there).await, 2, "it is not the peer's");
     let left = env.get(&format!("{}/web", hpas(&there))).await;
@@ -230,8 +230,8 @@ async fn objects_written_to_etcd_are_served() -> Result<(), Failure> {
         "metadata": {"name": "odd", "namespace": namespace, "uid": "a-b-c", "creationTimestamp": "2026-01-01T00:00:00Z"},
         "spec": {"scaleTargetRef": target, "minReplicas": 9, "maxReplicas": 3},
     });
-    let (code, said) = env.ask(Method::POST, &hpas(&namespace), &object).await;
-    assert_eq!(code, 422, "validation refuses it: {said}");
+    let (code, response) = env.send_request(Method::POST, &hpas(&namespace), &object).await;
+    assert_eq!(code, 422, "validation refuses it: {response}");
     let store = Etcd::of(env.access);
     let key = etcd::key("horizontalpodautoscalers", &namespace, "odd");
     assert_eq!(store.get(&key).await.unwrap(), None);
@@ -244,7 +244,10 @@ async fn objects_written_to_etcd_are_served() -> Result<(), Failure> {
     );
     assert!(store.get(&key).await.unwrap().unwrap().starts_with(b"{"));
     assert!(store.delete(&key).await.unwrap() && !store.delete(&key).await.unwrap());
-    assert_eq!(env.ask(Method::GET, &format!("{}/odd", hpas(&namespace)), &Value::Null).await.0, 404);
+    assert_eq!(
+        env.send_request(Method::GET, &format!("{}/odd", hpas(&namespace)), &Value::Null).await.0,
+        404
+    );
     env.remove(&[&namespace]).await;
     Ok(())
 }

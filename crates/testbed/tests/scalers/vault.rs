@@ -1,4 +1,4 @@
-//! Secrets of a real Vault: both logins, both stores, everything that can be wrong with them, and its end.
+//! Secrets of a real Vault: both logins, both stores, and all errors, including a sealed and a stopped server.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,15 +18,15 @@ use serde_json::{Value, json};
 use testbed::Access;
 use testbed::backends::Vault;
 
-use super::{assert_says, certificates};
+use super::{assert_error_contains, certificates};
 
-/// A TriggerAuthentication of the test; accounts and their tokens are those of the cluster.
-struct Both {
+/// A reader of the test's TriggerAuthentication, and of service accounts and their tokens in the cluster.
+struct VaultAuthentication {
     files: ManifestObjects,
     cluster: Option<ApiServerObjects>,
 }
 
-impl AuthObjects for Both {
+impl AuthObjects for VaultAuthentication {
     fn secret<'a>(
         &'a self,
         namespace: &'a str,
@@ -88,7 +88,7 @@ fn identity(vault: &str, namespace: &str) -> IdentityRules {
     }
 }
 
-/// What a TriggerAuthentication with this of Vault gives: the values of its parameters, or the error.
+/// Resolves a TriggerAuthentication with these settings of Vault: the values of its parameters, or the error.
 async fn resolve(
     given: &Value,
     namespace: &str,
@@ -102,13 +102,14 @@ async fn resolve(
         "kind": "TriggerAuthentication", "metadata": {"name": "doorkeeper", "namespace": namespace},
         "spec": {"hashiCorpVault": given},
     });
-    let objects = Both { files: ManifestObjects::new(vec![object]), cluster: cluster.cloned() };
+    let objects =
+        VaultAuthentication { files: ManifestObjects::new(vec![object]), cluster: cluster.cloned() };
     let vault = VaultRules { dialer: scalers::dial::Dialer::allowing_loopback(), ..rules };
     let rules = AuthRules { vault, identity, ..AuthRules::from(&OperatorSettings::default()) };
     let auth = AuthResolver::new(Arc::new(objects), rules);
     let reference = AuthenticationRef { name: "doorkeeper".to_owned(), ..AuthenticationRef::default() };
-    let asked = AuthQuery { namespace, authentication: Some(&reference), template: None, container: "" };
-    let resolved = auth.resolve(asked).await.map_err(|error| error.to_string())?;
+    let query = AuthQuery { namespace, authentication: Some(&reference), template: None, container: "" };
+    let resolved = auth.resolve(query).await.map_err(|error| error.to_string())?;
     Ok(resolved.parameters.into_values().collect())
 }
 
@@ -126,8 +127,8 @@ async fn token_reads_both_stores_with_and_without_tls() {
     let (authority, identity) = certificates();
     let vault = Vault::start(Some(&identity)).await.unwrap();
     filled(&vault).await;
-    let room = testbed::program::Room::new().unwrap();
-    let ca_file = Some(room.write("ca.crt", authority.certificate()).unwrap());
+    let temp_folder = testbed::program::TempFolder::new().unwrap();
+    let ca_file = Some(temp_folder.write("ca.crt", authority.certificate()).unwrap());
     let given = |address: &str, token: &str, secrets: Value| json!({"address": address, "authentication": "token", "credential": {"token": token}, "secrets": secrets});
     let both = json!([
         secret("a", "kv1/db", "secret"),
@@ -144,12 +145,12 @@ async fn token_reads_both_stores_with_and_without_tls() {
         assert_eq!(ask(given(&address, vault.token(), both.clone()), rules).await, Ok(wanted.clone()));
     }
     let none = VaultRules::default;
-    assert_says(
+    assert_error_contains(
         &ask(given(&vault.tls_address(), vault.token(), both.clone()), none()).await.unwrap_err(),
         &["certificate"],
     );
 
-    // Each error has a name.
+    // Each error names its cause.
     let plain = vault.address();
     let one = |path: &str, type_: &str| json!([secret("a", path, type_)]);
     for (token, secrets, words) in [
@@ -162,22 +163,28 @@ async fn token_reads_both_stores_with_and_without_tls() {
         ("hunter2\nx", both.clone(), &["x-vault-token"]),
     ] {
         let error = ask(given(&plain, token, secrets), none()).await.unwrap_err();
-        assert_says(&error, words);
+        assert_error_contains(&error, words);
         assert!(error.contains("doorkeeper") && !error.contains(vault.token()), "{error}");
     }
-    assert_says(&ask(given(&plain, "", both.clone()), none()).await.unwrap_err(), &["VAULT_TOKEN"]);
-    // The variable goes before the object.
+    assert_error_contains(&ask(given(&plain, "", both.clone()), none()).await.unwrap_err(), &["VAULT_TOKEN"]);
+    // The environment variable takes precedence over the object.
     let rules = VaultRules { token: Some(sources_secret(vault.token())), ..none() };
     assert_eq!(ask(given(&plain, "hunter2", both.clone()), rules).await, Ok(wanted.clone()));
 
-    // Sealed, it says so; unsealed, it is used again.
+    // A sealed Vault is an error; after it is unsealed it is used again.
     vault.seal().await.unwrap();
-    assert_says(&ask(given(&plain, vault.token(), both.clone()), none()).await.unwrap_err(), &["sealed"]);
+    assert_error_contains(
+        &ask(given(&plain, vault.token(), both.clone()), none()).await.unwrap_err(),
+        &["sealed"],
+    );
     vault.unseal().await.unwrap();
     assert_eq!(ask(given(&plain, vault.token(), both.clone()), none()).await, Ok(wanted));
-    // Gone, it is an error; nothing is taken for empty.
+    // A stopped Vault is an error; secrets do not become empty.
     drop(vault);
-    assert_says(&ask(given(&plain, "hunter2", both), none()).await.unwrap_err(), &["connection refused"]);
+    assert_error_contains(
+        &ask(given(&plain, "hunter2", both), none()).await.unwrap_err(),
+        &["connection refused"],
+    );
 }
 
 fn sources_secret(text: &str) -> scalers::parameters::Secret {
@@ -188,13 +195,13 @@ fn sources_secret(text: &str) -> scalers::parameters::Secret {
 async fn with_cluster() -> (&'static Access, String, ApiServerObjects, Vault) {
     let access = tokio::task::spawn_blocking(testbed::shared).await.unwrap().unwrap();
     let namespace = access.namespace("vault").unwrap();
-    let say = |words: &[&str]| access.run_kubectl(&[words, &["-n", &namespace]].concat()).unwrap();
-    say(&["create", "serviceaccount", "reviewer"]);
-    say(&["create", "serviceaccount", "reader"]);
+    let kubectl = |words: &[&str]| access.run_kubectl(&[words, &["-n", &namespace]].concat()).unwrap();
+    kubectl(&["create", "serviceaccount", "reviewer"]);
+    kubectl(&["create", "serviceaccount", "reader"]);
     let binding = format!("{namespace}-reviewer");
     let account = format!("--serviceaccount={namespace}:reviewer");
-    say(&["create", "clusterrolebinding", &binding, "--clusterrole=system:auth-delegator", &account]);
-    let reviewer = say(&["create", "token", "reviewer"]);
+    kubectl(&["create", "clusterrolebinding", &binding, "--clusterrole=system:auth-delegator", &account]);
+    let reviewer = kubectl(&["create", "token", "reviewer"]);
     let vault = Vault::start(None).await.unwrap();
     filled(&vault).await;
     vault.trust(access, reviewer.trim()).await.unwrap();
@@ -218,13 +225,13 @@ async fn only_the_bound_service_account_logs_in() {
     let ask = async |given: Value| resolve(&given, &namespace, Some(&server), none(), None).await;
     let wanted = ["of the first", "of the second"].map(str::to_owned).to_vec();
     let named = |name: &str| json!({"serviceAccountName": name});
-    // By name, and by a token in a file.
+    // The Vault is reached by its host name, with a token in a file.
     assert_eq!(ask(given("shop", "kubernetes", named("reader"))).await, Ok(wanted.clone()));
     let token = access.run_kubectl(&["create", "token", "reader", "-n", &namespace]).unwrap();
-    let room = testbed::program::Room::new().unwrap();
-    let file: PathBuf = room.write("token", token.trim()).unwrap();
+    let temp_folder = testbed::program::TempFolder::new().unwrap();
+    let file: PathBuf = temp_folder.write("token", token.trim()).unwrap();
     let from_file = given("shop", "kubernetes", json!({"serviceAccount": file}));
-    assert_says(&ask(from_file.clone()).await.unwrap_err(), &["is not read", "serviceAccountName"]);
+    assert_error_contains(&ask(from_file.clone()).await.unwrap_err(), &["is not read", "serviceAccountName"]);
     let known = Some(file.clone());
     assert_eq!(resolve(&from_file, &namespace, Some(&server), none(), known).await, Ok(wanted.clone()));
 
@@ -237,7 +244,7 @@ async fn only_the_bound_service_account_logs_in() {
         ("shop", "", "reader", &["auth mount not in config"]),
     ] {
         let error = ask(given(role, mount, named(account))).await.unwrap_err();
-        assert_says(&error, words);
+        assert_error_contains(&error, words);
         assert!(error.contains("doorkeeper"), "{error}");
     }
     // A role that is created later is used by the next request.

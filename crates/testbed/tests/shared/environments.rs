@@ -1,4 +1,4 @@
-//! What tests share on each of the two clusters, and tests on both of them at once.
+//! The environments that tests share on each of the two clusters, and running a test on both clusters at the same time.
 
 use std::panic::resume_unwind;
 use std::sync::LazyLock;
@@ -7,12 +7,12 @@ use testbed::harness::{Cluster, Failure, Workloads};
 use tokio::runtime::Runtime;
 use tokio::sync::OnceCell;
 
-/// One for all: what sites hold must outlive each test.
+/// One runtime for all tests, because what environments hold must outlive each test.
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
 });
 
-/// What tests share on each cluster, made by the first who asks; none where the cluster cannot be had.
+/// The environment of each cluster, which the first test creates; none if the cluster is not available.
 pub(crate) struct Environments<S> {
     real: OnceCell<Option<S>>,
     local: OnceCell<Option<S>>,
@@ -43,7 +43,7 @@ impl<S> Environments<S> {
     }
 }
 
-/// Runs a test on both clusters at once, because tests mostly wait. `run` gets whether its cluster is the real one.
+/// Runs a test on both clusters at the same time, because tests mostly wait. `run` gets whether its cluster is the real one.
 pub(crate) fn side_by_side<T>(run: impl Fn(bool) -> T + Sync) -> Result<(), Failure>
 where
     T: Future<Output = Result<(), Failure>>,
@@ -56,7 +56,7 @@ where
     })
 }
 
-/// Runs a test on one of them.
+/// Runs a test on one cluster.
 pub(crate) fn on_one<T>(run: impl Future<Output = T>) -> T {
     RUNTIME.block_on(run)
 }

@@ -1,4 +1,4 @@
-//! Objects of the repository, applied.
+//! Reads and applies the manifests of this repository.
 
 use std::path::{Path, PathBuf};
 
@@ -9,8 +9,9 @@ use testbed::harness::LOCAL;
 
 use super::send;
 
-/// What localkube does not know.
-const UNKNOWN: [&str; 3] = ["rbac.authorization.k8s.io/v1", "policy/v1", "networking.k8s.io/v1"];
+/// API groups that localkube does not serve.
+const GROUPS_UNKNOWN_TO_LOCALKUBE: [&str; 3] =
+    ["rbac.authorization.k8s.io/v1", "policy/v1", "networking.k8s.io/v1"];
 
 pub(crate) fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -28,7 +29,7 @@ pub(crate) fn folder(name: &str) -> Vec<Value> {
         .collect()
 }
 
-/// The objects of a text.
+/// The objects of a YAML text.
 pub(crate) fn objects(name: &str, text: &str) -> Vec<Value> {
     let documents = api::yaml::parse(&api::yaml::SourceFile::new(name, text));
     let documents = documents.unwrap_or_else(|problem| panic!("{}", problem.render(false)));
@@ -52,21 +53,23 @@ pub(crate) fn path(object: &Value) -> String {
     format!("{root}/{version}{place}/{kind}/{}", text("/metadata/name"))
 }
 
-/// Whether an object of this kind starts nothing and takes over no API.
+/// Whether objects of this kind neither start pods nor register APIs.
 pub(crate) fn is_quiet(kind: &str) -> bool {
     kind == "Namespace" || kind == "ServiceAccount" || kind.contains("Role")
 }
 
-/// Applies objects strictly, as `kubectl apply --server-side` does; those whose kind `really` does not name, only to see
-/// what the server would say.
+/// Applies objects strictly, as `kubectl apply --server-side` does. Objects whose kind is not in `really` are applied as dry runs, to check that
+/// the server accepts them.
 pub(crate) async fn apply(client: &Client, cluster: &str, objects: &[Value], really: impl Fn(&str) -> bool) {
     for object in objects {
-        if cluster == LOCAL && UNKNOWN.iter().any(|unknown| object["apiVersion"] == *unknown) {
+        if cluster == LOCAL
+            && GROUPS_UNKNOWN_TO_LOCALKUBE.iter().any(|unknown| object["apiVersion"] == *unknown)
+        {
             continue;
         }
         let dry = if really(object["kind"].as_str().unwrap()) { "" } else { "&dryRun=All" };
         let uri = format!("{}?fieldManager=deploy&force=true&fieldValidation=Strict{dry}", path(object));
-        let (code, said) = send(client, Method::PATCH, &uri, Some(object)).await;
-        assert!(matches!(code, 200 | 201), "{uri} on {cluster}: {code} {said}");
+        let (code, response) = send(client, Method::PATCH, &uri, Some(object)).await;
+        assert!(matches!(code, 200 | 201), "{uri} on {cluster}: {code} {response}");
     }
 }

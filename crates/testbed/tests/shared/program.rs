@@ -1,18 +1,18 @@
-//! Our binary, and ports for it.
+//! The plimsoll binary, and free ports for it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
 use serde_json::Value;
-use testbed::program::Room;
+use testbed::program::TempFolder;
 
-/// Names another binary than the one that is built here.
+/// The environment variable with the path of another binary than the one that is built here.
 const PROGRAM: &str = "PLIMSOLL_PROGRAM";
-/// Names the binary of an older version.
+/// The environment variable with the path of the binary of an older version.
 const OLD_PROGRAM: &str = "PLIMSOLL_OLD_PROGRAM";
 
-/// Our binary, which is built if need be.
+/// The path of the binary, which is built if it is missing.
 pub(crate) fn program() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
@@ -22,7 +22,7 @@ pub(crate) fn program() -> &'static Path {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.toml");
         let mut command = Command::new(cargo);
-        // With the features that tests have (see the Makefile): it is there already, and not built once more with fewer.
+        // The binary is built with the features of tests (see the Makefile), so that it usually exists and is not built again with fewer features.
         command
             .args(["build", "--locked", "--quiet", "--workspace", "--bin", "plimsoll", "--test", "servers"])
             .arg("--manifest-path")
@@ -34,19 +34,19 @@ pub(crate) fn program() -> &'static Path {
     })
 }
 
-/// Runs a command of our binary that prints JSON about a cluster; the exit code and what it printed.
+/// Runs a command of our binary that prints JSON about a cluster, and returns the exit code and the output.
 pub(crate) fn json_of(kubeconfig: &str, arguments: &[&str]) -> (Option<i32>, Value) {
-    let room = Room::new().unwrap();
-    let config = room.write("kubeconfig", kubeconfig).unwrap();
+    let temp_folder = TempFolder::new().unwrap();
+    let config = temp_folder.write("kubeconfig", kubeconfig).unwrap();
     let mut command = Command::new(program());
     command.args(arguments).args(["-o", "json", "--kubeconfig"]).arg(config);
     let output = tokio::task::block_in_place(|| command.output().unwrap());
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
     let printed = serde_json::from_slice(&output.stdout);
-    (output.status.code(), printed.unwrap_or_else(|error| panic!("{arguments:?}: {error}: {said}")))
+    (output.status.code(), printed.unwrap_or_else(|error| panic!("{arguments:?}: {error}: {text}")))
 }
 
-/// A port that nobody listens on, and that nobody else here is given.
+/// A port on which no program listens, and which no other caller in this process gets.
 pub(crate) fn free_port() -> u16 {
     testbed::ports::free().unwrap()
 }

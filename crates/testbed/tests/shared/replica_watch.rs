@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 /// An observed `spec.replicas`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Sight {
+pub(crate) struct ReplicaObservation {
     pub(crate) at: Instant,
     pub(crate) replicas: i64,
     /// `metadata.generation` at that time.
@@ -22,29 +22,29 @@ pub(crate) struct Sight {
 
 /// The observations of a watch, in their order.
 #[derive(Clone, Default)]
-pub(crate) struct Sights(Arc<Mutex<Vec<Sight>>>);
+pub(crate) struct ReplicaObservations(Arc<Mutex<Vec<ReplicaObservation>>>);
 
-impl Sights {
-    fn all(&self) -> Vec<Sight> {
+impl ReplicaObservations {
+    fn all(&self) -> Vec<ReplicaObservation> {
         self.0.locked().clone()
     }
 
-    pub(crate) fn last(&self) -> Option<Sight> {
+    pub(crate) fn last(&self) -> Option<ReplicaObservation> {
         self.0.locked().last().copied()
     }
 
-    fn push(&self, sight: Sight) {
+    fn push(&self, sight: ReplicaObservation) {
         self.0.locked().push(sight);
     }
 }
 
 /// A watch of a deployment without a proxy.
 pub(crate) struct ReplicaWatch {
-    seen: Sights,
+    seen: ReplicaObservations,
     task: JoinHandle<()>,
 }
 
-async fn watch(client: Client, path: String, seen: Sights) {
+async fn watch(client: Client, path: String, seen: ReplicaObservations) {
     let request = http::Request::get(path).body(Vec::new()).unwrap();
     let events = client.request_events::<Value>(request).await.unwrap();
     let mut events = std::pin::pin!(events);
@@ -56,7 +56,7 @@ async fn watch(client: Client, path: String, seen: Sights) {
             continue;
         };
         if seen.last().is_none_or(|last| last.generation != generation || last.replicas != replicas) {
-            seen.push(Sight { at: Instant::now(), replicas, generation });
+            seen.push(ReplicaObservation { at: Instant::now(), replicas, generation });
         }
     }
 }
@@ -64,7 +64,7 @@ async fn watch(client: Client, path: String, seen: Sights) {
 impl ReplicaWatch {
     /// Watches a deployment from now on, and returns when it was seen.
     pub(crate) async fn start(client: &Client, namespace: &str, name: &str) -> Self {
-        let seen = Sights::default();
+        let seen = ReplicaObservations::default();
         let path = format!(
             "/apis/apps/v1/namespaces/{namespace}/deployments?watch=true&timeoutSeconds=3600&fieldSelector=metadata.name%3D{name}"
         );
@@ -76,11 +76,11 @@ impl ReplicaWatch {
     }
 
     /// All observations, including the initial state.
-    pub(crate) fn seen(&self) -> Vec<Sight> {
+    pub(crate) fn seen(&self) -> Vec<ReplicaObservation> {
         self.seen.all()
     }
 
-    pub(crate) fn sights(&self) -> Sights {
+    pub(crate) fn sights(&self) -> ReplicaObservations {
         self.seen.clone()
     }
 
@@ -90,7 +90,7 @@ impl ReplicaWatch {
     }
 
     /// The last observation.
-    pub(crate) fn last(&self) -> Sight {
+    pub(crate) fn last(&self) -> ReplicaObservation {
         self.seen.last().unwrap()
     }
 }

@@ -1,4 +1,4 @@
-//! The rules of roles, against the requests that were made.
+//! Compares the rules of roles with logged requests.
 
 use std::collections::BTreeSet;
 
@@ -6,18 +6,18 @@ use http::Method;
 use localkube::access::{AccessTarget, Attributes};
 use localkube::request::{Query, RequestPath};
 use serde_json::Value;
-use testbed::proxy::Entry;
+use testbed::proxy::LogEntry;
 
 /// A permission: a verb on a resource.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Permission {
     pub(crate) group: String,
-    /// With its subresource, as in `deployments/scale`; `*` and `*/scale` stand for all of them.
+    /// The resource with its subresource, as in `deployments/scale`; `*` and `*/scale` match all resources.
     pub(crate) resource: String,
     pub(crate) verb: String,
 }
 
-/// All permissions of the roles with this name.
+/// All permissions of the Roles and ClusterRoles with this name.
 pub(crate) fn granted(objects: &[Value], name: &str) -> Vec<Permission> {
     // A rule about paths (`nonResourceURLs`) has neither groups nor resources.
     let texts = |rule: &Value, field: &str| -> Vec<String> {
@@ -41,9 +41,9 @@ pub(crate) fn granted(objects: &[Value], name: &str) -> Vec<Permission> {
     all
 }
 
-/// What the requests needed. What everybody may (discovery) and what another role grants (whom the cluster trusts) is
-/// left out.
-pub(crate) fn needed(log: &[Entry]) -> BTreeSet<Permission> {
+/// The permissions that the requests needed, without those that every user has (discovery) or that another role grants
+/// (`extension-apiserver-authentication`).
+pub(crate) fn needed(log: &[LogEntry]) -> BTreeSet<Permission> {
     let needed = log.iter().filter_map(|entry| {
         let (path, query) = entry.path.split_once('?').unwrap_or((&entry.path, ""));
         let wanted = Attributes::of(&entry.method, &RequestPath::parse(path)?, path, &Query::parse(query)?);
@@ -55,7 +55,7 @@ pub(crate) fn needed(log: &[Entry]) -> BTreeSet<Permission> {
 }
 
 impl Permission {
-    /// Whether this covers what was needed.
+    /// Whether this permission covers a needed one.
     pub(crate) fn covers(&self, needed: &Self) -> bool {
         let group = self.group == "*" || self.group == needed.group;
         let resource = match self.resource.strip_prefix('*') {
@@ -66,8 +66,9 @@ impl Permission {
     }
 }
 
-/// None was refused, but for what other tests do: in a namespace that ends, nothing can be created, and webhooks refuse some objects.
-pub(crate) fn check_answers(namespace: &str, log: &[Entry]) {
+/// Asserts that no request was refused, except for effects of other tests: no object can be created in a namespace that is being deleted,
+/// and webhooks deny some objects.
+pub(crate) fn check_answers(namespace: &str, log: &[LogEntry]) {
     let refused: BTreeSet<_> = log
         .iter()
         .filter(|entry| matches!(entry.status, Some(401 | 403)) && !is_beyond_roles(namespace, entry))
@@ -76,16 +77,16 @@ pub(crate) fn check_answers(namespace: &str, log: &[Entry]) {
     assert!(refused.is_empty(), "refused: {refused:#?}");
 }
 
-/// Whether no role could help: somebody else's namespace ends, or an admission webhook refuses the object.
-fn is_beyond_roles(ours: &str, entry: &Entry) -> bool {
+/// Whether no role could have allowed the request: the namespace of another test is being deleted, or an admission webhook denies the object.
+fn is_beyond_roles(ours: &str, entry: &LogEntry) -> bool {
     let says = |words: &str| entry.refusal.as_ref().is_some_and(|text| text.contains(words));
     let is_ours = entry.path.contains(&format!("/namespaces/{ours}/"));
     let is_ending = entry.method == Method::POST && says("because it is being terminated");
     says("admission webhook") && says("denied the request") || is_ending && !is_ours
 }
 
-/// Every request was covered by the role, and every permission was needed.
-pub(crate) fn check(role: &[Permission], log: &[Entry]) {
+/// Asserts that the role covers every request, and that a request needed each of its permissions.
+pub(crate) fn check(role: &[Permission], log: &[LogEntry]) {
     let needed = needed(log);
     let missing: Vec<_> = needed.iter().filter(|need| !role.iter().any(|held| held.covers(need))).collect();
     assert!(missing.is_empty(), "asked for, but not granted: {missing:#?}");
@@ -110,7 +111,7 @@ fn role_rules_cover_their_resources() {
 
 #[test]
 fn only_what_no_role_could_allow_may_be_refused() {
-    let entry = |method: Method, namespace: &str, refusal: &str| Entry {
+    let entry = |method: Method, namespace: &str, refusal: &str| LogEntry {
         at: std::time::SystemTime::UNIX_EPOCH,
         method,
         path: format!("/api/v1/namespaces/{namespace}/events"),

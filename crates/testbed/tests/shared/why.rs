@@ -1,47 +1,47 @@
-//! `plimsoll why` on a cluster: the first line and the cause that it names.
+//! Runs `plimsoll why` on a cluster: the first line and the cause that it names.
 
 use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::Value;
-use testbed::program::Room;
+use testbed::program::TempFolder;
 
 use super::program::program;
 
-/// `plimsoll why` in one namespace.
-pub(crate) struct Why {
-    room: Room,
+/// The command `plimsoll why` in one namespace.
+pub(crate) struct WhyCommand {
+    temp_folder: TempFolder,
     kubeconfig: PathBuf,
     namespace: String,
 }
 
-/// What it printed about several autoscalers.
-pub(crate) struct Explained(Value);
+/// The output of `plimsoll why` about several autoscalers.
+pub(crate) struct WhyOutput(Value);
 
-impl Why {
+impl WhyCommand {
     pub(crate) fn new(kubeconfig: &str, namespace: &str) -> Self {
-        let room = Room::new().unwrap();
-        let kubeconfig = room.write("kubeconfig", kubeconfig).unwrap();
-        Self { room, kubeconfig, namespace: namespace.to_owned() }
+        let temp_folder = TempFolder::new().unwrap();
+        let kubeconfig = temp_folder.write("kubeconfig", kubeconfig).unwrap();
+        Self { temp_folder, kubeconfig, namespace: namespace.to_owned() }
     }
 
-    /// Explains the latest decisions about these autoscalers (`hpa/web`); an error is what the program complains about.
-    pub(crate) async fn explain(&self, names: &[String]) -> Result<Explained, Vec<String>> {
+    /// Explains the latest decisions about these autoscalers (`hpa/web`); an error is the error output of the program.
+    pub(crate) async fn explain(&self, names: &[String]) -> Result<WhyOutput, Vec<String>> {
         let mut command = Command::new(program());
         command.arg("why").args(names).args(["--utc", "--output=json", "--namespace", &self.namespace]);
-        command.arg("--kubeconfig").arg(&self.kubeconfig).current_dir(self.room.folder());
+        command.arg("--kubeconfig").arg(&self.kubeconfig).current_dir(self.temp_folder.root());
         let output = tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap();
         match serde_json::from_slice(&output.stdout) {
-            // One autoscaler is not printed as a list.
-            Ok(Value::Array(all)) => Ok(Explained(Value::Array(all))),
-            Ok(one) => Ok(Explained(Value::Array(vec![one]))),
+            // A single autoscaler is not printed as a list.
+            Ok(Value::Array(all)) => Ok(WhyOutput(Value::Array(all))),
+            Ok(one) => Ok(WhyOutput(Value::Array(vec![one]))),
             Err(_) => Err(vec![String::from_utf8_lossy(&output.stderr).into_owned()]),
         }
     }
 }
 
-impl Explained {
-    /// What it says about an autoscaler, if its first line does not contain these words or the first cause is another one.
+impl WhyOutput {
+    /// The explanation of an autoscaler, if its first line does not contain these words or the first cause is another one.
     pub(crate) fn misses(&self, name: &str, id: &str, words: &str) -> Option<String> {
         let mut all = self.0.as_array().into_iter().flatten();
         let one = all.find(|one| one["autoscaler"] == name).unwrap_or(&Value::Null);

@@ -1,5 +1,5 @@
-//! localkube's workload controllers in the place of kube-controller-manager's: on a real API server and on localkube they
-//! make of the same manifests what the real ones make.
+//! localkube's workload controllers, compared with those of kube-controller-manager: on a real API server and on localkube they create the
+//! same objects from the same manifests.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 mod view;
@@ -14,26 +14,26 @@ use serde_json::{Value, json};
 use testbed::harness::connect;
 use testbed::{Access, ControlPlane, Options};
 use tokio::time::Instant;
-use view::Names;
+use view::GeneratedNames;
 
-/// Far more than anything here takes, on a machine that is busy with other things.
+/// The timeout of a wait, which is far longer than any wait here takes, because machines may be busy.
 const WAIT_TIMEOUT: Duration = Duration::from_mins(2);
-const OFF: &str = "--controllers=-deployment-controller,-replicaset-controller,-statefulset-controller,\
+const DISABLED_CONTROLLERS_FLAG: &str = "--controllers=-deployment-controller,-replicaset-controller,-statefulset-controller,\
     -job-controller,-ttl-after-finished-controller";
-const APPS: &str = "/apis/apps/v1/namespaces/{ns}";
-const CORE: &str = "/api/v1/namespaces/{ns}";
-const BATCH: &str = "/apis/batch/v1/namespaces/{ns}";
+const APPS_PATH: &str = "/apis/apps/v1/namespaces/{ns}";
+const CORE_PATH: &str = "/api/v1/namespaces/{ns}";
+const BATCH_PATH: &str = "/apis/batch/v1/namespaces/{ns}";
 
-/// A namespace on one cluster.
-struct Side {
+/// A namespace on one of the compared clusters.
+struct ComparedNamespace {
     name: &'static str,
     client: Client,
     namespace: String,
 }
 
-/// The three clusters: real; ours on a real API server; ours on localkube.
-struct Trio {
-    sides: [Side; 3],
+/// The three clusters: real controllers; our controllers on a real API server; our controllers on localkube.
+struct ThreeClusters {
+    sides: [ComparedNamespace; 3],
     plane: ControlPlane,
     _held: ([Workloads; 2], Running),
 }
@@ -42,10 +42,13 @@ async fn client(access: &Access) -> Client {
     connect(&access.kubeconfig_for(access.admin())).await.unwrap()
 }
 
-impl Trio {
+impl ThreeClusters {
     async fn new() -> Self {
         let real = testbed::shared().unwrap();
-        let options = Options { controller_manager_args: vec![OFF.to_owned()], ..Options::default() };
+        let options = Options {
+            controller_manager_args: vec![DISABLED_CONTROLLERS_FLAG.to_owned()],
+            ..Options::default()
+        };
         let plane = ControlPlane::start(&options).unwrap();
         let ours = client(plane.access()).await;
         let workloads = workloads::start(ours.clone(), Clock::system());
@@ -53,13 +56,21 @@ impl Trio {
         let local = Cluster::start(quiet).await.unwrap();
         let locally = workloads::start(local.client(), Clock::system());
         let sides = [
-            Side {
+            ComparedNamespace {
                 name: "the real one",
                 client: client(real).await,
                 namespace: real.namespace("workloads").unwrap(),
             },
-            Side { name: "ours", client: ours, namespace: plane.access().namespace("workloads").unwrap() },
-            Side { name: "localkube", client: local.client(), namespace: "workloads".to_owned() },
+            ComparedNamespace {
+                name: "ours",
+                client: ours,
+                namespace: plane.access().namespace("workloads").unwrap(),
+            },
+            ComparedNamespace {
+                name: "localkube",
+                client: local.client(),
+                namespace: "workloads".to_owned(),
+            },
         ];
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "workloads"}});
         sides[2].send("POST", "/api/v1/namespaces", &namespace).await;
@@ -82,7 +93,7 @@ impl Trio {
         for side in &self.sides {
             side.send("DELETE", path, &json!({"propagationPolicy": "Background"})).await;
         }
-        self.agree("deleted", ROLLING, <[Value]>::is_empty).await;
+        self.agree("deleted", ROLLOUT_STARTED, <[Value]>::is_empty).await;
     }
 
     async fn end_pods(&self, phase: &str) {
@@ -125,27 +136,27 @@ impl Trio {
     }
 }
 
-/// What to do and compare at a step.
+/// What a step does and compares.
 #[derive(Clone, Copy)]
 struct Expectation {
     /// Whether pods are started meanwhile.
     starts: bool,
-    /// Whether generations and events are compared: not where the steps of a rollout depend on when pods start.
+    /// Whether generations and events are compared. They are not where the steps of a rollout depend on when pods start.
     exact: bool,
 }
 
-const STILL: Expectation = Expectation { starts: false, exact: true };
-const RUNNING: Expectation = Expectation { starts: true, exact: true };
-const ROLLING: Expectation = Expectation { starts: true, exact: false };
+const PODS_NOT_STARTED: Expectation = Expectation { starts: false, exact: true };
+const PODS_STARTED: Expectation = Expectation { starts: true, exact: true };
+const ROLLOUT_STARTED: Expectation = Expectation { starts: true, exact: false };
 
-impl Side {
+impl ComparedNamespace {
     async fn send(&self, method: &str, path: &str, body: &Value) -> Value {
         let kind = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
         let path = path.replace("{ns}", &self.namespace);
         let request = http::Request::builder().method(method).uri(&path).header("content-type", kind);
         let body = if method == "GET" { Vec::new() } else { body.to_string().into_bytes() };
-        let answer = self.client.request(request.body(body).unwrap()).await;
-        answer.unwrap_or_else(|error| panic!("{method} {path} on {}: {error}", self.name))
+        let response = self.client.request(request.body(body).unwrap()).await;
+        response.unwrap_or_else(|error| panic!("{method} {path} on {}: {error}", self.name))
     }
 
     async fn list(&self, path: &str) -> Vec<Value> {
@@ -154,7 +165,7 @@ impl Side {
     }
 
     async fn pods(&self, phase: &str) -> Vec<String> {
-        let pods = self.list(&format!("{CORE}/pods")).await;
+        let pods = self.list(&format!("{CORE_PATH}/pods")).await;
         let found = pods.iter().filter(|pod| pod["status"]["phase"] == phase);
         found.map(|pod| pod["metadata"]["name"].as_str().unwrap().to_owned()).collect()
     }
@@ -163,9 +174,9 @@ impl Side {
         let ready = json!([{"type": "Ready", "status": if phase == "Running" { "True" } else { "False" },
             "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
         let patch = json!({"status": {"phase": phase, "conditions": ready}}).to_string();
-        let path = format!("{CORE}/pods/{pod}/status").replace("{ns}", &self.namespace);
+        let path = format!("{CORE_PATH}/pods/{pod}/status").replace("{ns}", &self.namespace);
         let request = http::Request::patch(path).header("content-type", "application/merge-patch+json");
-        // It may be gone by now.
+        // The object may have been deleted already.
         let _ = self.client.request::<Value>(request.body(patch.into_bytes()).unwrap()).await;
     }
 
@@ -178,23 +189,23 @@ impl Side {
     async fn objects(&self) -> Vec<Value> {
         let mut objects = Vec::new();
         for path in [
-            format!("{APPS}/deployments"),
-            format!("{APPS}/replicasets"),
-            format!("{APPS}/statefulsets"),
-            format!("{BATCH}/jobs"),
-            format!("{CORE}/pods"),
+            format!("{APPS_PATH}/deployments"),
+            format!("{APPS_PATH}/replicasets"),
+            format!("{APPS_PATH}/statefulsets"),
+            format!("{BATCH_PATH}/jobs"),
+            format!("{CORE_PATH}/pods"),
         ] {
             objects.extend(self.list(&path).await);
         }
         objects
     }
 
-    /// What there is to see, with what differs from cluster to cluster taken out.
+    /// The state of the namespace, with placeholders for values that differ between clusters.
     async fn view(&self, objects: &[Value], look: Expectation) -> String {
-        let names = Names::of(objects);
+        let names = GeneratedNames::of(objects);
         let mut lines: Vec<String> = objects.iter().map(|object| names.clean(object, look.exact)).collect();
         if look.exact {
-            let events = self.list(&format!("{CORE}/events")).await;
+            let events = self.list(&format!("{CORE_PATH}/events")).await;
             let is_there =
                 |event: &&Value| event["involvedObject"]["uid"].as_str().is_some_and(|uid| names.knows(uid));
             for event in events.iter().filter(is_there) {
@@ -233,7 +244,7 @@ fn status<'a>(objects: &'a [Value], kind: &str) -> &'a Value {
     owner.map_or(&Value::Null, |object| &object["status"])
 }
 
-/// Lists do not say the kind of their items.
+/// The items of lists have no kind.
 fn kind_of(object: &Value) -> &'static str {
     let spec = &object["spec"];
     match () {
@@ -249,28 +260,29 @@ fn count(objects: &[Value], kind: &str, field: &str) -> i64 {
     status(objects, kind)[field].as_i64().unwrap_or_default()
 }
 
-async fn deployments(trio: &Trio) {
-    let web = format!("{APPS}/deployments/web");
+async fn deployments(trio: &ThreeClusters) {
+    let web = format!("{APPS_PATH}/deployments/web");
     let deployment = |field: &'static str, wanted: i64| {
         move |objects: &[Value]| count(objects, "Deployment", field) == wanted
     };
-    trio.post(&format!("{APPS}/deployments"), workload("Deployment", "web", &spec("web", 4, "web:1"))).await;
-    trio.agree("created", STILL, deployment("unavailableReplicas", 4)).await;
-    trio.agree("ready", RUNNING, deployment("availableReplicas", 4)).await;
+    trio.post(&format!("{APPS_PATH}/deployments"), workload("Deployment", "web", &spec("web", 4, "web:1")))
+        .await;
+    trio.agree("created", PODS_NOT_STARTED, deployment("unavailableReplicas", 4)).await;
+    trio.agree("ready", PODS_STARTED, deployment("availableReplicas", 4)).await;
     trio.patch(&web, image("web:2")).await;
-    trio.agree("a rollout that waits", STILL, deployment("updatedReplicas", 2)).await;
+    trio.agree("a rollout that waits", PODS_NOT_STARTED, deployment("updatedReplicas", 2)).await;
     trio.patch(&web, json!({"spec": {"replicas": 10}})).await;
-    trio.agree("scaled up in the middle", STILL, deployment("replicas", 13)).await;
+    trio.agree("scaled up in the middle", PODS_NOT_STARTED, deployment("replicas", 13)).await;
     trio.patch(&web, json!({"spec": {"replicas": 5}})).await;
-    trio.agree("scaled down in the middle", STILL, deployment("replicas", 7)).await;
+    trio.agree("scaled down in the middle", PODS_NOT_STARTED, deployment("replicas", 7)).await;
     let rolled_out = |objects: &[Value]| {
         ["replicas", "updatedReplicas", "availableReplicas"]
             .iter()
             .all(|f| count(objects, "Deployment", f) == 5)
     };
-    trio.agree("rolled out", ROLLING, rolled_out).await;
+    trio.agree("rolled out", ROLLOUT_STARTED, rolled_out).await;
     trio.patch(&web, image("web:1")).await;
-    trio.agree("rolled back", ROLLING, |objects| {
+    trio.agree("rolled back", ROLLOUT_STARTED, |objects| {
         rolled_out(objects)
             && objects
                 .iter()
@@ -278,14 +290,14 @@ async fn deployments(trio: &Trio) {
     })
     .await;
     trio.patch(&web, json!({"spec": {"paused": true, "replicas": 3}})).await;
-    trio.agree("paused", ROLLING, deployment("replicas", 3)).await;
+    trio.agree("paused", ROLLOUT_STARTED, deployment("replicas", 3)).await;
     trio.patch(
         &web,
         json!({"spec": {"paused": false, "strategy": {"type": "Recreate", "rollingUpdate": null}}}),
     )
     .await;
     trio.patch(&web, image("web:3")).await;
-    trio.agree("recreated", ROLLING, |objects| {
+    trio.agree("recreated", ROLLOUT_STARTED, |objects| {
         count(objects, "Deployment", "availableReplicas") == 3
             && count(objects, "Deployment", "updatedReplicas") == 3
     })
@@ -293,26 +305,29 @@ async fn deployments(trio: &Trio) {
     trio.delete(&web).await;
 }
 
-async fn stateful_sets(trio: &Trio) {
-    let path = format!("{APPS}/statefulsets/st");
+async fn stateful_sets(trio: &ThreeClusters) {
+    let path = format!("{APPS_PATH}/statefulsets/st");
     let mut wanted = spec("st", 3, "st:1");
     wanted["serviceName"] = json!("svc");
-    trio.post(&format!("{APPS}/statefulsets"), workload("StatefulSet", "st", &wanted)).await;
-    trio.agree("the first pod", STILL, |objects| count(objects, "StatefulSet", "replicas") == 1).await;
-    trio.agree("all pods", RUNNING, |objects| count(objects, "StatefulSet", "availableReplicas") == 3).await;
+    trio.post(&format!("{APPS_PATH}/statefulsets"), workload("StatefulSet", "st", &wanted)).await;
+    trio.agree("the first pod", PODS_NOT_STARTED, |objects| count(objects, "StatefulSet", "replicas") == 1)
+        .await;
+    trio.agree("all pods", PODS_STARTED, |objects| count(objects, "StatefulSet", "availableReplicas") == 3)
+        .await;
     trio.patch(&path, json!({"spec": {"updateStrategy": {"rollingUpdate": {"partition": 1}}}})).await;
     trio.patch(&path, image("st:2")).await;
-    trio.agree("updated in part", ROLLING, |objects| {
+    trio.agree("updated in part", ROLLOUT_STARTED, |objects| {
         count(objects, "StatefulSet", "updatedReplicas") == 2
             && count(objects, "StatefulSet", "readyReplicas") == 3
     })
     .await;
     trio.patch(&path, json!({"spec": {"replicas": 1}})).await;
-    trio.agree("scaled down", ROLLING, |objects| count(objects, "StatefulSet", "replicas") == 1).await;
+    trio.agree("scaled down", ROLLOUT_STARTED, |objects| count(objects, "StatefulSet", "replicas") == 1)
+        .await;
     trio.delete(&path).await;
 }
 
-async fn jobs(trio: &Trio) {
+async fn jobs(trio: &ThreeClusters) {
     let template =
         json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "job:1"}]}});
     let ended =
@@ -320,21 +335,21 @@ async fn jobs(trio: &Trio) {
     for (name, phase, parallelism) in [("good", "Succeeded", 2), ("bad", "Failed", 1)] {
         let wanted =
             json!({"completions": 3, "parallelism": parallelism, "backoffLimit": 0, "template": template});
-        trio.post(&format!("{BATCH}/jobs"), workload("Job", name, &wanted)).await;
-        trio.agree("pods run", RUNNING, |objects| count(objects, "Job", "ready") == parallelism).await;
+        trio.post(&format!("{BATCH_PATH}/jobs"), workload("Job", name, &wanted)).await;
+        trio.agree("pods run", PODS_STARTED, |objects| count(objects, "Job", "ready") == parallelism).await;
         trio.end_pods(phase).await;
         if phase == "Succeeded" {
-            trio.agree("one is left", RUNNING, |objects| count(objects, "Job", "ready") == 1).await;
+            trio.agree("one is left", PODS_STARTED, |objects| count(objects, "Job", "ready") == 1).await;
             trio.end_pods(phase).await;
         }
-        trio.agree("ended", STILL, ended).await;
-        trio.delete(&format!("{BATCH}/jobs/{name}")).await;
+        trio.agree("ended", PODS_NOT_STARTED, ended).await;
+        trio.delete(&format!("{BATCH_PATH}/jobs/{name}")).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn workload_controllers_match_the_real_ones() {
-    let trio = Trio::new().await;
+    let trio = ThreeClusters::new().await;
     deployments(&trio).await;
     stateful_sets(&trio).await;
     jobs(&trio).await;
@@ -343,7 +358,7 @@ async fn workload_controllers_match_the_real_ones() {
         |arguments: &[&str]| trio.plane.access().run_kubectl(&[&inside[..], arguments].concat()).unwrap();
     kubectl(&["create", "deployment", "web", "--image=web:1", "--replicas=2"]);
     let starting = tokio::spawn({
-        let side = Side {
+        let side = ComparedNamespace {
             name: "ours",
             client: trio.sides[1].client.clone(),
             namespace: trio.sides[1].namespace.clone(),
@@ -355,9 +370,9 @@ async fn workload_controllers_match_the_real_ones() {
             }
         }
     });
-    let said =
+    let response_body =
         tokio::task::block_in_place(|| kubectl(&["rollout", "status", "deployment/web", "--timeout=2m"]));
-    assert!(said.ends_with("deployment \"web\" successfully rolled out\n"), "{said}");
+    assert!(response_body.ends_with("deployment \"web\" successfully rolled out\n"), "{response_body}");
     starting.abort();
     let described = kubectl(&["describe", "deployment", "web"]);
     assert!(

@@ -1,13 +1,13 @@
-//! What there is to see of a cluster, without what differs from one to the next: names that are made, ids, times.
+//! The state of a cluster without values that differ between clusters: generated names, ids and times.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-/// Names that the server or the controllers make, and what stands for them.
-pub(super) struct Names(BTreeMap<String, String>);
+/// Generated names, and their placeholders.
+pub(super) struct GeneratedNames(BTreeMap<String, String>);
 
-impl Names {
+impl GeneratedNames {
     pub(super) fn of(objects: &[Value]) -> Self {
         let mut names = BTreeMap::new();
         for object in objects {
@@ -39,13 +39,13 @@ impl Names {
         self.0.contains_key(uid)
     }
 
-    /// A text with stand-ins for such names.
+    /// A text with placeholders for generated names.
     pub(super) fn text(&self, text: &str) -> String {
         let mut text = text.to_owned();
         for (name, stand_in) in &self.0 {
             text = text.replace(name.as_str(), stand_in);
         }
-        // What generateName adds: `-` and five letters at the end of a word.
+        // `generateName` adds `-` and five letters at the end of a word.
         let word = |word: &str| match word.rsplit_once('-') {
             Some((prefix, suffix)) if suffix.trim_end_matches(['"', ')', ']', ',']).len() == 5 => {
                 format!("{prefix}-<x>")
@@ -55,7 +55,7 @@ impl Names {
         text.split(' ').map(word).collect::<Vec<_>>().join(" ")
     }
 
-    /// What is to be compared of an object, on one line.
+    /// The compared fields of an object, on one line.
     pub(super) fn clean(&self, object: &Value, exact: bool) -> String {
         let mut meta = json!({});
         for field in ["name", "generateName", "labels", "annotations", "ownerReferences"] {

@@ -250,7 +250,7 @@ impl NodesState {
         }
     }
 
-    /// The server answered a write.
+    /// The server has responded to a write.
     pub(crate) fn written(&mut self, write: &PodWrite, outcome: WriteOutcome, now: SimulationTime) {
         let Some(pod) = self.pods.get_mut(&write.id) else { return };
         pod.writing = false;

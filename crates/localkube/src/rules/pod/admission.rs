@@ -1,4 +1,4 @@
-//! What the admission plugins of a standard cluster add to new pods.
+//! The fields that the admission plugins of a standard cluster add to new pods.
 
 use serde_json::{Value, json};
 

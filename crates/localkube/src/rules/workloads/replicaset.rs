@@ -59,7 +59,7 @@ fn faults(set: &Value) -> Faults {
     let spec = at(set, "spec");
     faults.not_negative("spec.replicas", number(spec, "replicas"));
     faults.not_negative("spec.minReadySeconds", number(spec, "minReadySeconds"));
-    // The real server says deployment here as well.
+    // The real server names a deployment here as well.
     if let Some(selector) = selector(&mut faults, spec, "deployment", "invalid label selector") {
         selects_template(&mut faults, spec, &selector);
         lasting_template(&mut faults, spec, "ReplicaSet");

@@ -1,4 +1,4 @@
-//! A fake cluster in which plans are executed at once.
+//! A fake cluster in which plans are executed immediately.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Failures of whole metrics APIs: each answers otherwise, one round after the other.
+//! Failures of whole metrics APIs, each with another failure in each round.
 
 use api::diagnosis::{diagnose, explain_with_causes};
 use localkube::metrics::{DescribedObject, MetricsGroup, Outage, Series};
@@ -7,7 +7,7 @@ use testbed::harness::Failure;
 
 use crate::env::{ControllerEnv, RunningController, alone_on_both, cpu, queue};
 
-/// What one API does in a round, with the expected cause and words of the first line.
+/// The failure of one API in a round, with the expected cause and words of the first line.
 struct OutageRow {
     outage: Outage,
     id: &'static str,
@@ -25,7 +25,7 @@ fn row(outage: Outage, id: &'static str, words: &'static str) -> OutageRow {
     OutageRow { outage, id, words }
 }
 
-/// The rounds: what each of [`HPAS`] meets.
+/// The failures of each round, one for each of [`HPAS`].
 fn rounds() -> Vec<[OutageRow; 3]> {
     let status = |code: u16, reason: &'static str| Outage::Status { code, reason, message: "not now".into() };
     let denied = Outage::Status {
@@ -124,7 +124,7 @@ fn failures_of_metrics_apis_have_different_causes() -> Result<(), Failure> {
     })
 }
 
-/// Three workloads of two replicas at their targets, one by each API.
+/// Creates three workloads of two replicas at their targets, one for each API.
 async fn prepare(env: &ControllerEnv) {
     for name in ["by-cpu", "by-rps"] {
         env.workload(name, 2).await;
@@ -144,7 +144,7 @@ async fn prepare(env: &ControllerEnv) {
     }
 }
 
-/// Nobody is registered for an API.
+/// Deletes the APIService of an API.
 async fn without_server(env: &ControllerEnv, ours: &RunningController) {
     let path = "/apis/apiregistration.k8s.io/v1/apiservices/v1beta1.external.metrics.k8s.io";
     let removed: Value = env.read(path).await;

@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 pub(super) struct SetUp {
     pub(super) name: &'static str,
     pub(super) kind: SetUpKind,
-    /// Annotation `plimsoll.dev/mode`.
+    /// The annotation `plimsoll.dev/mode`.
     pub(super) mode: Option<&'static str>,
     pub(super) target: TestTarget,
     pub(super) spec: Value,
-    /// Identifier of the first cause.
+    /// The identifier of the first cause.
     pub(super) id: &'static str,
-    /// Words of the first line; `{ns}` is the namespace.
+    /// Words that the first line contains; `{ns}` is the namespace.
     pub(super) words: &'static str,
 }
 
@@ -35,7 +35,7 @@ pub(super) enum TestTarget {
     /// A Deployment without pods.
     Empty(usize),
     /// A Deployment whose external metric proposes `wanted` replicas.
-    Asked { replicas: usize, wanted: i64 },
+    Recommended { replicas: usize, wanted: i64 },
     /// A Deployment with these pods.
     Pods(Vec<TestPod>),
     /// A Deployment whose pods have this label instead of its name; pods with it exist.
@@ -56,9 +56,9 @@ pub(super) struct TestPod {
     pub(super) containers: &'static [(&'static str, Option<&'static str>)],
     /// Millicores that each container uses; none: there is no sample.
     pub(super) usage: Option<i64>,
-    /// Age of the sample; zero: it is new in every answer.
+    /// The age of the sample; zero: it is new in every response.
     pub(super) sample_age_minutes: i64,
-    /// Whether it runs on the node whose kubelet does not answer.
+    /// Whether the pod runs on the node whose kubelet does not respond.
     pub(super) on_lost_node: bool,
 }
 
@@ -77,8 +77,8 @@ pub(super) enum PodState {
     Completed,
 }
 
-/// A pod that uses half of what it requests: nothing is wrong with it.
-pub(super) const READY: TestPod = TestPod {
+/// A ready pod without faults, which uses half of its request.
+pub(super) const READY_POD: TestPod = TestPod {
     state: PodState::Ready,
     containers: &[("app", Some("1"))],
     usage: Some(500),
@@ -128,7 +128,7 @@ fn with_pods(pods: &[TestPod]) -> TestTarget {
     TestTarget::Pods(pods.to_vec())
 }
 
-/// All set-ups that last and need no failure of a whole API.
+/// All set-ups whose cause persists, and that need no failure of a whole API.
 pub(super) fn all() -> Vec<SetUp> {
     let mut all = targets::set_ups();
     all.extend(pods::set_ups());
@@ -137,7 +137,7 @@ pub(super) fn all() -> Vec<SetUp> {
     all
 }
 
-/// Set-ups that the first decisions end: their records stay.
+/// Set-ups whose cause ends with the first decisions. The records of these decisions are kept.
 pub(super) fn passing() -> Vec<SetUp> {
     limits::passing()
 }

@@ -1,34 +1,34 @@
-//! Targets of set-ups: workloads, pods and samples, so that nothing but the named fault is wrong.
+//! Targets of set-ups: workloads, pods and samples, which have no fault other than the named one.
 
 use http::Method;
 use jiff::{SignedDuration, Timestamp};
 use localkube::metrics::{DescribedObject, PodUsage, SampleTime, Series};
 use serde_json::{Value, json};
 
-use super::set_ups::{PodState, READY, SetUp, TestPod, TestTarget};
+use super::set_ups::{PodState, READY_POD, SetUp, TestPod, TestTarget};
 use crate::env::ControllerEnv;
 
 const PODS: &str = "/api/v1/namespaces/{ns}/pods";
 const TOYS: &str = "/apis/toys.example.com/v1/namespaces/{ns}";
 
-/// Creates what all set-ups share: definitions of custom resources, a node whose kubelet does not answer, a StatefulSet.
+/// Creates the objects that all set-ups share: definitions of custom resources, a node whose kubelet does not respond, a StatefulSet.
 pub(super) async fn create_shared(env: &ControllerEnv) {
     for (plural, kind, scale) in [("widgets", "Widget", true), ("gadgets", "Gadget", false)] {
         let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
         env.create(path, definition(plural, kind, scale)).await;
         env.until_found(&format!("{TOYS}/{plural}")).await;
     }
-    // Names of nodes are those of the whole cluster.
+    // The names of nodes are unique in the whole cluster.
     let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "{ns}"}});
     env.create("/api/v1/nodes", node).await;
     let silent = json!({"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown",
         "lastTransitionTime": ago(SignedDuration::from_hours(1))});
     env.patch("/api/v1/nodes/{ns}/status", json!({"status": {"conditions": [silent]}})).await;
-    // Served beside the misspelt name, so that the metric and not its API is missing.
+    // This metric is served in addition to the misspelt one, so that the metric and not its API is missing.
     let pod = DescribedObject::pod(&env.namespace, "by-pods-0");
     env.script.set_custom(pod, "hits", Series::milli(1000).of_object(&[("app", "by-pods")]));
     for number in 0..2 {
-        create_pod(env, &format!("overlap-{number}"), "overlap", &READY, None).await;
+        create_pod(env, &format!("overlap-{number}"), "overlap", &READY_POD, None).await;
     }
 }
 
@@ -58,7 +58,7 @@ pub(super) async fn create_target(env: &ControllerEnv, set_up: &SetUp) {
     match &set_up.target {
         TestTarget::Nothing => {}
         TestTarget::Empty(replicas) => env.deployment(name, *replicas).await,
-        TestTarget::Asked { replicas, wanted } => {
+        TestTarget::Recommended { replicas, wanted } => {
             env.deployment(name, *replicas).await;
             env.ask_for(name, *wanted);
         }
@@ -95,7 +95,7 @@ async fn create_toy(env: &ControllerEnv, plural: &str, kind: &str, name: &str) {
     .await;
 }
 
-/// Two pods of a Deployment, and two of a StatefulSet with the same label.
+/// Creates two pods of a Deployment, and two of a StatefulSet with the same label.
 async fn create_wide(env: &ControllerEnv, name: &str) {
     let path = "/apis/apps/v1/namespaces/{ns}/statefulsets";
     let database = env.create(path, workload("StatefulSet", "database", name)).await;
@@ -104,11 +104,11 @@ async fn create_wide(env: &ControllerEnv, name: &str) {
     env.deployment(name, 2).await;
     for number in 0..4 {
         let owner = (number >= 2).then_some(&owner);
-        create_pod(env, &format!("{name}-{number}"), name, &READY, owner).await;
+        create_pod(env, &format!("{name}-{number}"), name, &READY_POD, owner).await;
     }
 }
 
-/// A workload of two replicas whose selector is one label.
+/// Creates a workload of two replicas whose selector is one label.
 fn workload(kind: &str, name: &str, label: &str) -> Value {
     let labels = json!({"app": label});
     let pods =
@@ -165,7 +165,7 @@ async fn set_state(env: &ControllerEnv, name: &str, state: PodState) {
     env.patch(&format!("{PODS}/{name}/status"), status).await;
 }
 
-/// Lets the young pods of a set-up have started a few seconds ago, however long the test has taken.
+/// Writes the status of a set-up's young pods again, so that they were started a few seconds ago even if the test has taken long.
 pub(super) async fn renew_start_times(env: &ControllerEnv, set_up: &SetUp) {
     let TestTarget::Pods(pods) = &set_up.target else { return };
     for (number, pod) in pods.iter().enumerate() {

@@ -12,17 +12,17 @@ use cluster::lease::{Election, LeaseSettings};
 use controllers::hpa::HpaSettings;
 use http::Method;
 use serde::{Deserialize, Serialize};
-use testbed::proxy::{Entry, Proxy};
+use testbed::proxy::{LogEntry, Proxy};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::env::{ControllerEnv, PERIOD, RunningController, unique};
 
-pub(super) const LEASE: Duration = Duration::from_secs(3);
-const RENEW: Duration = Duration::from_secs(2);
-pub(super) const RETRY: Duration = Duration::from_millis(500);
+pub(super) const LEASE_DURATION: Duration = Duration::from_secs(3);
+const RENEW_DEADLINE: Duration = Duration::from_secs(2);
+pub(super) const RETRY_PERIOD: Duration = Duration::from_millis(500);
 const NAME: &str = "plimsoll-controller";
 /// The environment variable with the role of a process of this binary.
-const PART: &str = "PLIMSOLL_TEST_CONTROLLER";
+const ROLE_VARIABLE: &str = "PLIMSOLL_TEST_CONTROLLER";
 /// The binary to run instead.
 const BINARY: &str = "PLIMSOLL_BIN";
 
@@ -39,7 +39,7 @@ struct Member {
 
 /// Settings of a process.
 #[derive(Deserialize, Serialize)]
-struct Part {
+struct ReplicaOptions {
     kubeconfig: PathBuf,
     namespace: String,
     identity: String,
@@ -102,7 +102,7 @@ impl ControllerReplicas {
         let mut child = self.members[number].child.take().unwrap();
         let signalled = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
         assert!(signalled.success());
-        // Waiting would close it, and with it the process.
+        // Waiting would close standard input, which ends the process.
         let _held = child.stdin.take();
         let ended = tokio::task::spawn_blocking(move || child.wait().unwrap()).await.unwrap();
         assert!(ended.success(), "{ended}");
@@ -113,7 +113,7 @@ impl ControllerReplicas {
         member.child = Some(spawn(&member.kubeconfig, &env.namespace));
         // The process is a candidate after its first read of the lease.
         let since = SystemTime::now();
-        let looked = |entry: &Entry| entry.path.contains("/leases/") && entry.at >= since;
+        let looked = |entry: &LogEntry| entry.path.contains("/leases/") && entry.at >= since;
         env.until("a candidate", async || {
             if member.proxy.rules().log().iter().any(looked) { Ok(()) } else { Err(()) }
         })
@@ -138,10 +138,10 @@ impl ControllerReplicas {
 }
 
 impl Member {
-    /// When it last took or renewed the lease.
+    /// The time at which a replica last acquired or renewed the lease.
     fn renewed(&self) -> Option<SystemTime> {
         let log = self.proxy.rules().log();
-        let taken = |entry: &&Entry| {
+        let taken = |entry: &&LogEntry| {
             entry.path.contains("/leases")
                 && entry.method != Method::GET
                 && matches!(entry.status, Some(200 | 201))
@@ -171,9 +171,9 @@ fn spawn(kubeconfig: &Path, namespace: &str) -> Child {
             command.args([
                 format!("--namespaces={namespace}"),
                 format!("--leader-elect-resource-namespace={namespace}"),
-                format!("--leader-elect-lease-duration={}", seconds(LEASE)),
-                format!("--leader-elect-renew-deadline={}", seconds(RENEW)),
-                format!("--leader-elect-retry-period={}", seconds(RETRY)),
+                format!("--leader-elect-lease-duration={}", seconds(LEASE_DURATION)),
+                format!("--leader-elect-renew-deadline={}", seconds(RENEW_DEADLINE)),
+                format!("--leader-elect-retry-period={}", seconds(RETRY_PERIOD)),
                 format!("--horizontal-pod-autoscaler-sync-period={}", seconds(PERIOD)),
                 "--horizontal-pod-autoscaler-downscale-stabilization=0s".to_owned(),
                 "--secure-port=-1".to_owned(),
@@ -183,29 +183,33 @@ fn spawn(kubeconfig: &Path, namespace: &str) -> Child {
         None => {
             let mut command = Command::new(std::env::current_exe().unwrap());
             let identity = format!("controller-{}", unique());
-            let part = Part { kubeconfig: kubeconfig.to_owned(), namespace: namespace.to_owned(), identity };
+            let part = ReplicaOptions {
+                kubeconfig: kubeconfig.to_owned(),
+                namespace: namespace.to_owned(),
+                identity,
+            };
             command.args(["--exact", "election::replicas::one_of_several", "--nocapture"]);
-            command.env(PART, serde_json::to_string(&part).unwrap());
+            command.env(ROLE_VARIABLE, serde_json::to_string(&part).unwrap());
             command
         }
     };
-    // It ends with us, at the latest when nobody holds the other end.
+    // The process ends when its standard input is closed, which the kernel does when this process ends.
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
 /// Not a test: the controller process, if this binary was started as one.
 #[test]
 fn one_of_several() {
-    let Ok(part) = std::env::var(PART) else { return };
-    let part: Part = serde_json::from_str(&part).unwrap();
+    let Ok(part) = std::env::var(ROLE_VARIABLE) else { return };
+    let part: ReplicaOptions = serde_json::from_str(&part).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let target = ConnectTarget { kubeconfig: Some(part.kubeconfig), context: None };
         let client = connect(&target).await.unwrap().client;
         let lease = LeaseSettings {
-            lease_duration: LEASE,
-            renew_deadline: RENEW,
-            retry_period: RETRY,
+            lease_duration: LEASE_DURATION,
+            renew_deadline: RENEW_DEADLINE,
+            retry_period: RETRY_PERIOD,
             ..LeaseSettings::new(&part.namespace, NAME, &part.identity)
         };
         lease.validate().unwrap();
@@ -222,7 +226,7 @@ fn one_of_several() {
         };
         let ours = RunningController::start_with(client, settings, leadership, Clock::system());
         let mut terminate = signal(SignalKind::terminate()).unwrap();
-        // The parent process holds the other end.
+        // The parent process holds the other end of standard input.
         std::thread::spawn(|| {
             let _ = std::io::stdin().read(&mut [0]);
             std::process::exit(1);

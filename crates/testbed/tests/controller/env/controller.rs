@@ -49,18 +49,18 @@ impl RunningController {
         Self { handle, stop, task, recorder }
     }
 
-    /// Whether it still runs: a panic would have ended it.
+    /// Whether the controller still runs; a panic would have ended it.
     pub(crate) fn is_alive(&self) -> bool {
         self.task.as_ref().is_some_and(|task| !task.is_finished())
     }
 
-    /// How many decisions on an HPA are recorded.
+    /// The number of recorded decisions on an HPA.
     pub(crate) fn decisions(&self, namespace: &str, hpa: &str) -> u64 {
         let records = self.handle.records().of(namespace, &format!("hpa.{hpa}"));
         records.iter().map(|record| record.times).sum()
     }
 
-    /// Stops gracefully.
+    /// Stops the controller gracefully.
     pub(crate) async fn stop(mut self) {
         let _ = self.stop.send(true);
         if let Some(task) = self.task.take() {
@@ -69,7 +69,7 @@ impl RunningController {
         self.recorder.flush(Duration::from_secs(5)).await;
     }
 
-    /// Aborts, as a crash would.
+    /// Aborts the controller, as a crash would.
     pub(crate) async fn kill(mut self) {
         if let Some(task) = self.task.take() {
             task.abort();

@@ -27,24 +27,24 @@ use crate::shared::environments::side_by_side;
 
 pub(crate) use crate::shared::replica_watch::ReplicaWatch;
 pub(crate) use controller::RunningController;
-pub(crate) use proxied::Proxied;
+pub(crate) use proxied::ProxiedClient;
 pub(crate) use sync_times::{Handover, SyncTimes, missed_syncs};
-pub(crate) use window::Held;
+pub(crate) use window::WindowMeasurement;
 
 /// Time between two decisions in tests.
 pub(crate) const PERIOD: Duration = Duration::from_millis(500);
-/// Reconciles that were under way when the test began to count, or that end before it looks again.
+/// The number of reconciles that were under way when the test began to count, or that end before it counts again.
 const UNCOUNTED_RECONCILES: u64 = 6;
 
-/// Several tests at a time, or one that makes the metrics APIs fail, which a cluster has only once, or that compares the moments of two
+/// Lets either several tests run at the same time, or one that makes the metrics APIs of the cluster fail or that compares the times of two
 /// controllers.
-static ALONE: RwLock<()> = RwLock::new(());
+static EXCLUSIVE: RwLock<()> = RwLock::new(());
 
 /// A namespace with workloads that only the test and the controller write to.
 pub(crate) struct ControllerEnv {
     ns: TestNamespace,
     pub(crate) script: Script,
-    /// Behind the API server of the real cluster.
+    /// The access to the real cluster; none on localkube.
     pub(crate) access: Option<&'static Access>,
     in_memory: Option<localkube::Cluster>,
     /// Keeps the local metrics APIs running.
@@ -59,8 +59,8 @@ impl Deref for ControllerEnv {
     }
 }
 
-/// How many reconciles of an object a recovery may take that lasts `time` on an idle machine. A busy one delays reconciles, so
-/// recoveries are counted in them.
+/// The number of reconciles that a recovery may take which lasts `time` on an idle machine. A busy machine delays reconciles, so
+/// recoveries are measured in reconciles.
 pub(crate) fn reconciles_within(time: Duration) -> u64 {
     (time.as_millis().div_ceil(PERIOD.as_millis())) as u64 + UNCOUNTED_RECONCILES
 }
@@ -70,13 +70,13 @@ pub(crate) fn soak() -> bool {
     std::env::var_os("PLIMSOLL_SOAK").is_some_and(|value| value != "0")
 }
 
-/// Runs a test on both clusters at once, without workload controllers.
+/// Runs a test on both clusters at the same time, without workload controllers.
 pub(crate) fn on_both<F, T>(test: F) -> Result<(), Failure>
 where
     F: Fn(ControllerEnv) -> T + Sync,
     T: Future<Output = ()>,
 {
-    let _shared = ALONE.read_locked();
+    let _shared = EXCLUSIVE.read_locked();
     side_by_side(|real| on_one(&test, real))
 }
 
@@ -86,7 +86,7 @@ where
     F: Fn(ControllerEnv) -> T + Sync,
     T: Future<Output = ()>,
 {
-    let _alone = ALONE.write_locked();
+    let _alone = EXCLUSIVE.write_locked();
     let test = &test;
     let cleared = async move |env: ControllerEnv| {
         let script = env.script.clone();
@@ -111,7 +111,7 @@ where
     let session = cluster.session("both").await?;
     let env = ControllerEnv::new(&cluster, cluster.namespace(&session)).await;
     let result = AssertUnwindSafe(test(env)).catch_unwind().await;
-    cluster.leave(&session).await;
+    cluster.delete_namespace(&session).await;
     result.map_err(|panic| {
         eprintln!("on {}", cluster.name);
         resume_unwind(panic)
@@ -134,7 +134,7 @@ impl ControllerEnv {
     }
 
     /// An environment in a new namespace of the same cluster, for tests that run several parts at once.
-    pub(crate) async fn room(&self, name: &str) -> Self {
+    pub(crate) async fn in_new_namespace(&self, name: &str) -> Self {
         Self {
             ns: self.ns.another(name).await,
             script: self.script.clone(),
@@ -174,7 +174,7 @@ impl ControllerEnv {
         }
     }
 
-    /// A deployment of `replicas`, and as many pods that run and are ready and request 1 cpu and 1Gi of memory.
+    /// Creates a Deployment of `replicas`, and as many running and ready pods that request 1 CPU and 1Gi of memory.
     pub(crate) async fn workload(&self, name: &str, replicas: usize) {
         self.deployment(name, replicas).await;
         for number in 0..replicas {
@@ -182,12 +182,12 @@ impl ControllerEnv {
         }
     }
 
-    /// A pod of a workload that has been running and ready for an hour.
+    /// Creates a pod of a workload that has been running and ready for an hour.
     pub(crate) async fn pod(&self, workload: &str, number: usize) {
         self.pod_with(workload, number, json!({"requests": {"cpu": "1", "memory": "1Gi"}})).await;
     }
 
-    /// The same with other resources.
+    /// Creates such a pod with other resource requests.
     pub(crate) async fn pod_with(&self, workload: &str, number: usize, resources: Value) {
         let name = format!("{workload}-{number}");
         let pod = json!({
@@ -204,7 +204,7 @@ impl ControllerEnv {
         self.patch(&format!("/api/v1/namespaces/{{ns}}/pods/{name}/status"), status).await;
     }
 
-    /// What each pod of a workload uses.
+    /// Sets the usage of each pod of a workload.
     pub(crate) fn usage(&self, workload: &str, pods: usize, cpu_milli: i64, memory: i64) {
         for number in 0..pods {
             let usage = PodUsage::new(&[("app", workload)], &[("app", cpu_milli, memory)]);
@@ -217,7 +217,7 @@ impl ControllerEnv {
         self.script.set_external(&self.namespace, workload, Series::milli(replicas * 10_000));
     }
 
-    /// An HPA of the deployment of the same name.
+    /// Creates an HPA of the Deployment of the same name.
     pub(crate) async fn hpa(&self, name: &str, min: i32, max: i32, metrics: Value) {
         self.hpa_with(name, json!({"minReplicas": min, "maxReplicas": max, "metrics": metrics})).await;
     }
@@ -231,7 +231,7 @@ impl ControllerEnv {
         .await;
     }
 
-    /// How often the external metric of a workload was read; every reconcile reads it once.
+    /// The number of reads of a workload's external metric; every reconcile reads it once.
     pub(crate) fn metric_reads(&self, workload: &str) -> u64 {
         self.metric_counter().reads(workload)
     }
@@ -265,7 +265,7 @@ impl ControllerEnv {
         .await;
     }
 
-    /// Settings for tests: a short period, no stabilisation, only this namespace.
+    /// Settings for tests: a short sync period, no stabilization window, only this namespace.
     pub(crate) fn settings(&self) -> HpaSettings {
         let config = engine::ControllerConfig {
             downscale_stabilization: jiff::SignedDuration::ZERO,
@@ -298,7 +298,7 @@ impl MetricCounter {
     }
 }
 
-/// Names and versions of a list.
+/// The names and resource versions of a list.
 fn versions(list: &Value) -> Vec<(String, String)> {
     let text = |item: &Value, field: &str| item["metadata"][field].as_str().unwrap_or_default().to_owned();
     let mut versions: Vec<_> =
@@ -307,14 +307,14 @@ fn versions(list: &Value) -> Vec<(String, String)> {
     versions
 }
 
-/// The external metric with the name of a workload, ten for each replica.
+/// An external metric with the name of a workload, and a target of ten per replica.
 pub(crate) fn queue(workload: &str) -> Value {
     json!({"type": "External", "external": {
         "metric": {"name": workload}, "target": {"type": "AverageValue", "averageValue": "10"}
     }})
 }
 
-/// Usage of cpu in percent of what was requested.
+/// A CPU metric with a target in percent of the request.
 pub(crate) fn cpu(percent: i32) -> Value {
     json!({"type": "Resource", "resource": {
         "name": "cpu", "target": {"type": "Utilization", "averageUtilization": percent}

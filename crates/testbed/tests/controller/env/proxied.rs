@@ -3,19 +3,19 @@
 use cluster::connect::{ConnectTarget, connect};
 use http::Method;
 use kube::Client;
-use testbed::proxy::{Entry, Proxy, Rules};
+use testbed::proxy::{LogEntry, Proxy, Rules};
 
 use super::{ControllerEnv, unique};
 
 /// A proxy, and a client through it like that of the binary: HTTP/2, TLS, concurrency limiter.
-pub(crate) struct Proxied {
+pub(crate) struct ProxiedClient {
     pub(crate) proxy: Proxy,
     pub(crate) rules: Rules,
     pub(crate) client: Client,
 }
 
 impl ControllerEnv {
-    pub(crate) async fn proxied(&self) -> Proxied {
+    pub(crate) async fn proxied(&self) -> ProxiedClient {
         let proxy = Proxy::start(&self.kubeconfig).await.unwrap();
         let file = std::env::temp_dir().join(format!("plimsoll-proxied-{}-{}", std::process::id(), unique()));
         std::fs::write(&file, proxy.kubeconfig()).unwrap();
@@ -23,19 +23,19 @@ impl ControllerEnv {
         let client = connect(&target).await.unwrap().client;
         let _ = std::fs::remove_file(file);
         let rules = proxy.rules();
-        Proxied { proxy, rules, client }
+        ProxiedClient { proxy, rules, client }
     }
 }
 
-impl Proxied {
+impl ProxiedClient {
     /// All write requests except events.
-    pub(crate) fn writes(&self) -> Vec<Entry> {
-        let is_write = |entry: &Entry| entry.method != Method::GET && !entry.path.contains("/events");
+    pub(crate) fn writes(&self) -> Vec<LogEntry> {
+        let is_write = |entry: &LogEntry| entry.method != Method::GET && !entry.path.contains("/events");
         self.rules.log().into_iter().filter(is_write).collect()
     }
 
     /// Writes to paths with this suffix.
-    pub(crate) fn writes_to(&self, suffix: &str) -> Vec<Entry> {
+    pub(crate) fn writes_to(&self, suffix: &str) -> Vec<LogEntry> {
         self.writes().into_iter().filter(|entry| entry.path.ends_with(suffix)).collect()
     }
 }

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 use super::ControllerEnv;
 
 /// How often the number of reads is compared.
-const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The moments at which the external metric of a workload was read, which every sync does once.
 pub(crate) struct SyncTimes {
@@ -36,7 +36,7 @@ pub(crate) struct SyncGaps {
 }
 
 impl ControllerEnv {
-    /// Notes the syncs of an autoscaler from now on.
+    /// Records the syncs of an autoscaler from now on.
     pub(crate) fn sync_times(&self, workload: &'static str) -> SyncTimes {
         let times = Arc::<Mutex<Vec<Instant>>>::default();
         let (counter, noted) = (self.metric_counter(), Arc::clone(&times));
@@ -48,7 +48,7 @@ impl ControllerEnv {
                     noted.locked().push(Instant::now());
                     before = reads;
                 }
-                sleep(LOOK_INTERVAL).await;
+                sleep(SAMPLE_INTERVAL).await;
             }
         });
         SyncTimes { workload, times, task }

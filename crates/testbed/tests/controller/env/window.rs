@@ -13,11 +13,11 @@ use super::{ControllerEnv, ReplicaWatch};
 /// Windows count whole seconds, and persisted state rounds them up.
 const ROUNDING: Duration = Duration::from_secs(2);
 /// How often the replica count is compared.
-const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(20);
 
 /// How long a window held a count.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Held {
+pub(crate) struct WindowMeasurement {
     /// Time from before the window began until the count changed.
     pub(crate) at_most: Duration,
     /// Reconciles that ended after the window was certainly over, until the count changed.
@@ -41,7 +41,7 @@ impl ControllerEnv {
         length: Duration,
         observer: &ReplicaWatch,
         count: i64,
-    ) -> JoinHandle<Held> {
+    ) -> JoinHandle<WindowMeasurement> {
         let certain_end = Instant::now() + length + ROUNDING;
         let (env, workload, sights) = (self.metric_counter(), workload.to_owned(), observer.sights());
         tokio::spawn(async move {
@@ -52,14 +52,14 @@ impl ControllerEnv {
                 if let Some(sight) = changed() {
                     let reads = reads();
                     let late_reconciles = reads - reads_at_end.unwrap_or(reads);
-                    return Held { at_most: sight.at - begun, late_reconciles };
+                    return WindowMeasurement { at_most: sight.at - begun, late_reconciles };
                 }
                 if reads_at_end.is_none() && Instant::now() >= certain_end {
                     reads_at_end = Some(reads());
                 }
                 match reads_at_end {
-                    None => sleep_until(certain_end.min(Instant::now() + LOOK_INTERVAL)).await,
-                    Some(_) => sleep(LOOK_INTERVAL).await,
+                    None => sleep_until(certain_end.min(Instant::now() + SAMPLE_INTERVAL)).await,
+                    Some(_) => sleep(SAMPLE_INTERVAL).await,
                 }
             }
         })

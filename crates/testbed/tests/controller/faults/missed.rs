@@ -7,23 +7,23 @@ use serde_json::json;
 use testbed::harness::Failure;
 use testbed::proxy::{Fault, Rule};
 
-use super::{HIGH, MAX, MIN, cut};
+use super::{HIGH_USAGE_MILLICORES, MAX_REPLICAS, MIN_REPLICAS, cut};
 use crate::env::{ControllerEnv, PERIOD, RunningController, cpu, on_both, reconciles_within};
 
 /// The change during the fault.
 #[derive(Clone, Copy, Debug)]
-enum Changed {
-    /// A pod is deleted: five replicas are right for the remaining three.
+enum MissedChange {
+    /// A pod is deleted; five replicas are right for the remaining three.
     Pod,
-    /// At most five are allowed.
+    /// `maxReplicas` becomes five.
     Autoscaler,
-    /// A user scales to four: six are right.
+    /// A user scales to four; six replicas are right.
     Target,
 }
 
 /// How the watch is broken.
 #[derive(Clone, Copy, Debug)]
-enum How {
+enum WatchFault {
     /// The watch stays open without events, and ends with the fault.
     Stalled,
     /// The watch ends, and no other can be opened.
@@ -36,27 +36,27 @@ enum How {
 fn changes_missed_by_a_broken_watch_are_seen_after_relist() -> Result<(), Failure> {
     on_both(async |env| {
         let changes = [
-            (Changed::Pod, "/pods"),
-            (Changed::Autoscaler, "/horizontalpodautoscalers"),
-            (Changed::Target, "/deployments"),
+            (MissedChange::Pod, "/pods"),
+            (MissedChange::Autoscaler, "/horizontalpodautoscalers"),
+            (MissedChange::Target, "/deployments"),
         ];
-        let hows = [How::Stalled, How::Refused, How::Expired];
+        let hows = [WatchFault::Stalled, WatchFault::Refused, WatchFault::Expired];
         let all = changes.into_iter().flat_map(|change| hows.map(|how| (change, how))).enumerate();
         join_all(all.map(|(number, ((changed, part), how))| {
             let env = &env;
             async move {
-                let room = env.room(&format!("missed-{number}")).await;
-                miss(&room, changed, part, how).await;
+                let row_env = env.in_new_namespace(&format!("missed-{number}")).await;
+                miss(&row_env, changed, part, how).await;
             }
         }))
         .await;
     })
 }
 
-async fn miss(env: &ControllerEnv, changed: Changed, part: &'static str, how: How) {
+async fn miss(env: &ControllerEnv, changed: MissedChange, part: &'static str, how: WatchFault) {
     env.workload("web", 4).await;
-    env.usage("web", 4, HIGH, 1);
-    env.hpa("web", MIN, MAX, json!([cpu(50)])).await;
+    env.usage("web", 4, HIGH_USAGE_MILLICORES, 1);
+    env.hpa("web", MIN_REPLICAS, MAX_REPLICAS, json!([cpu(50)])).await;
     let proxied = env.proxied().await;
     let ours = RunningController::start(proxied.client.clone(), env.settings());
     env.until_replicas("web", 6).await;
@@ -71,28 +71,28 @@ async fn miss(env: &ControllerEnv, changed: Changed, part: &'static str, how: Ho
         Rule::new(fault).when(of_part)
     };
     let rule = match how {
-        How::Stalled => proxied
+        WatchFault::Stalled => proxied
             .rules
             .add(Rule::new(Fault::StallWatches).when(move |parts| parts.uri.path().ends_with(part))),
-        How::Refused => proxied.rules.add(refused(500, "InternalError")),
-        How::Expired => proxied.rules.add(refused(410, "Expired").times(3)),
+        WatchFault::Refused => proxied.rules.add(refused(500, "InternalError")),
+        WatchFault::Expired => proxied.rules.add(refused(410, "Expired").times(3)),
     };
-    if !matches!(how, How::Stalled) {
+    if !matches!(how, WatchFault::Stalled) {
         proxied.rules.add(cut(part));
     }
     let hpa = "/apis/autoscaling/v2/namespaces/{ns}/horizontalpodautoscalers/web";
     let right = match changed {
-        Changed::Pod => {
+        MissedChange::Pod => {
             let pod = "/api/v1/namespaces/{ns}/pods/web-3?gracePeriodSeconds=0";
             env.delete(pod).await;
             env.script.remove_pod(&env.namespace, "web-3");
             5
         }
-        Changed::Autoscaler => {
+        MissedChange::Autoscaler => {
             env.patch(hpa, json!({"spec": {"maxReplicas": 5}})).await;
             5
         }
-        Changed::Target => {
+        MissedChange::Target => {
             let web = "/apis/apps/v1/namespaces/{ns}/deployments/web";
             env.patch(web, json!({"spec": {"replicas": 4}})).await;
             6
@@ -100,7 +100,7 @@ async fn miss(env: &ControllerEnv, changed: Changed, part: &'static str, how: Ho
     };
     tokio::time::sleep(3 * PERIOD).await;
     proxied.rules.remove(rule);
-    if matches!(how, How::Stalled) {
+    if matches!(how, WatchFault::Stalled) {
         proxied.rules.add(cut(part));
     }
     let before = ours.decisions(&env.namespace, "web");

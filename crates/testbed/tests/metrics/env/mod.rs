@@ -4,7 +4,7 @@
 mod direct;
 mod register;
 mod scaler;
-pub(crate) mod subject;
+pub(crate) mod tested_server;
 
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, resume_unwind};
@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use testbed::Access;
 use testbed::harness::{self, Cluster, Failure, Workloads};
 use testbed::kubelets::{Kubelets, Measures, PodLoad, objects};
-use testbed::prometheus::{Front, ResponseFault, Server};
+use testbed::prometheus::{PrometheusProxy, ResponseFault, Server};
 use testbed::sample::SampleApp;
 use tokio::sync::Mutex;
 
@@ -32,8 +32,8 @@ pub(crate) use crate::shared::program::{free_port, program};
 pub(crate) use direct::{Caller, direct};
 pub(crate) use register::register;
 pub(crate) use scaler::Scaler;
-pub(crate) use subject::{Subject, peers, rules};
 pub(crate) use testbed::harness::{send, until};
+pub(crate) use tested_server::{TestedServer, peers, rules};
 
 /// Scrape interval of kubelets: the minimum.
 pub(crate) const RESOLUTION: Duration = Duration::from_secs(10);
@@ -42,8 +42,8 @@ const SCRAPE_INTERVAL: Duration = Duration::from_secs(1);
 /// The node of the tests' pods, and one without other pods.
 pub(crate) const NODES: [&str; 2] = ["busy", "quiet"];
 
-/// Several tests at a time, or one that breaks shared parts.
-static ALONE: RwLock<()> = RwLock::new(());
+/// Lets either several tests run at the same time, or one that breaks shared parts.
+static EXCLUSIVE: RwLock<()> = RwLock::new(());
 static ENVIRONMENTS: Environments<MetricsEnv> = Environments::new();
 
 /// One cluster with all servers of the tests.
@@ -52,8 +52,8 @@ pub(crate) struct MetricsEnv {
     pub(crate) kubelets: Kubelets,
     pub(crate) app: SampleApp,
     pub(crate) prometheus: Mutex<Server>,
-    pub(crate) front: Front,
-    pub(crate) subject: Subject,
+    pub(crate) prometheus_proxy: PrometheusProxy,
+    pub(crate) tested_server: TestedServer,
     /// Serializes changes of Prometheus' scrape targets.
     targets: std::sync::Mutex<()>,
 }
@@ -76,7 +76,7 @@ impl Deref for TestNamespace {
 pub(crate) fn on_both<T: Future<Output = ()>>(
     test: impl Fn(TestNamespace) -> T + Sync,
 ) -> Result<(), Failure> {
-    let _shared = ALONE.read_locked();
+    let _shared = EXCLUSIVE.read_locked();
     side_by_side(|real| on_one(&test, real))
 }
 
@@ -84,13 +84,13 @@ pub(crate) fn on_both<T: Future<Output = ()>>(
 pub(crate) fn alone_on_both<T: Future<Output = ()>>(
     test: impl Fn(TestNamespace) -> T + Sync,
 ) -> Result<(), Failure> {
-    let _alone = ALONE.write_locked();
+    let _alone = EXCLUSIVE.write_locked();
     let test = &test;
     let mended = async move |ns: TestNamespace| {
         let env = ns.env;
         let ended = AssertUnwindSafe(test(ns)).catch_unwind().await;
         // A failed test must not break the following tests.
-        env.front.set(ResponseFault::None);
+        env.prometheus_proxy.set_fault(ResponseFault::None);
         env.prometheus.lock().await.resume().await.unwrap();
         ended.unwrap_or_else(|panic| resume_unwind(panic));
     };
@@ -101,7 +101,7 @@ pub(crate) fn alone_on_both<T: Future<Output = ()>>(
 pub(crate) fn on_real<T: Future<Output = ()>>(
     test: impl Fn(TestNamespace) -> T + Sync,
 ) -> Result<(), Failure> {
-    let _shared = ALONE.read_locked();
+    let _shared = EXCLUSIVE.read_locked();
     environments::on_one(on_one(&test, true))
 }
 
@@ -109,7 +109,7 @@ pub(crate) fn on_real<T: Future<Output = ()>>(
 pub(crate) fn on_local<T: Future<Output = ()>>(
     test: impl Fn(TestNamespace) -> T + Sync,
 ) -> Result<(), Failure> {
-    let _shared = ALONE.read_locked();
+    let _shared = EXCLUSIVE.read_locked();
     environments::on_one(on_one(&test, false))
 }
 
@@ -125,7 +125,7 @@ async fn on_one<T: Future<Output = ()>>(
     let ns = TestNamespace { env, ns: env.cluster.namespace(&session) };
     eprintln!("on {} in {}", env.cluster.name, ns.namespace);
     test(ns).await;
-    env.cluster.leave(&session).await;
+    env.cluster.delete_namespace(&session).await;
     Ok(())
 }
 
@@ -136,7 +136,7 @@ async fn env(cluster: Cluster, network: u8) -> MetricsEnv {
     app.set_gauge("queue_depth{queue=\"idle\"}", 0.0);
     let prometheus = Server::start(SCRAPE_INTERVAL).await.unwrap();
     prometheus.scrape(&app.targets()).unwrap();
-    let front = Front::start(&prometheus.url()).unwrap();
+    let prometheus_proxy = PrometheusProxy::start(&prometheus.url()).unwrap();
     for name in NODES {
         let address = kubelets.add_node(name, Measures::Always).unwrap();
         make_node(&cluster.client, &objects::node(name, address, kubelets.port(), 3)).await;
@@ -150,45 +150,52 @@ async fn env(cluster: Cluster, network: u8) -> MetricsEnv {
         )
         .await;
     }
-    let subject = Subject::start(&cluster.kubeconfig, &kubelets, &front.url()).await;
-    register(&cluster.client, &subject).await;
+    let tested_server = TestedServer::start(&cluster.kubeconfig, &kubelets, &prometheus_proxy.url()).await;
+    register(&cluster.client, &tested_server).await;
     let targets = std::sync::Mutex::default();
-    MetricsEnv { cluster, kubelets, app, prometheus: Mutex::new(prometheus), front, subject, targets }
+    MetricsEnv {
+        cluster,
+        kubelets,
+        app,
+        prometheus: Mutex::new(prometheus),
+        prometheus_proxy,
+        tested_server,
+        targets,
+    }
 }
 
-/// The CA of a kubeconfig, which also signed its user.
+/// The certificate of a kubeconfig's CA, which also signed the certificate of its user.
 pub(crate) fn authority(kubeconfig: &str) -> String {
     let line = kubeconfig.lines().find_map(|line| line.trim().strip_prefix("certificate-authority-data: "));
     String::from_utf8(STANDARD.decode(line.unwrap().trim()).unwrap()).unwrap()
 }
 
 pub(crate) async fn make_node(client: &Client, node: &Value) {
-    let (code, said) = send(client, Method::POST, "/api/v1/nodes", Some(&objects::to_create(node))).await;
-    assert!(code == 201 || code == 409, "{code} {said}");
+    let (code, response) = send(client, Method::POST, "/api/v1/nodes", Some(&objects::to_create(node))).await;
+    assert!(code == 201 || code == 409, "{code} {response}");
     let name = node["metadata"]["name"].as_str().unwrap();
     let status = json!({"status": node["status"]});
-    let (code, said) =
+    let (code, response) =
         send(client, Method::PATCH, &format!("/api/v1/nodes/{name}/status"), Some(&status)).await;
-    assert_eq!(code, 200, "{said}");
+    assert_eq!(code, 200, "{response}");
 }
 
 pub(crate) async fn make_pod(client: &Client, pod: &Value) {
     let meta = &pod["metadata"];
     let pods = format!("/api/v1/namespaces/{}/pods", meta["namespace"].as_str().unwrap());
     let made = async || {
-        let (code, said) = send(client, Method::POST, &pods, Some(&objects::to_create(pod))).await;
-        if code == 201 || code == 409 { Ok(()) } else { Err(said) }
+        let (code, response) = send(client, Method::POST, &pods, Some(&objects::to_create(pod))).await;
+        if code == 201 || code == 409 { Ok(()) } else { Err(response) }
     };
     // A new cluster refuses pods until the namespace has its service account.
     until("a pod", made).await;
     let status = json!({"status": pod["status"]});
     let path = format!("{pods}/{}/status", meta["name"].as_str().unwrap());
-    let (code, said) = send(client, Method::PATCH, &path, Some(&status)).await;
-    assert_eq!(code, 200, "{said}");
+    let (code, response) = send(client, Method::PATCH, &path, Some(&status)).await;
+    assert_eq!(code, 200, "{response}");
 }
 
-/// Cores of a quantity in thousandths, to the nearest: rates are cut off, so that a third of a core may be one part in a
-/// thousand million less.
+/// A quantity in millicores, rounded to the nearest. Rates are truncated, so that a third of a core may be one nanocore less.
 pub(crate) fn milli(quantity: &Value) -> Option<i64> {
     let text = quantity.as_str()?;
     let place = text.find(|letter: char| letter.is_ascii_alphabetic()).unwrap_or(text.len());
@@ -204,7 +211,7 @@ pub(crate) fn milli(quantity: &Value) -> Option<i64> {
 }
 
 impl TestNamespace {
-    /// None where there is no kubectl.
+    /// Returns none if there is no kubectl.
     pub(crate) fn kubectl(&self) -> Option<Kubectl> {
         Kubectl::new(&self.env.cluster.kubeconfig, &self.namespace)
     }
@@ -213,7 +220,8 @@ impl TestNamespace {
         self.env.cluster.access
     }
 
-    /// A pod of a workload on a node, which runs there and in the cluster, with thousandths of a core and bytes of each container.
+    /// Adds a pod of a workload to a kubelet and to the cluster, with the CPU usage (thousandths of a core) and memory usage (bytes) of each
+    /// container.
     pub(crate) async fn pod(&self, node: &str, workload: &str, name: &str, containers: &[(&str, u64, u64)]) {
         self.env.kubelets.set_pod(node, PodLoad::new(&self.namespace, name, containers));
         let names: Vec<&str> = containers.iter().map(|(name, _, _)| *name).collect();
@@ -236,16 +244,16 @@ impl TestNamespace {
         server.scrape(&self.env.app.targets()).unwrap();
     }
 
-    /// Waits until the response of a path is as wanted, and returns it.
+    /// Waits until `wanted` is true for the response of a path, and returns it.
     pub(crate) async fn until_answer(&self, path: &str, wanted: impl Fn(u16, &Value) -> bool) -> Value {
         let mut found = Value::Null;
         until(&format!("{path} on {}", self.env.cluster.name), async || {
-            let (code, said) = self.get(path).await;
-            if wanted(code, &said) {
-                found = said;
+            let (code, response) = self.get(path).await;
+            if wanted(code, &response) {
+                found = response;
                 return Ok(());
             }
-            Err(format!("{code} {said}; the end of the log:\n{}", self.env.subject.log_end()))
+            Err(format!("{code} {response}; the end of the log:\n{}", self.env.tested_server.log_end()))
         })
         .await;
         found

@@ -4,7 +4,7 @@ use http::Method;
 use kube::Client;
 use serde_json::{Value, json};
 
-use super::subject::{Subject, peers};
+use super::tested_server::{TestedServer, peers};
 use super::{send, until};
 
 const NAMESPACE: &str = "kube-system";
@@ -27,8 +27,9 @@ fn apis() -> impl Iterator<Item = (&'static str, &'static str, u32)> {
 }
 
 /// Registers all APIs of a server, replacing earlier registrations, and waits until clients can use them.
-pub(crate) async fn register(client: &Client, subject: &Subject) {
-    for (service, port) in [("resource", subject.resource_port), ("custom", subject.custom_port)] {
+pub(crate) async fn register(client: &Client, tested_server: &TestedServer) {
+    for (service, port) in [("resource", tested_server.resource_port), ("custom", tested_server.custom_port)]
+    {
         let object = json!({
             "apiVersion": "v1", "kind": "Service", "metadata": {"name": service, "namespace": NAMESPACE},
             "spec": {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]}
@@ -38,8 +39,10 @@ pub(crate) async fn register(client: &Client, subject: &Subject) {
     for (group, version, priority) in apis() {
         // Plimsoll serves all of them on one port.
         let (service, port) = match group {
-            "custom.metrics.k8s.io" | "external.metrics.k8s.io" if peers() => ("custom", subject.custom_port),
-            _ => ("resource", subject.resource_port),
+            "custom.metrics.k8s.io" | "external.metrics.k8s.io" if peers() => {
+                ("custom", tested_server.custom_port)
+            }
+            _ => ("resource", tested_server.resource_port),
         };
         let object = json!({
             "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
@@ -53,12 +56,12 @@ pub(crate) async fn register(client: &Client, subject: &Subject) {
     }
     for (group, version, _) in apis() {
         until(&format!("{version}.{group}"), async || {
-            let (code, said) = send(client, Method::GET, &format!("/apis/{group}/{version}"), None).await;
+            let (code, response) = send(client, Method::GET, &format!("/apis/{group}/{version}"), None).await;
             let listed = send(client, Method::GET, "/apis", None).await.1.to_string();
             let (_, object) =
                 send(client, Method::GET, &format!("{APISERVICES}/{version}.{group}"), None).await;
             let known = listed.contains(&format!("\"{group}/{version}\""));
-            if code == 200 && known { Ok(()) } else { Err((code, said, object["status"].clone())) }
+            if code == 200 && known { Ok(()) } else { Err((code, response, object["status"].clone())) }
         })
         .await;
     }
@@ -67,11 +70,11 @@ pub(crate) async fn register(client: &Client, subject: &Subject) {
 /// Creates or replaces an object.
 async fn put(client: &Client, all: &str, object: &Value) {
     let name = object["metadata"]["name"].as_str().unwrap();
-    let (code, said) = send(client, Method::POST, all, Some(object)).await;
+    let (code, response) = send(client, Method::POST, all, Some(object)).await;
     if code == 409 {
-        let (code, said) = send(client, Method::PATCH, &format!("{all}/{name}"), Some(object)).await;
-        assert_eq!(code, 200, "{said}");
+        let (code, response) = send(client, Method::PATCH, &format!("{all}/{name}"), Some(object)).await;
+        assert_eq!(code, 200, "{response}");
         return;
     }
-    assert_eq!(code, 201, "{said}");
+    assert_eq!(code, 201, "{response}");
 }

@@ -10,7 +10,8 @@ mod source;
 use http::Method;
 use kube::Client;
 use serde_json::Value;
-use testbed::harness::{Cluster, Failure, Workloads};
+use testbed::ControlPlane;
+use testbed::harness::{Cluster, Failure, REAL, Workloads};
 use testbed::proxy::Proxy;
 use tokio::sync::OnceCell;
 
@@ -19,13 +20,13 @@ pub(crate) use crate::shared::manifests::folder;
 pub(crate) use crate::shared::program::{free_port, program};
 pub(crate) use in_process::InProcessOperator;
 pub(crate) use objects::{behavior, deployment, metrics_api, scripted};
-pub(crate) use operator::{ACCOUNT, Operator, SYSTEM, check_log, with_token};
-pub(crate) use source::{Says, Sources};
+pub(crate) use operator::{ACCOUNT, Operator, SYSTEM_NAMESPACE, check_log, with_token};
+pub(crate) use scaler::Scaler;
+pub(crate) use source::{SourceResponse, Sources};
 pub(crate) use testbed::harness::{send, until};
 
 use crate::shared::environments::{Environments, side_by_side};
 use crate::shared::manifests;
-use scaler::Scaler;
 
 static ENVIRONMENTS: Environments<OperatorEnv> = Environments::new();
 static SOURCES: OnceCell<Sources> = OnceCell::const_new();
@@ -70,7 +71,7 @@ async fn on_one<T: Future<Output = ()>>(
     let ns = TestNamespace { env, namespace: session.namespace().to_owned() };
     eprintln!("on {} in {}", env.cluster.name, ns.namespace);
     test(ns).await;
-    env.cluster.leave(&session).await;
+    env.cluster.delete_namespace(&session).await;
     Ok(())
 }
 
@@ -88,8 +89,8 @@ async fn env(cluster: Cluster) -> Option<OperatorEnv> {
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         let path = format!("/apis/{}/v1alpha1/{}", text(&spec["group"]), text(&spec["names"]["plural"]));
         until(&path, async || {
-            let (code, said) = send(client, Method::GET, &path, None).await;
-            if code == 200 { Ok(()) } else { Err(said) }
+            let (code, response) = send(client, Method::GET, &path, None).await;
+            if code == 200 { Ok(()) } else { Err(response) }
         })
         .await;
     }
@@ -133,6 +134,17 @@ impl TestNamespace {
         Some(Self { env, namespace: session.namespace().to_owned() })
     }
 
+    /// A namespace on a real cluster that no other test uses, for tests that lead APIs to other servers. None where there is no kubectl.
+    pub(crate) async fn on_plane(plane: &'static ControlPlane) -> Result<Option<Self>, Failure> {
+        let access = plane.access();
+        let mut cluster = Cluster::reached(REAL, &access.kubeconfig_for(access.admin())).await?;
+        cluster.access = Some(access);
+        let Some(env) = env(cluster).await else { return Ok(None) };
+        let env: &'static OperatorEnv = Box::leak(Box::new(env));
+        let session = env.cluster.session("alone").await?;
+        Ok(Some(Self { env, namespace: session.namespace().to_owned() }))
+    }
+
     /// Another namespace on the same cluster.
     pub(crate) async fn another(&self) -> Self {
         let session = self.env.cluster.session("another").await.unwrap();
@@ -154,8 +166,8 @@ impl TestNamespace {
     }
 
     /// Sets the response of a source of this namespace.
-    pub(crate) fn say(&self, source: &str, says: Says) {
-        self.env.sources.say(&self.namespace, source, says);
+    pub(crate) fn set_response(&self, source: &str, says: SourceResponse) {
+        self.env.sources.set_response(&self.namespace, source, says);
     }
 
     /// Reads a path, in which `{ns}` stands for the namespace of the test.

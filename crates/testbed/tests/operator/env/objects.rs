@@ -73,7 +73,7 @@ impl TestNamespace {
         match self.get(path).await {
             (200, found) => found,
             (404, _) => Value::Null,
-            (code, said) => panic!("{path}: {code} {said}"),
+            (code, response) => panic!("{path}: {code} {response}"),
         }
     }
 
@@ -148,8 +148,9 @@ impl TestNamespace {
             object["name"] == name && object["kind"] != "Deployment"
         };
         let text = |event: &Value, field: &str| event[field].as_str().unwrap_or_default().to_owned();
-        let said = |e: &Value| format!("{} {}: {}", text(e, "type"), text(e, "reason"), text(e, "message"));
-        list["items"].as_array().unwrap().iter().filter(about).map(said).collect()
+        let response =
+            |e: &Value| format!("{} {}: {}", text(e, "type"), text(e, "reason"), text(e, "message"));
+        list["items"].as_array().unwrap().iter().filter(about).map(response).collect()
     }
 
     /// Waits until this event about an object is recorded.
@@ -163,10 +164,10 @@ impl TestNamespace {
 
     /// Waits until the source was queried `count` more times, so that polls have had their effect.
     pub(crate) async fn rounds(&self, source: &str, count: u64) {
-        let asked = || self.env.sources.asked(&self.namespace, source);
-        let before = asked();
+        let query_count = || self.env.sources.query_count(&self.namespace, source);
+        let before = query_count();
         self.until(&format!("{count} questions to {source}"), async || {
-            if asked() >= before + count { Ok(()) } else { Err((before, asked())) }
+            if query_count() >= before + count { Ok(()) } else { Err((before, query_count())) }
         })
         .await;
     }

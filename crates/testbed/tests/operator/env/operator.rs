@@ -6,21 +6,21 @@ use std::time::Duration;
 
 use kube::config::Kubeconfig;
 use serde_json::{Value, json};
-use testbed::direct::{Caller, Direct};
-use testbed::program::{Program, Room};
+use testbed::direct::{Caller, DirectClient};
+use testbed::program::{Program, TempFolder};
 use testbed::proxy::{Proxy, ProxyCaller, ProxyOptions};
 
 use super::{TestNamespace, apply, folder, free_port, program, until};
 use crate::shared;
 
 /// The namespace of `deploy/operator`.
-pub(crate) const SYSTEM: &str = "plimsoll-system";
+pub(crate) const SYSTEM_NAMESPACE: &str = "plimsoll-system";
 /// Its service account, and the name of its Service.
 pub(crate) const ACCOUNT: &str = "plimsoll-operator";
 pub(crate) const SERVICE: &str = ACCOUNT;
 
 /// Time limit to become ready on a busy machine.
-const PATIENCE: Duration = Duration::from_mins(3);
+const READY_TIMEOUT: Duration = Duration::from_mins(3);
 
 /// A running operator, or one that was killed.
 pub(crate) struct Operator {
@@ -29,7 +29,7 @@ pub(crate) struct Operator {
     variables: Vec<(&'static str, String)>,
     program: Mutex<PathBuf>,
     running: Mutex<Option<Program>>,
-    idle: Mutex<Option<Room>>,
+    idle: Mutex<Option<TempFolder>>,
     /// The only namespace that it watches.
     namespace: String,
 }
@@ -79,7 +79,7 @@ impl Operator {
             objects.push(object);
         }
         apply(&ns.env.cluster, &objects).await;
-        let options = ProxyOptions { caller: ProxyCaller::Itself, remember_lists: false };
+        let options = ProxyOptions { caller: ProxyCaller::Client, store_lists: false };
         let proxy = Proxy::start_with(&ns.env.cluster.kubeconfig, options).await.unwrap();
         let kubeconfig = proxy.kubeconfig_with(&token(ns).await);
         let mut flags: Vec<&str> = flags.iter().map(String::as_str).collect();
@@ -89,8 +89,8 @@ impl Operator {
         }
         let operator = Self::start_as(ns, &kubeconfig, port, &flags).await;
         until("external metrics through the API server", async || {
-            let (code, said) = ns.get("/apis/external.metrics.k8s.io/v1beta1").await;
-            if code == 200 { Ok(()) } else { Err((code, said, operator.log_end())) }
+            let (code, body) = ns.get("/apis/external.metrics.k8s.io/v1beta1").await;
+            if code == 200 { Ok(()) } else { Err((code, body, operator.log_end())) }
         })
         .await;
         (operator, proxy)
@@ -115,8 +115,8 @@ impl Operator {
         flags: &[&str],
         variables: &[(&'static str, &str)],
     ) -> Self {
-        let room = Room::new().unwrap();
-        let file = room.write("kubeconfig", kubeconfig).unwrap();
+        let temp_folder = TempFolder::new().unwrap();
+        let file = temp_folder.write("kubeconfig", kubeconfig).unwrap();
         let mut arguments = vec![
             "operator".to_owned(),
             format!("--kubeconfig={}", file.display()),
@@ -131,7 +131,7 @@ impl Operator {
             arguments.push("--source-deadline=3s".to_owned());
         }
         arguments.extend(flags.iter().map(|flag| (*flag).to_owned()));
-        let home = [("POD_NAMESPACE", SYSTEM)];
+        let home = [("POD_NAMESPACE", SYSTEM_NAMESPACE)];
         let variables = home.iter().chain(variables).map(|(name, value)| (*name, (*value).to_owned()));
         let operator = Self {
             port,
@@ -139,7 +139,7 @@ impl Operator {
             variables: variables.collect(),
             program: Mutex::new(program.to_owned()),
             running: Mutex::default(),
-            idle: Mutex::new(Some(room)),
+            idle: Mutex::new(Some(temp_folder)),
             namespace: ns.namespace.clone(),
         };
         operator.resume().await;
@@ -177,14 +177,14 @@ impl Operator {
 
     /// Starts it again after [`Operator::kill`], and returns when it is ready.
     pub(crate) async fn resume(&self) {
-        let room = self.idle.lock().unwrap().take().expect("one that was killed");
+        let temp_folder = self.idle.lock().unwrap().take().expect("one that was killed");
         let variables: Vec<_> = self.variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let program = self.program.lock().unwrap().clone();
         let mut started =
-            Program::start_with("plimsoll", &program, &self.arguments, &variables, room).unwrap();
-        let direct = Direct::new(self.port, &Caller::nobody()).unwrap();
-        let ready = async || direct.get("/readyz").await.is_ok_and(|answer| answer.code == 200);
-        started.until(PATIENCE, ready).await.unwrap();
+            Program::start_with("plimsoll", &program, &self.arguments, &variables, temp_folder).unwrap();
+        let direct = DirectClient::new(self.port, &Caller::anonymous()).unwrap();
+        let ready = async || direct.get("/readyz").await.is_ok_and(|response| response.code == 200);
+        started.until(READY_TIMEOUT, ready).await.unwrap();
         *self.running.lock().unwrap() = Some(started);
     }
 
@@ -223,14 +223,14 @@ fn here(flag: &str) -> bool {
 /// A Service that resolves to this machine, with this port.
 pub(crate) fn place(port: u16) -> Value {
     json!({
-        "apiVersion": "v1", "kind": "Service", "metadata": {"name": SERVICE, "namespace": SYSTEM},
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": SERVICE, "namespace": SYSTEM_NAMESPACE},
         "spec": {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]}
     })
 }
 
 /// A token of the operator's account.
 pub(crate) async fn token(ns: &TestNamespace) -> String {
-    shared::token(ns.client(), SYSTEM, ACCOUNT).await
+    shared::token(ns.client(), SYSTEM_NAMESPACE, ACCOUNT).await
 }
 
 /// A kubeconfig whose user has this token and nothing else.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use testbed::peer::{Peer, PeerOptions};
-use testbed::program::{Program, Room};
+use testbed::program::{Program, TempFolder};
 
 use super::{TestNamespace, program};
 
@@ -21,8 +21,8 @@ impl Scaler {
             let options = PeerOptions::of_test(&ns.namespace, PERIOD);
             return Self::Kubernetes(Peer::start(access, &options).await.unwrap());
         }
-        let room = Room::new().unwrap();
-        let kubeconfig = room.write("kubeconfig", &ns.env.cluster.kubeconfig).unwrap();
+        let temp_folder = TempFolder::new().unwrap();
+        let kubeconfig = temp_folder.write("kubeconfig", &ns.env.cluster.kubeconfig).unwrap();
         let arguments = [
             "controller".to_owned(),
             format!("--kubeconfig={}", kubeconfig.display()),
@@ -31,6 +31,6 @@ impl Scaler {
             "--leader-elect=false".to_owned(),
             "--secure-port=0".to_owned(),
         ];
-        Self::Plimsoll(Program::start("plimsoll", program(), &arguments, room).unwrap())
+        Self::Plimsoll(Program::start("plimsoll", program(), &arguments, temp_folder).unwrap())
     }
 }

@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 /// The response of a source.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Says {
+pub(crate) enum SourceResponse {
     /// This value; active if it is above zero.
     Value(u32),
     /// The same, for requests with this token.
@@ -31,9 +31,9 @@ struct Script(Arc<Mutex<HashMap<(String, String), Source>>>);
 
 #[derive(Default)]
 struct Source {
-    says: Option<Says>,
+    says: Option<SourceResponse>,
     /// When it was queried.
-    asked: Vec<Instant>,
+    queried_at: Vec<Instant>,
 }
 
 /// The addresses of the sources.
@@ -56,27 +56,27 @@ impl Sources {
         tokio::spawn(async move { server.serve_until(scaler, std::future::pending()).await.unwrap() });
         tokio::spawn(async move {
             while let Ok((connection, _)) = page.accept().await {
-                tokio::spawn(answer(connection, script.clone()));
+                tokio::spawn(serve_request(connection, script.clone()));
             }
         });
         sources
     }
 
-    pub(crate) fn say(&self, namespace: &str, source: &str, says: Says) {
+    pub(crate) fn set_response(&self, namespace: &str, source: &str, says: SourceResponse) {
         let key = (namespace.to_owned(), source.to_owned());
         self.script.0.lock().unwrap().entry(key).or_default().says = Some(says);
     }
 
     /// Number of queries to a source.
-    pub(crate) fn asked(&self, namespace: &str, source: &str) -> u64 {
+    pub(crate) fn query_count(&self, namespace: &str, source: &str) -> u64 {
         let key = (namespace.to_owned(), source.to_owned());
-        self.script.0.lock().unwrap().get(&key).map_or(0, |source| source.asked.len() as u64)
+        self.script.0.lock().unwrap().get(&key).map_or(0, |source| source.queried_at.len() as u64)
     }
 
     /// When a source was queried.
-    pub(crate) fn asked_at(&self, namespace: &str, source: &str) -> Vec<Instant> {
+    pub(crate) fn query_times(&self, namespace: &str, source: &str) -> Vec<Instant> {
         let key = (namespace.to_owned(), source.to_owned());
-        self.script.0.lock().unwrap().get(&key).map(|source| source.asked.clone()).unwrap_or_default()
+        self.script.0.lock().unwrap().get(&key).map(|source| source.queried_at.clone()).unwrap_or_default()
     }
 
     /// The URL of a source.
@@ -86,11 +86,11 @@ impl Sources {
 }
 
 impl Script {
-    fn ask(&self, namespace: &str, source: &str) -> Says {
+    fn response(&self, namespace: &str, source: &str) -> SourceResponse {
         let mut all = self.0.lock().unwrap();
         let source = all.entry((namespace.to_owned(), source.to_owned())).or_default();
-        source.asked.push(Instant::now());
-        source.says.clone().unwrap_or(Says::Value(0))
+        source.queried_at.push(Instant::now());
+        source.says.clone().unwrap_or(SourceResponse::Value(0))
     }
 }
 
@@ -101,18 +101,18 @@ impl ExternalScaler for Script {
     }
 
     async fn metrics(&self, object: &ScaledObjectRef, metric: &str) -> Result<Vec<MetricValue>, Status> {
-        match self.ask(&object.namespace, object.text("source")?) {
-            Says::Value(value) | Says::Guarded(value, _) => {
+        match self.response(&object.namespace, object.text("source")?) {
+            SourceResponse::Value(value) | SourceResponse::Guarded(value, _) => {
                 Ok(vec![MetricValue::new(metric, f64::from(value))])
             }
-            Says::Fails(why) => Err(Status::unavailable(why)),
-            Says::Hangs | Says::Drips => std::future::pending().await,
+            SourceResponse::Fails(why) => Err(Status::unavailable(why)),
+            SourceResponse::Hangs | SourceResponse::Drips => std::future::pending().await,
         }
     }
 }
 
 /// Serves one request for `/namespace/source`.
-async fn answer(connection: TcpStream, script: Script) -> Option<()> {
+async fn serve_request(connection: TcpStream, script: Script) -> Option<()> {
     let mut reader = BufReader::new(connection);
     let mut head = Vec::new();
     loop {
@@ -129,19 +129,19 @@ async fn answer(connection: TcpStream, script: Script) -> Option<()> {
     let (namespace, source) = path.trim_start_matches('/').split_once('/')?;
     let shown = |token: &str| head.contains(&format!("authorization: bearer {token}"));
     let value = |value| ("200 OK", format!("{{\"value\": {value}}}"));
-    let (code, body) = match script.ask(namespace, source) {
-        Says::Value(reported) => value(reported),
-        Says::Guarded(reported, token) if shown(token) => value(reported),
-        Says::Guarded(..) => ("401 Unauthorized", String::new()),
-        Says::Fails(why) => ("503 Service Unavailable", why.to_owned()),
-        Says::Hangs => std::future::pending().await,
-        Says::Drips => return drip(reader.into_inner()).await,
+    let (code, body) = match script.response(namespace, source) {
+        SourceResponse::Value(reported) => value(reported),
+        SourceResponse::Guarded(reported, token) if shown(token) => value(reported),
+        SourceResponse::Guarded(..) => ("401 Unauthorized", String::new()),
+        SourceResponse::Fails(why) => ("503 Service Unavailable", why.to_owned()),
+        SourceResponse::Hangs => std::future::pending().await,
+        SourceResponse::Drips => return drip(reader.into_inner()).await,
     };
-    let answer = format!(
+    let http_response = format!(
         "HTTP/1.1 {code}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
         body.len()
     );
-    reader.get_mut().write_all(answer.as_bytes()).await.ok()
+    reader.get_mut().write_all(http_response.as_bytes()).await.ok()
 }
 
 /// Sends a response that never ends, byte by byte.

@@ -1,6 +1,6 @@
-//! What kind of error a text is: KEDA and we word the same error differently.
+//! The classes of errors, because KEDA and our scalers have different texts for the same error.
 
-/// The classes, each with words of which one is in the text. The first class that fits counts.
+/// The classes, each with words of which one must be in the text. The first class that matches is used.
 const CLASSES: [(&str, &[&str]); 4] = [
     ("certificate", &["x509", "certificate", "unknown authority", "unknown ca", "unknownca"]),
     (
@@ -65,9 +65,9 @@ const CLASSES: [(&str, &[&str]); 4] = [
     ),
 ];
 
-/// The class of an error. Ports are numbers that must not be taken for status codes.
+/// The class of an error. Ports are removed first, because they may look like status codes.
 pub(super) fn class(error: &str, ports: &[u16]) -> &'static str {
-    // The end of a text is not the end of a connection, and gRPC calls each TLS handshake authentication.
+    // These words occur in errors of other classes: `EOF` of a text is not the end of a connection, and gRPC calls each TLS handshake authentication.
     let mut text =
         error.to_lowercase().replace("eof while parsing", "").replace("authentication handshake failed", "");
     for port in ports {

@@ -1,4 +1,4 @@
-//! The program that asks with KEDA's scalers and fills servers.
+//! The program that runs KEDA's scalers and fills servers.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -11,14 +11,14 @@ use testbed::{Cache, Progress};
 
 use super::script::ScriptTrigger;
 
-/// It runs until this is dropped.
+/// The running program; it ends when this is dropped.
 pub(super) struct KedaProcess {
     child: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
 }
 
-/// What a scaler says, KEDA's or ours.
+/// The result of a scaler, KEDA's or ours.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ScalerAnswer {
@@ -32,7 +32,7 @@ impl KedaProcess {
     pub(super) fn start(environment: &BTreeMap<String, String>) -> Self {
         let folder = Cache::of_user().unwrap().ensure(&KEDA_SCALER, &mut Progress::stderr()).unwrap();
         let mut command = Command::new(folder.join("keda-scaler"));
-        // Nothing may be asked that is not in the script.
+        // The environment of the user must not lead the scalers to other servers.
         command.env("AWS_EC2_METADATA_DISABLED", "true").envs(environment);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
@@ -40,18 +40,18 @@ impl KedaProcess {
         Self { child, input, output: BufReader::new(output) }
     }
 
-    /// Asks with KEDA's scaler. The scaler is kept for the next time.
-    pub(super) fn ask(&mut self, trigger: &ScriptTrigger) -> ScalerAnswer {
+    /// Queries the source with KEDA's scaler, which is kept for the next query.
+    pub(super) fn read(&mut self, trigger: &ScriptTrigger) -> ScalerAnswer {
         let ScriptTrigger { type_, metadata, auth } = trigger;
-        self.say(&json!({"type": type_, "metadata": metadata, "auth": auth}))
+        self.exchange(&json!({"type": type_, "metadata": metadata, "auth": auth}))
     }
 
-    /// Fills a server; the error, if there is one.
+    /// Fills a server with data, and returns the error if there is one.
     pub(super) fn fill(&mut self, filling: &Value) -> Option<String> {
-        Some(self.say(&json!({"fill": filling})).error).filter(|error| !error.is_empty())
+        Some(self.exchange(&json!({"fill": filling})).error).filter(|error| !error.is_empty())
     }
 
-    fn say(&mut self, request: &Value) -> ScalerAnswer {
+    fn exchange(&mut self, request: &Value) -> ScalerAnswer {
         writeln!(self.input, "{request}").unwrap();
         self.input.flush().unwrap();
         let mut line = String::new();

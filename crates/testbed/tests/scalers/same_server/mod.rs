@@ -1,4 +1,4 @@
-//! KEDA's scalers and ours ask the same servers in the same states; value, activity and class of error must be the same. The
+//! KEDA's scalers and ours query the same servers in the same states; value, activity and class of error must be the same. The
 //! servers take minutes to fetch, so this runs in `make test-scalers`.
 
 mod class;
@@ -17,9 +17,9 @@ use ours::OurScalers;
 use script::ServerScript;
 use server::ScriptServer;
 
-use super::PATIENCE;
+use super::WAIT_TIMEOUT;
 
-/// The scripts of this folder, by their names. `cargo xtask generate` reads them, too.
+/// The scripts of this folder, by their names. `cargo xtask generate` reads them too.
 fn scripts() -> BTreeMap<String, ServerScript> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scalers/same_server");
     let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
@@ -33,11 +33,11 @@ fn scripts() -> BTreeMap<String, ServerScript> {
         .collect()
 }
 
-/// Names the scripts that run: those with this in their name.
-const CHOSEN: &str = "PLIMSOLL_SCRIPT";
+/// The environment variable that selects the scripts whose name contains its value.
+const SCRIPT_VARIABLE: &str = "PLIMSOLL_SCRIPT";
 
-/// How long a server may take to show what it was given.
-const SETTLING: Duration = Duration::from_secs(20);
+/// How long a server may take until queries return data that it was filled with.
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(20);
 
 #[test]
 fn scripts_name_servers_and_reasons() {
@@ -53,7 +53,7 @@ fn scripts_name_servers_and_reasons() {
 #[tokio::test]
 #[ignore = "fetches servers and takes minutes: make test-scalers"]
 async fn keda_and_we_find_the_same() {
-    let chosen = std::env::var(CHOSEN).unwrap_or_default();
+    let chosen = std::env::var(SCRIPT_VARIABLE).unwrap_or_default();
     let mut differences = Vec::new();
     let mut scripts = scripts();
     scripts.retain(|name, _| name.contains(&chosen));
@@ -93,16 +93,16 @@ async fn differences_in(name: &str, script: &ServerScript) -> Vec<String> {
         let trigger = step.trigger(&script.trigger, &server.texts);
         let begun = Instant::now();
         let (theirs, own) = loop {
-            let (theirs, own) = (keda.ask(&trigger), ours.ask(&trigger).await);
-            let expected =
-                said(&theirs, &server.ports) == step.keda_says() && said(&own, &server.ports) == step.says;
-            // Only what a server was given a moment ago may come late.
-            if expected || step.says.starts_with("error") || begun.elapsed() > SETTLING {
+            let (theirs, own) = (keda.read(&trigger), ours.read(&trigger).await);
+            let expected = as_script_text(&theirs, &server.ports) == step.keda_says()
+                && as_script_text(&own, &server.ports) == step.says;
+            // Only data with which the server was filled just before may be returned late.
+            if expected || step.says.starts_with("error") || begun.elapsed() > SETTLE_TIMEOUT {
                 break (theirs, own);
             }
             tokio::time::sleep(Duration::from_millis(500)).await;
         };
-        let found = [said(&theirs, &server.ports), said(&own, &server.ports)];
+        let found = [as_script_text(&theirs, &server.ports), as_script_text(&own, &server.ports)];
         let named_alike = theirs.metric == own.metric || !theirs.error.is_empty() || !own.error.is_empty();
         if found != [step.keda_says().to_owned(), step.says.clone()] || !named_alike {
             differences.push(format!(
@@ -122,10 +122,10 @@ async fn differences_in(name: &str, script: &ServerScript) -> Vec<String> {
     differences
 }
 
-/// An answer as scripts write it.
-fn said(answer: &ScalerAnswer, ports: &[u16]) -> String {
-    if !answer.error.is_empty() {
-        return format!("error {}", class(&answer.error, ports));
+/// The result of a scaler in the notation of scripts.
+fn as_script_text(response: &ScalerAnswer, ports: &[u16]) -> String {
+    if !response.error.is_empty() {
+        return format!("error {}", class(&response.error, ports));
     }
-    format!("{} {}", answer.values.join(" "), if answer.active { "active" } else { "idle" })
+    format!("{} {}", response.values.join(" "), if response.active { "active" } else { "idle" })
 }

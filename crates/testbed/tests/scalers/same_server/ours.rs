@@ -1,4 +1,4 @@
-//! Our scalers, which are kept from one state to the next as those of an object are.
+//! Our scalers, which are kept from one state to the next as the operator keeps those of an object.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(super) struct OurScalers {
 
 impl OurScalers {
     pub(super) fn new(environment: &BTreeMap<String, String>) -> Self {
-        // Names are left to the proxy if there is one: a dialer that refuses addresses would look them up.
+        // With a proxy, names are resolved by the proxy. A dialer that refuses addresses would resolve them itself.
         let dialer = if environment.contains_key("HTTPS_PROXY") {
             Dialer::unrestricted()
         } else {
@@ -32,7 +32,7 @@ impl OurScalers {
         let settings = HttpSettings {
             dialer,
             authorities: authorities.unwrap_or_default(),
-            // Each answer is asked for anew.
+            // Responses are not cached.
             fresh: Duration::ZERO,
             ..HttpSettings::from_environment(|name| environment.get(name).cloned())
         };
@@ -41,15 +41,15 @@ impl OurScalers {
         Self { backends, built: BTreeMap::new() }
     }
 
-    pub(super) async fn ask(&mut self, asked: &ScriptTrigger) -> ScalerAnswer {
-        match self.answer(asked).await {
-            Ok(answer) => answer,
+    pub(super) async fn read(&mut self, trigger: &ScriptTrigger) -> ScalerAnswer {
+        match self.response(trigger).await {
+            Ok(response) => response,
             Err(error) => ScalerAnswer { error: error.to_string(), ..ScalerAnswer::default() },
         }
     }
 
-    async fn answer(&mut self, asked: &ScriptTrigger) -> Result<ScalerAnswer, ScalerError> {
-        let ScriptTrigger { type_, metadata, auth } = asked;
+    async fn response(&mut self, trigger: &ScriptTrigger) -> Result<ScalerAnswer, ScalerError> {
+        let ScriptTrigger { type_, metadata, auth } = trigger;
         let key = format!("{type_} {metadata:?} {auth:?}");
         let scaler = match self.built.get(&key) {
             Some(scaler) => Arc::clone(scaler),

@@ -1,4 +1,4 @@
-//! A script: a server, a trigger that asks it, and the states in which both programs ask.
+//! A script: a server, a trigger that queries it, and the states in which the scalers of both programs query it.
 
 use std::collections::BTreeMap;
 
@@ -12,11 +12,12 @@ use serde_json::Value;
 pub(super) struct ServerScript {
     /// The server.
     pub(super) server: ServerSetup,
-    /// Texts for `{name}` elsewhere, beside the ports, `{folder}`, `{part}`, `{other_address}`, and certificates such as `{authority}`, which are also
+    /// Texts for `{name}` elsewhere, beside the ports, `{folder}`, `{part}`, `{other_address}`, and certificates such as `{authority}`,
+    /// which are also
     /// in files such as `authority.pem`.
     #[serde(default, rename = "let")]
     pub(super) texts: BTreeMap<String, String>,
-    /// What is asked in each state, with the changes of the state.
+    /// The trigger of every state, to which the changes of a state are applied.
     pub(super) trigger: ScriptTrigger,
     /// The states, one after another.
     pub(super) steps: Vec<ScriptStep>,
@@ -26,32 +27,32 @@ pub(super) struct ServerScript {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ServerSetup {
-    /// Its name in `testbed::servers`; none if it is on every machine.
+    /// The name of its part in `testbed::servers`; none if its program is on every machine.
     pub(super) part: Option<String>,
-    /// Whether it only answers as the original does; `docs/scalers/README.md` says so.
+    /// Whether the server is an emulator of the original; `docs/scalers/README.md` names these.
     #[serde(default)]
     pub(super) emulator: bool,
-    /// Whether it is `stand-in.py` with the routes of the script, for a source that cannot be run here.
+    /// Whether the server is `stand-in.py` with the routes of the script, for a source that cannot be run here.
     #[serde(default)]
     pub(super) stand_in: bool,
-    /// Names of the ports it needs.
+    /// The names of the ports that the server needs.
     #[serde(default = "one_port")]
     pub(super) ports: Vec<String>,
-    /// Environment variables of both programs that ask: `HTTPS_PROXY` and `SSL_CERT_FILE`, for a source whose address is fixed.
+    /// Environment variables of both programs that run scalers: `HTTPS_PROXY` and `SSL_CERT_FILE`, for a source whose address is fixed.
     #[serde(default)]
     pub(super) environment: BTreeMap<String, String>,
-    /// Files in its folder.
+    /// Files in the folder of the server.
     #[serde(default)]
     pub(super) files: BTreeMap<String, String>,
-    /// Commands that prepare its folder.
+    /// Commands that prepare the folder of the server.
     #[serde(default)]
     pub(super) before: Vec<String>,
     /// Commands that run as long as the server does.
     #[serde(default)]
     pub(super) beside: Vec<String>,
-    /// The command that becomes the server.
+    /// The command that starts the server.
     pub(super) run: String,
-    /// A filling that succeeds when the server is ready; without it, the port `port` is open then.
+    /// Data with which the server can be filled when it is ready. Without it, the server counts as ready when the port `port` is open.
     pub(super) ready: Option<Value>,
 }
 
@@ -70,11 +71,11 @@ pub(super) struct ScriptTrigger {
     pub(super) auth: BTreeMap<String, String>,
 }
 
-/// A state of the server, and what is asked in it.
+/// A state of the server, and the trigger with which it is queried.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ScriptStep {
-    /// What is called so.
+    /// The name of the state.
     pub(super) state: String,
     /// Whether the server is stopped first.
     #[serde(default)]
@@ -82,7 +83,7 @@ pub(super) struct ScriptStep {
     /// Whether the server is started first.
     #[serde(default)]
     pub(super) start: bool,
-    /// What the server gets first.
+    /// The data with which the server is filled first.
     #[serde(default)]
     pub(super) fill: Vec<Value>,
     /// Another type of trigger.
@@ -91,22 +92,22 @@ pub(super) struct ScriptStep {
     /// Metadata that is added, or removed with null.
     #[serde(default)]
     metadata: BTreeMap<String, Option<String>>,
-    /// The same for parameters of the TriggerAuthentication.
+    /// Parameters of the TriggerAuthentication that are added, or removed with null.
     #[serde(default)]
     auth: BTreeMap<String, Option<String>>,
-    /// All metadata.
+    /// All metadata, instead of that of the script.
     only_metadata: Option<BTreeMap<String, String>>,
-    /// All parameters of the TriggerAuthentication.
+    /// All parameters of the TriggerAuthentication, instead of those of the script.
     only_auth: Option<BTreeMap<String, String>>,
-    /// What both say: `3 active`, `0 idle`, or `error` and the class of it.
+    /// The expected result of both: `3 active`, `0 idle`, or `error` and its class.
     pub(super) says: String,
-    /// What KEDA says instead.
+    /// The expected result of KEDA, if it differs.
     keda: Option<String>,
-    /// Why we differ from it.
+    /// The reason of the difference.
     why: Option<String>,
 }
 
-/// The texts that stand for `{name}`.
+/// The texts that replace `{name}`.
 #[derive(Default)]
 pub(super) struct ScriptTexts(pub(super) BTreeMap<String, String>);
 
@@ -155,7 +156,7 @@ impl ScriptTexts {
         self.0.iter().fold(text.to_owned(), |text, (name, value)| text.replace(&format!("{{{name}}}"), value))
     }
 
-    /// The same in all texts of a value.
+    /// A value with all names replaced in its texts.
     pub(super) fn apply_all(&self, value: &Value) -> Value {
         match value {
             Value::String(text) => Value::String(self.apply(text)),

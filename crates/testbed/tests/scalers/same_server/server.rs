@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use testbed::pki::Authority;
-use testbed::program::{Program, Room};
+use testbed::program::{Program, TempFolder};
 use testbed::servers::server;
 use testbed::{Cache, Progress, ports};
 
@@ -21,31 +21,31 @@ const OTHER_ADDRESS: &str = "127.0.90.1";
 const SERVER_NAMES: [&str; 5] =
     ["127.0.0.1", "localhost", OTHER_ADDRESS, "oauth2.googleapis.com", "storage.googleapis.com"];
 
-/// It ends when this is dropped.
+/// The server of a script; it ends when this is dropped.
 pub(super) struct ScriptServer {
     running: Option<Program>,
-    idle: Option<Room>,
+    idle: Option<TempFolder>,
     run: String,
     beside: Vec<String>,
     helpers: Vec<Program>,
     ready: Option<Value>,
-    /// Environment variables of the programs that ask.
+    /// Environment variables of the programs that run the scalers.
     pub(super) environment: BTreeMap<String, String>,
-    /// All its ports; the first is `port`, which clients use.
+    /// All ports of the server; the first is `port`, which clients use.
     pub(super) ports: Vec<u16>,
-    /// What stands for `{name}` in the script.
+    /// The texts that replace `{name}` in the script.
     pub(super) texts: ScriptTexts,
 }
 
 impl ScriptServer {
-    /// A server that is prepared and not started.
+    /// Prepares a server without starting it.
     pub(super) fn new(script: &ServerScript) -> Self {
         let ServerSetup {
             part, stand_in, ports: names, environment, files, before, beside, run, ready, ..
         } = &script.server;
-        let room = Room::new().unwrap();
+        let temp_folder = TempFolder::new().unwrap();
         let mut texts = ScriptTexts::default();
-        texts.0.insert("folder".to_owned(), room.folder().display().to_string());
+        texts.0.insert("folder".to_owned(), temp_folder.root().display().to_string());
         texts.0.insert("other_address".to_owned(), OTHER_ADDRESS.to_owned());
         if let Some(part) = part {
             let found = server(part).unwrap_or_else(|| panic!("there is no server {part}"));
@@ -59,24 +59,24 @@ impl ScriptServer {
             texts.0.insert(name.clone(), port.to_string());
         }
         for (name, text) in certificates() {
-            room.write(&format!("{name}.pem"), &text).unwrap();
+            temp_folder.write(&format!("{name}.pem"), &text).unwrap();
             texts.0.insert(name.to_owned(), text);
         }
         let more: Vec<_> =
             script.texts.iter().map(|(name, text)| (name.clone(), texts.apply(text))).collect();
         texts.0.extend(more);
         if *stand_in {
-            room.write("stand-in.py", include_str!("stand-in.py")).unwrap();
+            temp_folder.write("stand-in.py", include_str!("stand-in.py")).unwrap();
         }
         for (name, text) in files {
-            room.write(name, &texts.apply(text)).unwrap();
+            temp_folder.write(name, &texts.apply(text)).unwrap();
         }
         for command in before {
-            assert_eq!(failure_of(&texts.apply(command), room.folder()), None);
+            assert_eq!(failure_of(&texts.apply(command), temp_folder.root()), None);
         }
         Self {
             running: None,
-            idle: Some(room),
+            idle: Some(temp_folder),
             run: texts.apply(run),
             beside: beside.iter().map(|command| texts.apply(command)).collect(),
             helpers: Vec::new(),
@@ -87,7 +87,7 @@ impl ScriptServer {
         }
     }
 
-    /// Gives it what a filling says, by a command or by the program that has the clients; the error, if there is one.
+    /// Fills the server with data, by a command or by the program with the clients, and returns the error if there is one.
     pub(super) fn fill(&self, filling: &Value, keda: &mut KedaProcess) -> Option<String> {
         let filling = self.texts.apply_all(filling);
         match filling["command"].as_str() {
@@ -103,24 +103,24 @@ impl ScriptServer {
         self.helpers.clear();
     }
 
-    /// Starts it, and returns when it is ready. One that ends by itself is started again: children of one that was killed may
-    /// hold its port or its files for a moment.
+    /// Starts the server, and returns when it is ready. If it ends by itself it is started again, because children of a killed server may
+    /// hold its port or files for some time.
     pub(super) async fn resume(&mut self, keda: &mut KedaProcess) {
         let begun = Instant::now();
         loop {
-            if let Some(room) = self.idle.take() {
+            if let Some(temp_folder) = self.idle.take() {
                 self.helpers = self
                     .beside
                     .iter()
-                    .map(|command| shell("helper", command, Room::new().unwrap()))
+                    .map(|command| shell("helper", command, TempFolder::new().unwrap()))
                     .collect();
-                self.running = Some(shell("server", &self.run, room));
+                self.running = Some(shell("server", &self.run, temp_folder));
             }
             let error = self.why_not_ready(keda).await;
             let Some(error) = error else { return };
             let program = self.running.as_mut().unwrap();
             let ended = program.ended();
-            assert!(begun.elapsed() < super::PATIENCE, "{error}: {}", program.log());
+            assert!(begun.elapsed() < super::WAIT_TIMEOUT, "{error}: {}", program.log());
             if ended.is_some() {
                 self.stop();
             }
@@ -139,14 +139,14 @@ impl ScriptServer {
     }
 }
 
-/// Runs a command; what it says if it fails.
+/// Runs a command, and returns its error output if it fails.
 fn failure_of(command: &str, folder: &Path) -> Option<String> {
     let output = Command::new("sh").args(["-c", command]).current_dir(folder).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    (!output.status.success()).then(|| format!("{command}: {said}"))
+    let as_script_text = String::from_utf8_lossy(&output.stderr);
+    (!output.status.success()).then(|| format!("{command}: {as_script_text}"))
 }
 
-/// PEM texts by their names: of the server, of a client, of their authority, and of another authority that nobody knows. `server` has
+/// PEM texts by their names: of the server, of a client, of their authority, and of another, unknown authority. `server` has
 /// the key and the certificate.
 fn certificates() -> Vec<(&'static str, String)> {
     let (authority, other) = (Authority::new("testbed").unwrap(), Authority::new("other").unwrap());
@@ -166,7 +166,7 @@ fn certificates() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// A command that becomes a program.
-fn shell(name: &'static str, command: &str, room: Room) -> Program {
-    Program::start(name, Path::new("/bin/sh"), &["-c".to_owned(), command.to_owned()], room).unwrap()
+/// Runs a shell command as a program.
+fn shell(name: &'static str, command: &str, temp_folder: TempFolder) -> Program {
+    Program::start(name, Path::new("/bin/sh"), &["-c".to_owned(), command.to_owned()], temp_folder).unwrap()
 }

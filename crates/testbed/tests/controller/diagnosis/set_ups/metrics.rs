@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{READY, SetUp, TestTarget, hpa, set_up, with_pods};
+use super::{READY_POD, SetUp, TestTarget, hpa, set_up, with_pods};
 use crate::env::queue;
 
 fn of_pods(name: &str) -> Value {
@@ -31,7 +31,7 @@ pub(super) fn set_ups() -> Vec<SetUp> {
     vec![
         set_up(
             "by-pods",
-            with_pods(&[READY; 2]),
+            with_pods(&[READY_POD; 2]),
             of_pods("hitz"),
             "metric-not-found",
             "custom.metrics.k8s.io does not serve hitz; similar: hits",
@@ -59,21 +59,21 @@ pub(super) fn set_ups() -> Vec<SetUp> {
         ),
         set_up(
             "misspelt",
-            TestTarget::Asked { replicas: 2, wanted: 2 },
+            TestTarget::Recommended { replicas: 2, wanted: 2 },
             hpa(&queue("mispelt")),
             "metric-not-found",
             "external.metrics.k8s.io does not serve mispelt; similar: misspelt",
         ),
         set_up(
             "no-series",
-            TestTarget::Asked { replicas: 2, wanted: 2 },
+            TestTarget::Recommended { replicas: 2, wanted: 2 },
             selecting("no-series", &json!({"matchLabels": {"queue": "mails"}})),
             "metric-without-values",
             "external.metrics.k8s.io has no values of no-series",
         ),
         set_up(
             "bad-metric-selector",
-            TestTarget::Asked { replicas: 2, wanted: 2 },
+            TestTarget::Recommended { replicas: 2, wanted: 2 },
             selecting(
                 "bad-metric-selector",
                 &json!({"matchExpressions": [{"key": "queue", "operator": "In"}]}),
@@ -83,7 +83,7 @@ pub(super) fn set_ups() -> Vec<SetUp> {
         ),
         set_up(
             "partial",
-            TestTarget::Asked { replicas: 2, wanted: 1 },
+            TestTarget::Recommended { replicas: 2, wanted: 1 },
             partial,
             "metric-not-found",
             "external.metrics.k8s.io does not serve partial-missing",

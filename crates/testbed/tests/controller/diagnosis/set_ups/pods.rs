@@ -1,8 +1,8 @@
-//! Set-ups whose pods or samples lack something.
+//! Set-ups with faulty pods or missing samples.
 
 use serde_json::{Value, json};
 
-use super::{PodState, READY, SetUp, SetUpKind, TestPod, TestTarget, hpa, set_up, with, with_pods};
+use super::{PodState, READY_POD, SetUp, SetUpKind, TestPod, TestTarget, hpa, set_up, with, with_pods};
 use crate::env::cpu;
 
 fn of_container(name: &str) -> Value {
@@ -12,25 +12,25 @@ fn of_container(name: &str) -> Value {
 }
 
 pub(super) fn set_ups() -> Vec<SetUp> {
-    let silent = TestPod { usage: None, ..READY };
-    let in_state = |state: PodState| TestPod { state, ..READY };
-    let without_request = TestPod { containers: &[("app", None)], ..READY };
-    let idle_request = TestPod { containers: &[("app", Some("0"))], ..READY };
-    let old_sample = TestPod { sample_age_minutes: 4, ..READY };
-    let calm = TestPod { usage: Some(200), ..READY };
+    let silent = TestPod { usage: None, ..READY_POD };
+    let in_state = |state: PodState| TestPod { state, ..READY_POD };
+    let without_request = TestPod { containers: &[("app", None)], ..READY_POD };
+    let idle_request = TestPod { containers: &[("app", Some("0"))], ..READY_POD };
+    let old_sample = TestPod { sample_age_minutes: 4, ..READY_POD };
+    let calm = TestPod { usage: Some(200), ..READY_POD };
     let of_limits = json!({"type": "Resource", "resource": {"name": "cpu",
         "target": {"type": "Utilization", "averageUtilization": 50, "percentageOf": "limits"}}});
     vec![
         set_up(
             "container",
-            with_pods(&[READY; 2]),
+            with_pods(&[READY_POD; 2]),
             of_container("ap"),
             "container-not-found",
             "no pod has container ap (nearest: app)",
         ),
         set_up(
             "half-container",
-            with_pods(&[READY, TestPod { containers: &[("old-app", Some("1"))], ..READY }]),
+            with_pods(&[READY_POD, TestPod { containers: &[("old-app", Some("1"))], ..READY_POD }]),
             of_container("app"),
             "container-not-found",
             "pod half-container-1 has no container app (nearest: old-app)",
@@ -44,14 +44,14 @@ pub(super) fn set_ups() -> Vec<SetUp> {
         ),
         set_up(
             "sidecar",
-            with_pods(&[TestPod { containers: &[("app", Some("1")), ("proxy", None)], ..READY }]),
+            with_pods(&[TestPod { containers: &[("app", Some("1")), ("proxy", None)], ..READY_POD }]),
             hpa(&cpu(50)),
             "missing-request",
             "container proxy of pod sidecar-0 has no cpu request",
         ),
         set_up(
             "no-limit",
-            with_pods(&[READY]),
+            with_pods(&[READY_POD]),
             hpa(&of_limits),
             "missing-limit",
             "container app of pod no-limit-0 has no cpu limit",
@@ -130,8 +130,8 @@ pub(super) fn set_ups() -> Vec<SetUp> {
         set_up(
             "half-unready",
             with_pods(&[
-                TestPod { usage: Some(950), ..READY },
-                TestPod { state: PodState::Unready, usage: Some(0), ..READY },
+                TestPod { usage: Some(950), ..READY_POD },
+                TestPod { state: PodState::Unready, usage: Some(0), ..READY_POD },
             ]),
             hpa(&cpu(50)),
             "unready-pods-assumed",
@@ -155,7 +155,7 @@ pub(super) fn set_ups() -> Vec<SetUp> {
         ),
         set_up(
             "lost-stale",
-            with_pods(&[READY, TestPod { on_lost_node: true, ..old_sample }]),
+            with_pods(&[READY_POD, TestPod { on_lost_node: true, ..old_sample }]),
             hpa(&cpu(50)),
             "stale-samples",
             " old because the kubelet of node {ns} does not answer",

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{READY, SetUp, SetUpKind, TestTarget, hpa, set_up, with, with_pods};
+use super::{READY_POD, SetUp, SetUpKind, TestTarget, hpa, set_up, with, with_pods};
 use crate::env::{cpu, queue};
 
 fn on(api_version: &str, kind: &str, name: &str) -> Value {
@@ -13,8 +13,8 @@ fn on(api_version: &str, kind: &str, name: &str) -> Value {
 pub(super) fn set_ups() -> Vec<SetUp> {
     let shared = "several autoscalers select the same pods: ";
     let none = || TestTarget::Nothing;
-    // One more than there are, which no limit changes.
-    let asked = || TestTarget::Asked { replicas: 2, wanted: 3 };
+    // The metric proposes one more replica, which no limit changes.
+    let recommended = || TestTarget::Recommended { replicas: 2, wanted: 3 };
     let toy = |kind: &str, name: &str| on("toys.example.com/v1", kind, name);
     vec![
         set_up(
@@ -69,7 +69,7 @@ pub(super) fn set_ups() -> Vec<SetUp> {
         ),
         set_up(
             "frozen",
-            asked(),
+            recommended(),
             hpa(&queue("frozen")),
             "scale-not-written",
             "the count 3 could not be written: ",
@@ -81,7 +81,7 @@ pub(super) fn set_ups() -> Vec<SetUp> {
             "target-at-zero",
             "the target was scaled to zero by another client, which disables autoscaling",
         ),
-        set_up("twin-a", with_pods(&[READY; 2]), hpa(&cpu(50)), "pods-of-two-autoscalers", shared),
+        set_up("twin-a", with_pods(&[READY_POD; 2]), hpa(&cpu(50)), "pods-of-two-autoscalers", shared),
         set_up("twin-b", none(), on("apps/v1", "Deployment", "twin-a"), "pods-of-two-autoscalers", shared),
         set_up(
             "overlap-a",
@@ -104,21 +104,27 @@ pub(super) fn set_ups() -> Vec<SetUp> {
             "selector-too-wide",
             "the selector also matches 2 pods of StatefulSet/database",
         ),
-        set_up("off", asked(), hpa(&queue("off")), "autoscaler-off", "it is off: nothing is decided")
+        set_up("off", recommended(), hpa(&queue("off")), "autoscaler-off", "it is off: nothing is decided")
             .mode("off"),
         set_up(
             "shadow",
-            asked(),
+            recommended(),
             hpa(&queue("shadow")),
             "shadow-mode",
             "shadow mode: another controller acts, this one only compares",
         )
         .mode("shadow"),
-        set_up("dry", asked(), hpa(&queue("dry")), "dry-run", "dry run: decided and recorded, never written")
-            .mode("dry-run"),
+        set_up(
+            "dry",
+            recommended(),
+            hpa(&queue("dry")),
+            "dry-run",
+            "dry run: decided and recorded, never written",
+        )
+        .mode("dry-run"),
         set_up(
             "own-dry",
-            asked(),
+            recommended(),
             with(hpa(&queue("own-dry")), "dryRun", json!(true)),
             "dry-run",
             "dry run: decided and recorded, never written",

@@ -1,4 +1,4 @@
-//! A proxy before Prometheus that injects faults into responses.
+//! A proxy in front of Prometheus that injects faults into responses.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -12,91 +12,94 @@ use serde_json::{Value, json};
 
 use crate::components::local;
 use crate::error::Error;
-use crate::kubelets::held;
+use crate::kubelets::locked;
 use crate::plain;
-use crate::side::SideServer;
+use crate::simulated::SimulatedServer;
 
-/// What is wrong with responses.
+/// A fault that the proxy injects into responses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ResponseFault {
-    /// Nothing.
+    /// Responses are forwarded unchanged.
     #[default]
     None,
-    /// They come late.
+    /// Responses are delayed.
     Slow(Duration),
-    /// They are a page for people, as a proxy's that has lost its server.
+    /// Responses are an HTML page, as from a proxy whose server is down.
     Html,
-    /// They have this code.
+    /// Responses have this status code.
     Code(u16),
-    /// All values are this text, such as `NaN`.
+    /// All sample values are this text, such as `NaN`.
     Values(&'static str),
-    /// Every series is there twice.
-    Twice,
-    /// They come with warnings.
+    /// Every series occurs twice.
+    DuplicateSeries,
+    /// Responses contain warnings.
     Warnings,
-    /// They are cut off.
-    Half,
+    /// Bodies are truncated.
+    Truncated,
 }
 
-/// A proxy that answers until it is dropped.
-pub struct Front {
-    server: SideServer,
-    shared: Arc<Mutex<FrontState>>,
+/// A running proxy; it ends when this is dropped.
+pub struct PrometheusProxy {
+    server: SimulatedServer,
+    shared: Arc<Mutex<PrometheusProxyState>>,
 }
 
 #[derive(Default)]
-struct FrontState {
-    behind: String,
+struct PrometheusProxyState {
+    upstream: String,
     fault: ResponseFault,
-    /// What was asked, decoded: path and query or body.
-    asked: Vec<(String, String)>,
+    /// The requests since they were last taken: path, and query or body.
+    requests: Vec<(String, String)>,
     headers: HeaderMap,
 }
 
-impl Front {
-    /// Leads to the server at this address.
-    pub fn start(behind: &str) -> Result<Self, Error> {
-        let shared = Arc::new(Mutex::new(FrontState { behind: behind.to_owned(), ..FrontState::default() }));
+impl PrometheusProxy {
+    /// Starts a proxy in front of the server at this URL.
+    pub fn start(upstream: &str) -> Result<Self, Error> {
+        let shared = Arc::new(Mutex::new(PrometheusProxyState {
+            upstream: upstream.to_owned(),
+            ..PrometheusProxyState::default()
+        }));
         let state = Arc::clone(&shared);
-        let server = SideServer::start_http("the front of Prometheus", move |request| {
+        let server = SimulatedServer::start_http("the front of Prometheus", move |request| {
             let state = Arc::clone(&state);
-            async move { answer(request, &state).await }
+            async move { respond(request, &state).await }
         })?;
         Ok(Self { server, shared })
     }
 
-    /// Where it answers.
+    /// The URL of the proxy.
     pub fn url(&self) -> String {
         local("http", self.server.port)
     }
 
-    /// What is wrong from now on.
-    pub fn set(&self, fault: ResponseFault) {
-        held(&self.shared).fault = fault;
+    /// Sets the fault of all responses from now on.
+    pub fn set_fault(&self, fault: ResponseFault) {
+        locked(&self.shared).fault = fault;
     }
 
-    /// What was asked since the last look: the path, and the query or body.
-    pub fn asked(&self) -> Vec<(String, String)> {
-        std::mem::take(&mut held(&self.shared).asked)
+    /// Returns and clears the requests so far: the path, and the query or body.
+    pub fn take_requests(&self) -> Vec<(String, String)> {
+        std::mem::take(&mut locked(&self.shared).requests)
     }
 
     /// The headers of the last request.
     pub fn headers(&self) -> HeaderMap {
-        held(&self.shared).headers.clone()
+        locked(&self.shared).headers.clone()
     }
 }
 
-async fn answer(request: Request<Incoming>, shared: &Mutex<FrontState>) -> Response<Full<Bytes>> {
+async fn respond(request: Request<Incoming>, shared: &Mutex<PrometheusProxyState>) -> Response<Full<Bytes>> {
     let (parts, body) = request.into_parts();
     let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
-    let (behind, fault) = {
-        let mut shared = held(shared);
+    let (upstream, fault) = {
+        let mut shared = locked(shared);
         let query = parts.uri.query().unwrap_or_default();
-        let said =
+        let parameters =
             if body.is_empty() { query.to_owned() } else { String::from_utf8_lossy(&body).into_owned() };
-        shared.asked.push((parts.uri.path().to_owned(), said));
+        shared.requests.push((parts.uri.path().to_owned(), parameters));
         shared.headers.clone_from(&parts.headers);
-        (shared.behind.clone(), shared.fault.clone())
+        (shared.upstream.clone(), shared.fault.clone())
     };
     match fault {
         ResponseFault::Html => {
@@ -106,46 +109,46 @@ async fn answer(request: Request<Incoming>, shared: &Mutex<FrontState>) -> Respo
         ResponseFault::Slow(wait) => tokio::time::sleep(wait).await,
         _ => {}
     }
-    let place = parts.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
-    let mut onward = Request::builder().method(parts.method).uri(format!("{behind}{place}"));
+    let path = parts.uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
+    let mut onward = Request::builder().method(parts.method).uri(format!("{upstream}{path}"));
     if let Some(kind) = parts.headers.get(http::header::CONTENT_TYPE) {
         onward = onward.header(http::header::CONTENT_TYPE, kind);
     }
     let answered = async { plain::send(onward.body(Full::new(body)).map_err(io::Error::other)?).await };
     match answered.await {
-        Ok(answer) => {
-            let code = answer.status().as_u16();
-            page(code, "application/json", with_fault(answer.into_body(), &fault))
+        Ok(response) => {
+            let code = response.status().as_u16();
+            page(code, "application/json", with_fault(response.into_body(), &fault))
         }
         Err(error) => page(502, "text/plain", Bytes::from(error.to_string())),
     }
 }
 
-/// The body with its fault.
+/// The body with the fault injected.
 fn with_fault(body: Bytes, fault: &ResponseFault) -> Bytes {
-    if *fault == ResponseFault::Half {
+    if *fault == ResponseFault::Truncated {
         return body.slice(..body.len() / 2);
     }
-    let Ok(mut answer) = serde_json::from_slice::<Value>(&body) else { return body };
-    let result = answer.pointer_mut("/data/result").and_then(Value::as_array_mut);
+    let Ok(mut response) = serde_json::from_slice::<Value>(&body) else { return body };
+    let result = response.pointer_mut("/data/result").and_then(Value::as_array_mut);
     match (fault, result) {
         (ResponseFault::Values(text), Some(result)) => {
             for value in result.iter_mut().filter_map(|sample| sample.pointer_mut("/value/1")) {
                 *value = json!(text);
             }
         }
-        (ResponseFault::Twice, Some(result)) => {
+        (ResponseFault::DuplicateSeries, Some(result)) => {
             let again = result.clone();
             result.extend(again);
         }
         (ResponseFault::Warnings, _) => {
-            if let Some(answer) = answer.as_object_mut() {
-                answer.insert("warnings".into(), json!(["a part of the store did not answer"]));
+            if let Some(response) = response.as_object_mut() {
+                response.insert("warnings".into(), json!(["a part of the store did not answer"]));
             }
         }
         _ => return body,
     }
-    Bytes::from(answer.to_string())
+    Bytes::from(response.to_string())
 }
 
 fn page(code: u16, kind: &'static str, body: impl Into<Bytes>) -> Response<Full<Bytes>> {
@@ -172,10 +175,16 @@ mod tests {
             Some(&json!("NaN"))
         );
         assert_eq!(
-            bad(ResponseFault::Twice).unwrap().pointer("/data/result").unwrap().as_array().unwrap().len(),
+            bad(ResponseFault::DuplicateSeries)
+                .unwrap()
+                .pointer("/data/result")
+                .unwrap()
+                .as_array()
+                .unwrap()
+                .len(),
             2
         );
         assert!(bad(ResponseFault::Warnings).unwrap().get("warnings").is_some());
-        assert_eq!(bad(ResponseFault::Half), None);
+        assert_eq!(bad(ResponseFault::Truncated), None);
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use testbed::kubelets::Kubelets;
-use testbed::program::{Program, Room};
+use testbed::program::{Program, TempFolder};
 use testbed::{Error, Peers};
 
 use super::direct::{Caller, direct};
@@ -40,9 +40,9 @@ externalRules:
   metricsQuery: 'max(<<.Series>>{<<.LabelMatchers>>}) by (queue)'
 "#;
 
-/// The running server: the port of each API, and its processes.
-pub(crate) struct Subject {
-    /// Where `metrics.k8s.io` is served.
+/// The tested server: the port of each API, and its processes.
+pub(crate) struct TestedServer {
+    /// The port of `metrics.k8s.io`.
     pub(crate) resource_port: u16,
     /// The port of the other two APIs.
     pub(crate) custom_port: u16,
@@ -54,12 +54,12 @@ pub(crate) fn peers() -> bool {
     std::env::var("PLIMSOLL_METRICS").is_ok_and(|who| who == "peers")
 }
 
-/// The rules, for tests that change them.
+/// The adapter rules, for tests that change them.
 pub(crate) fn rules() -> &'static str {
     RULES
 }
 
-impl Subject {
+impl TestedServer {
     pub(crate) async fn start(kubeconfig: &str, kubelets: &Kubelets, prometheus: &str) -> Self {
         if peers() {
             theirs(kubeconfig, kubelets, prometheus).await
@@ -75,15 +75,15 @@ impl Subject {
         lines[lines.len().saturating_sub(15)..].join("\n")
     }
 
-    /// Its resident memory.
+    /// The resident memory of the server in bytes.
     pub(crate) fn resident(&self) -> u64 {
         self.programs.iter().filter_map(Program::usage).map(|usage| usage.resident).sum()
     }
 }
 
-/// Flags of metrics-server that lead to simulated kubelets.
-pub(crate) fn kubelet_flags(room: &Room, kubelets: &Kubelets) -> Vec<String> {
-    let authority = room.write("kubelets.crt", kubelets.ca_pem()).unwrap();
+/// Flags of metrics-server for simulated kubelets.
+pub(crate) fn kubelet_flags(temp_folder: &TempFolder, kubelets: &Kubelets) -> Vec<String> {
+    let authority = temp_folder.write("kubelets.crt", kubelets.ca_pem()).unwrap();
     vec![
         format!("--metric-resolution={}s", RESOLUTION.as_secs()),
         "--kubelet-request-timeout=5s".into(),
@@ -94,8 +94,8 @@ pub(crate) fn kubelet_flags(room: &Room, kubelets: &Kubelets) -> Vec<String> {
 }
 
 /// Flags of prometheus-adapter.
-pub(crate) fn prometheus_flags(room: &Room, prometheus: &str) -> Vec<String> {
-    let rules = room.write("rules.yaml", RULES).unwrap();
+pub(crate) fn prometheus_flags(temp_folder: &TempFolder, prometheus: &str) -> Vec<String> {
+    let rules = temp_folder.write("rules.yaml", RULES).unwrap();
     vec![
         format!("--config={}", rules.display()),
         format!("--prometheus-url={prometheus}"),
@@ -105,12 +105,12 @@ pub(crate) fn prometheus_flags(room: &Room, prometheus: &str) -> Vec<String> {
 }
 
 /// Flags of a server's listener and delegated authentication.
-pub(crate) fn serving_flags(room: &Room, kubeconfig: &str, port: u16) -> Vec<String> {
-    let file = room.write("kubeconfig", kubeconfig).unwrap();
+pub(crate) fn serving_flags(temp_folder: &TempFolder, kubeconfig: &str, port: u16) -> Vec<String> {
+    let file = temp_folder.write("kubeconfig", kubeconfig).unwrap();
     vec![
         "--bind-address=127.0.0.1".into(),
         format!("--secure-port={port}"),
-        format!("--cert-dir={}", room.path("certificates").display()),
+        format!("--cert-dir={}", temp_folder.path("certificates").display()),
         format!("--authentication-kubeconfig={}", file.display()),
         format!("--authorization-kubeconfig={}", file.display()),
     ]
@@ -121,53 +121,55 @@ pub(crate) async fn started(
     name: &'static str,
     program: &Path,
     arguments: &[String],
-    room: Room,
+    temp_folder: TempFolder,
     port: u16,
 ) -> Result<Program, Error> {
-    let mut program = Program::start(name, program, arguments, room)?;
-    let ready =
-        async || direct(port, &Caller::nobody(), "/readyz").await.is_some_and(|answer| answer.code == 200);
+    let mut program = Program::start(name, program, arguments, temp_folder)?;
+    let ready = async || {
+        direct(port, &Caller::anonymous(), "/readyz").await.is_some_and(|response| response.code == 200)
+    };
     program.until(READY_TIMEOUT, ready).await?;
     Ok(program)
 }
 
 /// Arguments of Plimsoll's metrics server with all its sources.
 pub(crate) fn metrics_arguments(
-    room: &Room,
+    temp_folder: &TempFolder,
     kubeconfig: &str,
     port: u16,
     kubelets: &Kubelets,
     prometheus: &str,
 ) -> Vec<String> {
     let mut arguments = vec!["metrics".to_owned()];
-    arguments.extend(serving_flags(room, kubeconfig, port));
-    arguments.push(format!("--kubeconfig={}", room.path("kubeconfig").display()));
-    arguments.extend(kubelet_flags(room, kubelets));
-    arguments.extend(prometheus_flags(room, prometheus));
+    arguments.extend(serving_flags(temp_folder, kubeconfig, port));
+    arguments.push(format!("--kubeconfig={}", temp_folder.path("kubeconfig").display()));
+    arguments.extend(kubelet_flags(temp_folder, kubelets));
+    arguments.extend(prometheus_flags(temp_folder, prometheus));
     arguments
 }
 
-async fn ours(kubeconfig: &str, kubelets: &Kubelets, prometheus: &str) -> Subject {
-    let (room, port) = (Room::new().unwrap(), free_port());
-    let mut arguments = metrics_arguments(&room, kubeconfig, port, kubelets, prometheus);
+async fn ours(kubeconfig: &str, kubelets: &Kubelets, prometheus: &str) -> TestedServer {
+    let (temp_folder, port) = (TempFolder::new().unwrap(), free_port());
+    let mut arguments = metrics_arguments(&temp_folder, kubeconfig, port, kubelets, prometheus);
     // Tests that break Prometheus wait until cached values expire.
     arguments.push("--prometheus-cache=1s".into());
-    let program = started("plimsoll", program(), &arguments, room, port).await.unwrap();
-    Subject { resource_port: port, custom_port: port, programs: vec![program] }
+    let program = started("plimsoll", program(), &arguments, temp_folder, port).await.unwrap();
+    TestedServer { resource_port: port, custom_port: port, programs: vec![program] }
 }
 
-async fn theirs(kubeconfig: &str, kubelets: &Kubelets, prometheus: &str) -> Subject {
+async fn theirs(kubeconfig: &str, kubelets: &Kubelets, prometheus: &str) -> TestedServer {
     let peers = Peers::ensure().unwrap();
-    let (room, resource_port) = (Room::new().unwrap(), free_port());
-    let mut arguments = serving_flags(&room, kubeconfig, resource_port);
-    arguments.push(format!("--kubeconfig={}", room.path("kubeconfig").display()));
-    arguments.extend(kubelet_flags(&room, kubelets));
-    let resource = started("metrics-server", &peers.metrics_server, &arguments, room, resource_port);
-    let (room, custom_port) = (Room::new().unwrap(), free_port());
-    let mut arguments = serving_flags(&room, kubeconfig, custom_port);
-    arguments.push(format!("--lister-kubeconfig={}", room.path("kubeconfig").display()));
-    arguments.extend(prometheus_flags(&room, prometheus));
-    let custom = started("prometheus-adapter", &peers.prometheus_adapter, &arguments, room, custom_port);
+    let (temp_folder, resource_port) = (TempFolder::new().unwrap(), free_port());
+    let mut arguments = serving_flags(&temp_folder, kubeconfig, resource_port);
+    arguments.push(format!("--kubeconfig={}", temp_folder.path("kubeconfig").display()));
+    arguments.extend(kubelet_flags(&temp_folder, kubelets));
+    let resource = started("metrics-server", &peers.metrics_server, &arguments, temp_folder, resource_port);
+    let (temp_folder, custom_port) = (TempFolder::new().unwrap(), free_port());
+    let mut arguments = serving_flags(&temp_folder, kubeconfig, custom_port);
+    arguments.push(format!("--lister-kubeconfig={}", temp_folder.path("kubeconfig").display()));
+    arguments.extend(prometheus_flags(&temp_folder, prometheus));
+    let custom =
+        started("prometheus-adapter", &peers.prometheus_adapter, &arguments, temp_folder, custom_port);
     let (resource, custom) = tokio::join!(resource, custom);
-    Subject { resource_port, custom_port, programs: vec![resource.unwrap(), custom.unwrap()] }
+    TestedServer { resource_port, custom_port, programs: vec![resource.unwrap(), custom.unwrap()] }
 }

@@ -1,4 +1,4 @@
-//! Requests, definitions, and waiting.
+//! Requests, installation of the definitions, and waiting.
 
 use std::path::{Path, PathBuf};
 
@@ -32,13 +32,18 @@ pub(crate) fn repository() -> PathBuf {
 }
 
 /// Sends a request; a patch is a server-side apply.
-pub(crate) async fn ask(client: &Client, method: Method, uri: &str, body: Option<&Value>) -> ApiResponse {
+pub(crate) async fn send_request(
+    client: &Client,
+    method: Method,
+    uri: &str,
+    body: Option<&Value>,
+) -> ApiResponse {
     let response = respond(client, method, uri, body).await;
     let (code, headers) = (response.status().as_u16(), response.headers().clone());
     ApiResponse { code, headers, body: response.into_body() }
 }
 
-/// Where objects of a kind are, in the namespace of a test or outside of any.
+/// The path of the collection of a kind, in the namespace of a test or cluster-scoped.
 pub(crate) fn place(ns: &TestNamespace, kind: &str) -> String {
     let group = if kind.ends_with("CloudEventSource") { "eventing.keda.sh" } else { "keda.sh" };
     let root = format!("/apis/{group}/v1alpha1");
@@ -61,13 +66,13 @@ pub(crate) async fn define(ns: &TestNamespace) {
         let uri = format!(
             "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}?fieldManager=test&force=true&fieldValidation=Strict"
         );
-        let said = ask(&ns.client, Method::PATCH, &uri, Some(&definition)).await;
-        assert!(matches!(said.code, 200 | 201), "{name} on {}: {said:?}", ns.cluster);
+        let response_body = send_request(&ns.client, Method::PATCH, &uri, Some(&definition)).await;
+        assert!(matches!(response_body.code, 200 | 201), "{name} on {}: {response_body:?}", ns.cluster);
         let kind = definition["spec"]["names"]["kind"].as_str().unwrap();
         let list = place(ns, kind);
         until(kind, async || {
-            let said = ask(&ns.client, Method::GET, &list, None).await;
-            if said.code == 200 { Ok(()) } else { Err(said.message().to_owned()) }
+            let response_body = send_request(&ns.client, Method::GET, &list, None).await;
+            if response_body.code == 200 { Ok(()) } else { Err(response_body.message().to_owned()) }
         })
         .await;
     }

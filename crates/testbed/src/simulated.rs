@@ -1,4 +1,4 @@
-//! The runtime of simulated servers: its own threads, which outlive the runtimes of tests.
+//! Simulated servers, and their runtime. It has its own threads, because the servers outlive the runtimes of tests.
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::sync::LazyLock;
@@ -13,12 +13,12 @@ use tokio::task::AbortHandle;
 use crate::error::{Attempt as _, Error};
 
 /// A simulated server on a free port of this machine; it ends when it is dropped.
-pub(crate) struct SideServer {
+pub(crate) struct SimulatedServer {
     pub(crate) port: u16,
     task: AbortHandle,
 }
 
-impl SideServer {
+impl SimulatedServer {
     /// Serves every connection; `what` names the server in errors.
     pub(crate) fn start<F>(
         what: &str,
@@ -50,13 +50,13 @@ impl SideServer {
     }
 }
 
-impl Drop for SideServer {
+impl Drop for SimulatedServer {
     fn drop(&mut self) {
         self.task.abort();
     }
 }
 
-/// The runtime of everything that is simulated in this process.
+/// The runtime of all simulated servers of this process.
 pub(crate) fn handle() -> &'static Handle {
     static RUNTIME: LazyLock<Option<Runtime>> = LazyLock::new(|| {
         Builder::new_multi_thread().worker_threads(2).thread_name("simulated").enable_all().build().ok()
@@ -65,7 +65,7 @@ pub(crate) fn handle() -> &'static Handle {
         LazyLock::new(|| Builder::new_current_thread().enable_all().build().ok());
     match (&*RUNTIME, &*FALLBACK) {
         (Some(runtime), _) | (None, Some(runtime)) => runtime.handle(),
-        // A machine that gives no threads gives no tests either.
+        // A runtime that cannot be started fails all tests, so this panics.
         (None, None) => std::process::abort(),
     }
 }
