@@ -60,7 +60,7 @@ pub trait ExternalScaler: Send + Sync + 'static {
 
     /// For triggers of type `external-push` (Plimsoll, KEDA since 2.21): the metrics of an object whenever they change, beginning
     /// with the current ones. [`metric_specs`](Self::metric_specs) must return the last of them. Without it, only
-    /// `metric_specs` is asked.
+    /// `metric_specs` is called.
     fn metric_spec_changes(
         &self,
         object: &ScaledObjectRef,

@@ -29,7 +29,7 @@ pub enum ServeError {
     Listen {
         /// The address.
         address: SocketAddr,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// Certificates are invalid, or connections cannot be accepted any more.

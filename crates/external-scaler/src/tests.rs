@@ -57,11 +57,11 @@ async fn client_reads_a_scaler_over_grpc() {
     let (mut client, _end) = served().await;
     let specs = client.get_metric_spec(object(&[])).await.unwrap().into_inner().metric_specs;
     assert_eq!(specs, [MetricSpec { metric_name: "letters".into(), target_size: 3, target_size_float: 2.5 }]);
-    let asked = GetMetricsRequest {
+    let requested = GetMetricsRequest {
         scaled_object_ref: Some(object(&[("letters", "0.25")])),
         metric_name: "letters".into(),
     };
-    let values = client.get_metrics(asked).await.unwrap().into_inner().metric_values;
+    let values = client.get_metrics(requested).await.unwrap().into_inner().metric_values;
     assert_eq!(
         values,
         [MetricValue { metric_name: "letters".into(), metric_value: 0, metric_value_float: 0.25 }]
@@ -92,7 +92,7 @@ async fn activity_streams_and_errors_arrive_with_their_words() {
 }
 
 #[tokio::test]
-async fn metric_specs_are_streamed_only_by_scalers_that_say_so() {
+async fn metric_specs_are_streamed_only_by_scalers_that_support_it() {
     let (mut client, _end) = served().await;
     let mut changes = client.stream_metric_spec(object(&[("letters", "1")])).await.unwrap().into_inner();
     for target in [1.0, 2.0] {

@@ -71,7 +71,7 @@ pub struct ScaleDecision {
 pub struct ScaleChange {
     /// New number of replicas.
     pub to: i32,
-    /// Why.
+    /// Why the count changes.
     pub why: ScaleReason,
 }
 
@@ -95,7 +95,7 @@ pub enum ScaleResult {
     NotWritten {
         /// Replicas before the write.
         from: i32,
-        /// Why.
+        /// Why the write failed.
         error: String,
     },
     /// It was written.

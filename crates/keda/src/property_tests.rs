@@ -1,4 +1,4 @@
-//! For all histories of a ScaledObject: what sources say or do not say, pauses, edits of the count by others, time that passes.
+//! For all histories of a ScaledObject: values and failures of sources, pauses, edits of the count by others, time that passes.
 //! What is known of the past is only what stands in the status.
 
 use api::autoscaling::v2::MetricTarget;
@@ -22,11 +22,11 @@ use crate::status::merge;
 struct Moment {
     /// How long after the last one.
     after: i64,
-    /// What each source says: a value, that something is wrong, or not even which metrics it has.
+    /// What each source returns: a value, an error, or not even its metrics.
     readings: [ScriptedReading; 2],
     /// The pause that is set, if any.
     pause: Option<&'static str>,
-    /// The count that somebody else writes before it.
+    /// The count that another client writes before it.
     others: Option<i32>,
     /// Whether our own write fails.
     fails: bool,

@@ -114,7 +114,7 @@ impl Collector {
         Ok(Self { settings, connection })
     }
 
-    /// Sends a message and reads what the collector says of it.
+    /// Sends a message and reads the collector's response.
     pub(crate) async fn send<M: Message + 'static>(&self, message: M) -> Result<(), ExportError> {
         let limit = self.settings.timeout;
         let response = match &self.connection {

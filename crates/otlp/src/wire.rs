@@ -239,7 +239,7 @@ pub struct Span {
     /// Attributes.
     #[prost(message, repeated, tag = "9")]
     pub attributes: Vec<KeyValue>,
-    /// Whether it failed; none if that is not said.
+    /// Whether it failed; none if that is not known.
     #[prost(message, optional, tag = "15")]
     pub status: Option<SpanStatus>,
 }
@@ -274,7 +274,7 @@ pub struct PartialSuccess {
     /// How many data points or spans were refused.
     #[prost(int64, tag = "1")]
     pub rejected: i64,
-    /// Why.
+    /// Why they were refused.
     #[prost(string, tag = "2")]
     pub error_message: String,
 }

@@ -52,7 +52,7 @@ impl FaultInjector {
         *self.pending() = PendingFaults::default();
     }
 
-    /// Panics if the test asked for that.
+    /// Panics if a test injected this fault.
     pub fn check_reconcile(&self, key: &impl ToString) {
         let is_faulty = {
             let pending = self.pending();

@@ -12,6 +12,18 @@ use tokio::time::Instant;
 #[error("{0}")]
 pub struct CheckFailure(pub String);
 
+impl From<String> for CheckFailure {
+    fn from(reason: String) -> Self {
+        Self(reason)
+    }
+}
+
+impl From<&str> for CheckFailure {
+    fn from(reason: &str) -> Self {
+        Self(reason.to_owned())
+    }
+}
+
 /// The health of one watch. Cheap to clone; all clones are the same.
 #[derive(Clone, Debug)]
 pub struct WatchHealth(Arc<watch::Sender<WatchCondition>>);

@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::clock::Clock;
 
-/// Whether we lead. Cheap to clone; asked at every write.
+/// Whether this process leads. Cheap to clone; checked at every write.
 ///
 /// The answer is yes only while the election says so *and* less than the lease duration, minus a margin, has passed
 /// since the start of the last renewal that succeeded. Others count the lease from a later moment, when they saw the
@@ -89,7 +89,7 @@ impl Leadership {
         }
     }
 
-    /// Waits until we no longer lead. A jump of the wall clock makes `leads` false until the next renewal, but does
+    /// Waits until we no longer lead. A jump of the wall clock makes `is_leader` false until the next renewal, but does
     /// not end this.
     pub async fn lost(&self) {
         let ElectionMode::Elected { view, .. } = &self.0 else { return std::future::pending().await };
@@ -110,7 +110,7 @@ impl Leadership {
         view.borrow().holder.clone()
     }
 
-    /// Where the leader serves the other replicas, as last seen; none if it has not said so.
+    /// Where the leader serves the other replicas, as last seen; none if it has not written an address.
     pub fn address(&self) -> Option<SocketAddr> {
         let ElectionMode::Elected { view, .. } = &self.0 else { return None };
         view.borrow().address

@@ -1,4 +1,4 @@
-//! Single-flight: callers that want the same at the same time share one request.
+//! Single-flight: concurrent callers with the same key share one request.
 
 use std::collections::HashMap;
 use std::hash::Hash;

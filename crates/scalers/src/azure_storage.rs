@@ -14,7 +14,7 @@ use crate::urls;
 use crate::web::{HttpCall, escaped};
 use crate::xml;
 
-/// What tokens of a pod identity are for.
+/// Scope of tokens of a pod identity.
 pub(crate) const STORAGE_SCOPE: &str = "https://storage.azure.com/.default";
 /// Version of the storage API.
 const API_VERSION: &str = "2021-12-02";
@@ -201,9 +201,9 @@ pub(crate) fn check_storage_answer(what: &str, status: u16, body: &[u8]) -> Resu
     if status == 200 {
         return Ok(());
     }
-    let said = xml::element(&String::from_utf8_lossy(body), "Code");
-    let said = said.map_or_else(|| hidden(body), |code| excerpt(&code));
-    Err(scaler_error!("the {what} returned {status}: {said}"))
+    let detail = xml::element(&String::from_utf8_lossy(body), "Code");
+    let detail = detail.map_or_else(|| hidden(body), |code| excerpt(&code));
+    Err(scaler_error!("the {what} returned {status}: {detail}"))
 }
 
 #[cfg(test)]

@@ -59,7 +59,7 @@ pub trait Cluster: Send + Sync {
     }
 }
 
-/// Who may use credentials of the operator at clouds.
+/// Which triggers may use credentials of the operator for clouds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OperatorIdentity {
     /// Every trigger, as in KEDA.
@@ -80,7 +80,7 @@ pub struct Backends {
     pub dialer: Dialer,
     /// Files that triggers may name.
     pub files: TenantFiles,
-    /// Who may use credentials of the operator.
+    /// Which triggers may use credentials of the operator for clouds.
     pub operator_identity: OperatorIdentity,
     /// Whether KEDA's behavior is reproduced exactly.
     pub compat: Compat,

@@ -14,7 +14,7 @@ use crate::parameters::Secret;
 
 /// The label of encrypted keys in PEM.
 const LABEL: &str = "ENCRYPTED PRIVATE KEY";
-/// Maximum number of iterations that a key may ask for, so that a trigger cannot keep the processor busy; OpenSSL's default is
+/// Maximum number of iterations that a key may require, so that a trigger cannot keep the processor busy; OpenSSL's default is
 /// 2048.
 const MAX_ITERATIONS: u32 = 200_000;
 

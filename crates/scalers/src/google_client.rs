@@ -22,7 +22,7 @@ pub(crate) struct GoogleClient {
     /// The identity, or why there is none: that is an error of queries, as in KEDA, and not of the object.
     identity: Result<GoogleIdentity, ScalerError>,
     identities: Arc<Identities>,
-    /// What tokens are for.
+    /// Scope of tokens.
     scope: &'static str,
     /// Timeout of requests.
     within: Duration,

@@ -28,7 +28,7 @@ const DEFAULT_TIMEOUT_SECONDS: u64 = 30;
 /// Maximum timeout of requests.
 const MAX_TIMEOUT_SECONDS: u64 = 300;
 
-/// Who logs in.
+/// The credentials of a login.
 #[derive(Clone, Copy)]
 pub(crate) enum KeystoneLogin<'a> {
     /// A user, for a project; without a project the token has the user's default one.
@@ -105,13 +105,13 @@ impl KeystoneClient {
     }
 
     /// Sends the request that a session makes; once more with a new token if the service refuses the cached one.
-    pub(crate) async fn ask(
+    pub(crate) async fn send(
         &self,
         web: &SharedHttpClient,
         request: impl Fn(&KeystoneSession) -> Result<HttpCall, ScalerError> + Send + Sync,
     ) -> Result<HttpResponse, ScalerError> {
         let (session, is_new) = self.session(web).await?;
-        let answer = web.ask(request(&session)?).await?;
+        let answer = web.send(request(&session)?).await?;
         if answer.status != StatusCode::UNAUTHORIZED {
             return Ok(answer);
         }
@@ -121,7 +121,7 @@ impl KeystoneClient {
             return Ok(answer);
         }
         let (session, _) = self.session(web).await?;
-        Ok(web.ask(request(&session)?).await?)
+        Ok(web.send(request(&session)?).await?)
     }
 
     /// The cached session or a new one, and whether it is new.
@@ -135,7 +135,7 @@ impl KeystoneClient {
         let call = HttpCall::post(&*self.url, self.body.reveal().to_owned(), self.within)
             .header("content-type", "application/json")?
             .header("accept", "application/json")?;
-        let answer = web.ask(call).await?;
+        let answer = web.send(call).await?;
         let token = answer.headers.get("x-subject-token").and_then(|token| token.to_str().ok());
         let (kind, region) = (self.service.0, &*self.service.1);
         let (session, expires) = answered(answer.status.as_u16(), token, &answer.body, (kind, region))?;

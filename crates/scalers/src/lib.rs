@@ -14,7 +14,7 @@
 //!              `jolokia`, `keystone`, `search`, `oauth` code shared by several scalers
 //! pool, tls    connections of scalers with other protocols than HTTP; `sources::dial` opens them, `stream` adds TLS;
 //!              `grpc` channels of gRPC, `encrypted_key` keys with a password, `scram` logins, `kafka_client` the lag of consumer groups
-//! wake         streams on which sources say that they are to be asked before the next poll
+//! wake         streams on which sources report that they are to be queried before the next poll
 //! tenant_files files that triggers name
 //! table        all scaler types
 //! NAME/        {mod, query, client, tests}.rs: one scaler; `query` builds requests and decodes responses without IO
@@ -33,7 +33,6 @@ mod azure_client;
 mod azure_clouds;
 mod azure_storage;
 pub mod backends;
-pub mod clock;
 mod encrypted_key;
 // What `plimsoll scalers new` writes, under another name. Tests treat it as a type, so that it is known to work.
 #[cfg(test)]

@@ -18,10 +18,10 @@ pub const MAX_INLINE_BYTES: usize = 64 << 10;
 /// How many responses are decoded at a time. Together with the limit of a tree it bounds the memory of all trees.
 const MAX_WORKERS: usize = 2;
 
-static WORKERS: Semaphore = Semaphore::const_new(MAX_WORKERS);
+static WORKER_PERMITS: Semaphore = Semaphore::const_new(MAX_WORKERS);
 
 thread_local! {
-    static PLACE: Cell<PollPlace> = const { Cell::new(PollPlace::Anywhere) };
+    static POLL_PLACE: Cell<PollPlace> = const { Cell::new(PollPlace::Anywhere) };
 }
 
 /// Where the current future is polled.
@@ -78,7 +78,7 @@ pub async fn run<T: Send + 'static>(read: impl Future<Output = T> + Send + 'stat
 /// Runs a long computation on a worker thread. A panic there is a panic here.
 pub async fn compute<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     // The semaphore is never closed.
-    let permit = WORKERS.acquire().await.ok();
+    let permit = WORKER_PERMITS.acquire().await.ok();
     let computed = spawn_blocking(move || {
         let _permit = permit;
         work()
@@ -94,18 +94,18 @@ pub async fn compute<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stati
 }
 
 fn poll_at<T>(place: PollPlace, read: &mut BoxedRead<T>, context: &mut Context<'_>) -> (Poll<T>, PollPlace) {
-    let before = PLACE.replace(place);
-    // Also after a panic the thread must not remember a place.
+    let before = POLL_PLACE.replace(place);
+    // The place of the thread is restored after a panic, too.
     let _restore = Restore(before);
     let polled = read.as_mut().poll(context);
-    (polled, PLACE.get())
+    (polled, POLL_PLACE.get())
 }
 
 struct Restore(PollPlace);
 
 impl Drop for Restore {
     fn drop(&mut self) {
-        PLACE.set(self.0);
+        POLL_PLACE.set(self.0);
     }
 }
 
@@ -114,10 +114,10 @@ pub(crate) async fn decode_elsewhere(bytes: usize) {
     if bytes <= MAX_INLINE_BYTES {
         return;
     }
-    poll_fn(|context| match PLACE.get() {
+    poll_fn(|context| match POLL_PLACE.get() {
         PollPlace::Anywhere | PollPlace::Worker => Poll::Ready(()),
         PollPlace::Task | PollPlace::MoveWanted => {
-            PLACE.set(PollPlace::MoveWanted);
+            POLL_PLACE.set(PollPlace::MoveWanted);
             // A set of futures polls only those of its futures that were woken.
             context.waker().wake_by_ref();
             Poll::Pending
@@ -128,7 +128,7 @@ pub(crate) async fn decode_elsewhere(bytes: usize) {
 
 /// Returns from a worker to the task of the read before it sends a request, because task-local settings apply to requests.
 pub(crate) async fn send_from_task() {
-    poll_fn(|context| match PLACE.get() {
+    poll_fn(|context| match POLL_PLACE.get() {
         PollPlace::Worker => {
             context.waker().wake_by_ref();
             Poll::Pending
@@ -197,11 +197,11 @@ mod tests {
 
     #[tokio::test]
     async fn others_are_polled_while_a_response_is_decoded() {
-        let (reported, heard) = std::sync::mpsc::channel();
+        let (reported, receiver) = std::sync::mpsc::channel();
         let decode = tokio::spawn(run(async move {
             decode_elsewhere(LARGE).await;
             // Blocks the worker until the other task has run, which the single thread of this runtime polls.
-            heard.recv_timeout(std::time::Duration::from_mins(1)).is_ok()
+            receiver.recv_timeout(std::time::Duration::from_mins(1)).is_ok()
         }));
         tokio::task::yield_now().await;
         reported.send(()).unwrap();
@@ -228,7 +228,7 @@ mod tests {
             });
             let panic = std::panic::AssertUnwindSafe(read).catch_unwind().await.unwrap_err();
             assert_eq!(panic.downcast_ref(), Some(&"broken decoder"));
-            assert_eq!(PLACE.get(), PollPlace::Anywhere);
+            assert_eq!(POLL_PLACE.get(), PollPlace::Anywhere);
         }
     }
 }

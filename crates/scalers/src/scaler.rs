@@ -157,7 +157,7 @@ pub trait Scaler: Send + Sync {
     /// The future reconnects after failures and never ends.
     fn push(
         self: Arc<Self>,
-        _tell: tokio::sync::mpsc::Sender<bool>,
+        _sender: tokio::sync::mpsc::Sender<bool>,
     ) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
         None
     }
@@ -172,9 +172,9 @@ pub trait Scaler: Send + Sync {
         None
     }
 
-    /// Sources that can say when they are to be asked: does so until the returned future is dropped. The value always comes from
+    /// Sources that can report that they are to be queried: does so until the returned future is dropped. The value always comes from
     /// [`read`](Self::read). `None` for all other scalers.
-    fn wake(self: Arc<Self>, _ask_now: tokio::sync::mpsc::Sender<()>) -> Option<crate::WakeFuture> {
+    fn wake(self: Arc<Self>, _query_now: tokio::sync::mpsc::Sender<()>) -> Option<crate::WakeFuture> {
         None
     }
 }

@@ -15,7 +15,7 @@ use crate::{ScalerError, SourceRefusal};
 
 /// Bytes of a nonce.
 const NONCE_BYTES: usize = 18;
-/// Most iterations that a server may ask for: each costs CPU time here.
+/// Maximum number of iterations that a server may require: each costs CPU time here.
 const MAX_ITERATIONS: u32 = 100_000;
 /// The header of a client without channel binding.
 const NO_CHANNEL_BINDING: &str = "n,,";

@@ -17,8 +17,8 @@ pub(crate) trait ValueSource: Send + Sync {
     /// Reads the current value.
     fn value(&self) -> ScalerFuture<'_, f64>;
 
-    /// Says when it is to be asked, if it can ([`Scaler::wake`]).
-    fn wake(&self, _ask_now: mpsc::Sender<()>) -> Option<WakeFuture> {
+    /// Reports when it is to be queried, if it can ([`Scaler::wake`]).
+    fn wake(&self, _query_now: mpsc::Sender<()>) -> Option<WakeFuture> {
         None
     }
 }
@@ -60,8 +60,8 @@ impl<S: ValueSource> Scaler for SingleMetricScaler<S> {
         })
     }
 
-    fn wake(self: Arc<Self>, ask_now: mpsc::Sender<()>) -> Option<WakeFuture> {
-        self.source.wake(ask_now)
+    fn wake(self: Arc<Self>, query_now: mpsc::Sender<()>) -> Option<WakeFuture> {
+        self.source.wake(query_now)
     }
 }
 
@@ -82,6 +82,6 @@ impl<P> HttpSource<P> {
 
 /// Sends a request; returns status and body of the response.
 pub(crate) async fn send(web: &SharedHttpClient, call: HttpCall) -> Result<(u16, Bytes), ScalerError> {
-    let answer = web.ask(call).await?;
+    let answer = web.send(call).await?;
     Ok((answer.status.as_u16(), answer.body))
 }

@@ -48,7 +48,7 @@ pub enum TenantFileError {
     Read {
         /// The path.
         path: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// The process is about to end.
@@ -108,7 +108,7 @@ impl TenantFiles {
             Self::Folder(folder) => folder,
         };
         let path = folder.join(named);
-        // Decided on the text alone, so that nothing is learned about files elsewhere.
+        // Decided on the text alone, so that the error reveals nothing about files elsewhere.
         let climbs = Path::new(named).components().any(|part| part == Component::ParentDir);
         if climbs || !path.starts_with(folder) {
             return Err(outside());

@@ -1,7 +1,5 @@
 //! TLS settings of triggers: CA certificates, client certificate and key as PEM.
 
-use std::fs;
-use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
 use rustls::client::WebPkiServerVerifier;
@@ -10,17 +8,9 @@ use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{CertificateError, ClientConfig, RootCertStore};
-use sources::http::{self, AcceptAnyCertificate, CertVerifier, Secret};
+use sources::http::{self, AcceptAnyCertificate, CertVerifier, Secret, system_bundle};
 
 use crate::ScalerError;
-
-/// Usual paths of the system's CA certificates.
-const SYSTEM_BUNDLES: [&str; 4] = [
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/ca-bundle.pem",
-    "/etc/ssl/cert.pem",
-];
 
 /// How the server certificate is checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -88,7 +78,7 @@ impl TlsSettings {
         if self.certificate_check == CertificateCheck::Anything {
             return Ok(Arc::new(CertVerifier::new(provider, AcceptAnyCertificate)));
         }
-        let mut store = RootCertStore::clone(&SYSTEM);
+        let mut store = RootCertStore::clone(&SYSTEM_ROOTS);
         if !self.authorities.trim().is_empty() {
             let given = certificates(&self.authorities, "the CA certificate cannot be used")?;
             if store.add_parsable_certificates(given).0 == 0 {
@@ -121,17 +111,12 @@ impl TlsSettings {
 }
 
 /// The CA certificates of the system, read once because they do not change.
-static SYSTEM: LazyLock<RootCertStore> = LazyLock::new(|| {
+static SYSTEM_ROOTS: LazyLock<RootCertStore> = LazyLock::new(|| {
     let mut store = RootCertStore::empty();
-    store.add_parsable_certificates(CertificateDer::pem_slice_iter(&system_pem()).filter_map(Result::ok));
+    let pem = system_bundle().unwrap_or_default();
+    store.add_parsable_certificates(CertificateDer::pem_slice_iter(&pem).filter_map(Result::ok));
     store
 });
-
-fn system_pem() -> Vec<u8> {
-    let own = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
-    let mut sources = own.into_iter().chain(SYSTEM_BUNDLES.iter().map(PathBuf::from));
-    sources.find_map(|path| fs::read(path).ok()).unwrap_or_default()
-}
 
 /// Decodes PEM certificates; `what` is the beginning of the error.
 fn certificates(pem: &str, what: &str) -> Result<Vec<CertificateDer<'static>>, ScalerError> {

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 pub(crate) const MAX_TREE_BYTES: usize = 32 << 20;
 /// Memory of a value in a list.
 const ITEM_BYTES: usize = size_of::<Value>();
-/// Memory of a member of an object beside its name: value, name, hash, and its place in the table.
+/// Memory of a member of an object in addition to its name: value, name, hash, and its place in the table.
 const MEMBER_BYTES: usize = ITEM_BYTES + size_of::<String>() + 4 * size_of::<usize>();
 
 /// The memory that a tree may still take.

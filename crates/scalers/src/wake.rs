@@ -1,7 +1,7 @@
-//! Streams on which sources say that something has changed, so that they are asked before their next poll is due.
+//! Streams on which sources report that something has changed, so that they are queried before their next poll is due.
 //!
-//! A stream carries no values: whoever is woken asks the source as a poll does, so that a wrong wake-up costs one query and a lost
-//! one is made good by the next poll. Equal sources of a namespace share one stream. It is opened again with backoff when it ends.
+//! A stream carries no values: a wake-up causes the same query as a poll, so that a wrong wake-up costs one query and the next poll
+//! makes up for a lost one. Equal sources of a namespace share one stream. It is opened again with backoff when it ends.
 
 mod permits;
 
@@ -27,7 +27,7 @@ const MAX_RECONNECT_DELAY: Duration = Duration::from_mins(1);
 /// Forwards wake-ups until it is dropped.
 pub type WakeFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// A source that says when something has changed. Equal sources share a stream.
+/// A source that reports when something has changed. Equal sources share a stream.
 pub(crate) trait WakeSource: Clone + Eq + Hash + Send + Sync + 'static {
     /// The kind of source in exported metrics.
     const TYPE: &'static str;
@@ -50,8 +50,8 @@ impl WakeSignal {
         (Self(Arc::new(sender)), receiver)
     }
 
-    /// The source is to be asked.
-    pub(crate) fn ask_now(&self) {
+    /// Requests a query of the source.
+    pub(crate) fn query_now(&self) {
         self.0.send_replace(());
     }
 }
@@ -98,13 +98,13 @@ impl<S: WakeSource> WakeStreams<S> {
         Self { namespace, permits: stream_permits(backends), all: backends.state() }
     }
 
-    /// Says when a source is to be asked, until the future is dropped.
-    pub(crate) fn follow(&self, source: S, ask_now: mpsc::Sender<()>) -> WakeFuture {
+    /// Reports when a source is to be queried, until the future is dropped.
+    pub(crate) fn follow(&self, source: S, query_now: mpsc::Sender<()>) -> WakeFuture {
         let stream = self.stream(source);
         let mut changes = stream.changes.clone();
         Box::pin(async move {
             while changes.changed().await.is_ok() {
-                if ask_now.send(()).await.is_err() {
+                if query_now.send(()).await.is_err() {
                     break;
                 }
             }
@@ -201,7 +201,7 @@ mod tests {
         fn follow<'a>(&'a self, signal: &'a WakeSignal) -> ScalerFuture<'a, ()> {
             Box::pin(async move {
                 self.opened.fetch_add(1, Ordering::SeqCst);
-                signal.ask_now();
+                signal.query_now();
                 if self.fails {
                     return Err(ScalerError::new("connection refused"));
                 }
@@ -228,11 +228,11 @@ mod tests {
             all.values().filter(|stream| stream.strong_count() > 0).count()
         };
         let source = scripted("a", false);
-        let (one, mut heard) = mpsc::channel(1);
-        let (two, mut heard_too) = mpsc::channel(1);
+        let (one, mut received) = mpsc::channel(1);
+        let (two, mut also_received) = mpsc::channel(1);
         let first = tokio::spawn(streams_of_ns.follow(source.clone(), one));
         let second = tokio::spawn(streams("ns", &backends).follow(source.clone(), two));
-        assert_eq!((heard.recv().await, heard_too.recv().await), (Some(()), Some(())));
+        assert_eq!((received.recv().await, also_received.recv().await), (Some(()), Some(())));
         assert_eq!(source.opened.load(Ordering::SeqCst), 1);
         for task in [first, second] {
             assert_eq!(alive(), 1);
@@ -240,13 +240,13 @@ mod tests {
             assert!(task.await.unwrap_err().is_cancelled());
         }
         assert_eq!(alive(), 0);
-        let (three, mut heard) = mpsc::channel(1);
+        let (three, mut received) = mpsc::channel(1);
         let _third = tokio::spawn(streams_of_ns.follow(source.clone(), three));
-        assert_eq!(heard.recv().await, Some(()));
+        assert_eq!(received.recv().await, Some(()));
         assert_eq!(source.opened.load(Ordering::SeqCst), 2, "a new stream");
-        let (four, mut heard) = mpsc::channel(1);
+        let (four, mut received) = mpsc::channel(1);
         let _fourth = tokio::spawn(streams("other", &backends).follow(source.clone(), four));
-        assert_eq!(heard.recv().await, Some(()));
+        assert_eq!(received.recv().await, Some(()));
         assert_eq!(source.opened.load(Ordering::SeqCst), 3, "another namespace has its own");
     }
 
@@ -254,9 +254,9 @@ mod tests {
     async fn stream_that_fails_is_opened_again_with_backoff_and_counted() {
         let backends = backends(FakeCluster::default());
         let source = scripted("a", true);
-        let (sender, mut heard) = mpsc::channel(1);
+        let (sender, mut received) = mpsc::channel(1);
         let _following = tokio::spawn(streams("ns", &backends).follow(source.clone(), sender));
-        tokio::spawn(async move { while heard.recv().await.is_some() {} });
+        tokio::spawn(async move { while received.recv().await.is_some() {} });
         sleep(Duration::from_mins(10)).await;
         // At 0, 1, 3, 7, 15, 31, 63 s, and then once per minute.
         let opened = source.opened.load(Ordering::SeqCst);
@@ -271,16 +271,16 @@ mod tests {
         let all = Arc::new(AllStreams::default());
         let follow = |namespace: &str, name| {
             let (permits, all) = (Arc::clone(&permits), Arc::clone(&all));
-            let (source, (sender, heard)) = (scripted(name, false), mpsc::channel(1));
+            let (source, (sender, received)) = (scripted(name, false), mpsc::channel(1));
             let streams = WakeStreams { namespace: namespace.into(), permits, all };
-            (source.clone(), tokio::spawn(streams.follow(source, sender)), heard)
+            (source.clone(), tokio::spawn(streams.follow(source, sender)), received)
         };
-        let (_first, _first_task, mut heard) = follow("large", "a");
-        assert_eq!(heard.recv().await, Some(()));
-        let (second, _second_task, mut heard) = follow("large", "b");
-        assert_eq!(heard.recv().await, Some(()));
-        let (_small, small_task, mut heard) = follow("small", "c");
-        assert_eq!(heard.recv().await, Some(()), "the large namespace has lost a permit");
+        let (_first, _first_task, mut received) = follow("large", "a");
+        assert_eq!(received.recv().await, Some(()));
+        let (second, _second_task, mut received) = follow("large", "b");
+        assert_eq!(received.recv().await, Some(()));
+        let (_small, small_task, mut received) = follow("small", "c");
+        assert_eq!(received.recv().await, Some(()), "the large namespace has lost a permit");
         sleep(Duration::from_mins(1)).await;
         assert_eq!(second.opened.load(Ordering::SeqCst), 1);
         assert_eq!((permits.open(), permits.waiting()), (2, 1));

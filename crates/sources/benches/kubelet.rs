@@ -29,14 +29,14 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// Limits in seconds: parsing a full node, listing all pods of 1,000 and 5,000 nodes, listing one Deployment of 100 pods;
 /// in MiB: inventory and store of 5,000 × 30 pods.
-const READ: f64 = 200e-6;
-const TAKE: f64 = 200e-6;
-const LIST_30_000: f64 = 30e-3;
-const LIST_150_000: f64 = 200e-3;
-const LIST_SOME: f64 = 1e-3;
-const MEMORY: f64 = 80.0;
+const MAX_READ_SECONDS: f64 = 200e-6;
+const MAX_TAKE_SECONDS: f64 = 200e-6;
+const MAX_LIST_30_000_SECONDS: f64 = 30e-3;
+const MAX_LIST_150_000_SECONDS: f64 = 200e-3;
+const MAX_LIST_DEPLOYMENT_SECONDS: f64 = 1e-3;
+const MAX_STORE_MIB: f64 = 80.0;
 
-const PODS: usize = 30;
+const PODS_PER_NODE: usize = 30;
 
 fn main() -> ExitCode {
     if std::env::args().nth(1).as_deref() == Some("memory") {
@@ -49,14 +49,14 @@ fn main() -> ExitCode {
     table::note("answer", full.len() as f64 / 1024.0, |kib| format!("{kib:.1} KiB"));
     for (compat, what) in [(Compat::Better, "read"), (Compat::Strict, "read, strictly")] {
         let seconds = table::time(|| _ = black_box(parse(full.as_bytes(), now, compat)));
-        table.row(what, seconds, READ, table::micros);
+        table.row(what, seconds, MAX_READ_SECONDS, table::micros);
     }
     let (store, _) = cluster(1, 110);
     let scrape = parse(full.as_bytes(), now, Compat::Better).unwrap();
     let take = table::time(|| store.take("node-0000", scrape.clone(), now));
-    table.row("take, known pods (and a copy of what was read)", take, TAKE, table::micros);
+    table.row("take, known pods (and a copy of what was read)", take, MAX_TAKE_SECONDS, table::micros);
 
-    for (nodes, limit) in [(1000, LIST_30_000), (5000, LIST_150_000)] {
+    for (nodes, limit) in [(1000, MAX_LIST_30_000_SECONDS), (5000, MAX_LIST_150_000_SECONDS)] {
         lists(&mut table, nodes, limit);
     }
     memory(&mut table);
@@ -64,19 +64,24 @@ fn main() -> ExitCode {
 }
 
 fn lists(table: &mut Table, nodes: usize, limit: f64) {
-    println!("\n{nodes} nodes with {PODS} pods each");
+    println!("\n{nodes} nodes with {PODS_PER_NODE} pods each");
     let started = Instant::now();
-    let (_, provider) = cluster(nodes, PODS);
+    let (_, provider) = cluster(nodes, PODS_PER_NODE);
     table::note("two scrapes of all, made, read and taken", started.elapsed().as_secs_f64(), millis);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let count = |which: &ListFilter| runtime.block_on(provider.pods(which)).unwrap().len();
     let all = listing(None, "");
-    assert_eq!(count(&all), nodes * PODS);
+    assert_eq!(count(&all), nodes * PODS_PER_NODE);
     table.row("list of all pods", best(|| count(&all)), limit, millis);
     let some = listing(Some("namespace-07"), "app=web-7");
     let found = count(&some);
     let seconds = best(|| count(&some));
-    table.row(&format!("list of {found} pods of one Deployment"), seconds, LIST_SOME, millis);
+    table.row(
+        &format!("list of {found} pods of one Deployment"),
+        seconds,
+        MAX_LIST_DEPLOYMENT_SECONDS,
+        millis,
+    );
     table::note("why pods are missing", best(|| provider.missing(20).pods.len()), millis);
 }
 
@@ -87,7 +92,7 @@ fn memory(table: &mut Table) {
     match String::from_utf8_lossy(&output.stdout).parse::<f64>() {
         Ok(bytes) => {
             let mib = bytes / f64::from(1 << 20);
-            table.row("memory of inventory and store, 5,000 × 30", mib, MEMORY, |mib| {
+            table.row("memory of inventory and store, 5,000 × 30", mib, MAX_STORE_MIB, |mib| {
                 format!("{mib:.1} MiB")
             });
             table::note("  per pod", bytes / 150_000.0, |bytes| format!("{bytes:.0} B"));
@@ -99,7 +104,7 @@ fn memory(table: &mut Table) {
 /// Bytes that 5,000 nodes with 30 pods each take.
 fn memory_here() -> u64 {
     let before = resident();
-    let kept = cluster(5000, PODS);
+    let kept = cluster(5000, PODS_PER_NODE);
     let after = resident();
     black_box(&kept);
     after - before

@@ -181,13 +181,13 @@ async fn scrape(folder: &Path, nodes: usize, pods: usize) -> Anything<()> {
         tokio::time::sleep(PERIOD).await;
         let (counters, points) = (report.counters(), store.points());
         let now = (processor(), counters.good + counters.failed);
-        let (used, asked) = (now.0 - before.0, now.1 - before.1);
+        let (used, requested) = (now.0 - before.0, now.1 - before.1);
         println!(
-            "{:>4} s  {:6.1} MiB  cpu {:5.2} % of a core, {:4.0} µs per scrape  {asked} scrapes, {} failed  {points:?}",
+            "{:>4} s  {:6.1} MiB  cpu {:5.2} % of a core, {:4.0} µs per scrape  {requested} scrapes, {} failed  {points:?}",
             (round + 1) * PERIOD.as_secs(),
             resident(),
             100.0 * used / PERIOD.as_secs_f64(),
-            1e6 * used / asked.max(1) as f64,
+            1e6 * used / requested.max(1) as f64,
             counters.failed,
         );
         before = now;

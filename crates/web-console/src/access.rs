@@ -1,4 +1,4 @@
-//! Who may use the console: requests to loopback names, of our own pages, with our session cookie.
+//! Which requests may use the console: those to loopback names, of our own pages, with our session cookie.
 
 use std::fmt::Write as _;
 use std::sync::OnceLock;

@@ -288,7 +288,7 @@ impl FeedState {
         let since = seen.filter(|seen| *seen >= self.forgotten);
         let is_new = |revision: u64| since.is_none_or(|since| revision > since);
         let kind = if since.is_some() { "change" } else { "reset" };
-        // A client that has seen the revision before this one needs no look at every row.
+        // For a client that has seen the revision before this one, only the rows of the newest revision are compared.
         let rows: Vec<&StoredRow> = if since.is_some_and(|since| since + 1 == self.revision) {
             self.newest.iter().filter_map(|id| self.rows.get(id)).collect()
         } else {

@@ -1,7 +1,7 @@
 //! The web console's server, without a socket and without a cluster: a request goes in, a response comes out.
 //!
 //! ```text
-//! access     who may ask: Host header, origin, session cookie
+//! access     which requests are allowed: Host header, origin, session cookie
 //! assets     the built frontend (console/ in the repository), embedded and compressed
 //! feed       the list of autoscalers, and its changes as server-sent events that can be resumed
 //! row_names  the part of a row that is sent once for each state of its object

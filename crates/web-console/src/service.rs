@@ -77,7 +77,7 @@ impl Console {
         Self { access, assets: Assets::new(), feed, backend }
     }
 
-    /// Who may use it.
+    /// The rules of access.
     pub fn access(&self) -> &Access {
         &self.access
     }

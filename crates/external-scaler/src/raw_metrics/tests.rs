@@ -8,24 +8,24 @@ fn of(trigger: &str) -> ScaledObjectRef {
     ScaledObjectRef { name: "so".into(), namespace: "ns".into(), metric_name: trigger.into() }
 }
 
-fn asked(subscriber: &str, trigger: &str) -> Request<SubscriptionRequest> {
+fn subscription(subscriber: &str, trigger: &str) -> Request<SubscriptionRequest> {
     Request::new(SubscriptionRequest { subscriber: subscriber.into(), metric_metadata: Some(of(trigger)) })
 }
 
 async fn subscribe(raw: &RawMetricsBroker, subscriber: &str, trigger: &str) -> bool {
-    raw.subscribe_metric(asked(subscriber, trigger)).await.unwrap().into_inner().was_subscribed
+    raw.subscribe_metric(subscription(subscriber, trigger)).await.unwrap().into_inner().was_subscribed
 }
 
 async fn unsubscribe(raw: &RawMetricsBroker, subscriber: &str, trigger: &str) -> bool {
-    raw.unsubscribe_metric(asked(subscriber, trigger)).await.unwrap().into_inner().was_subscribed
+    raw.unsubscribe_metric(subscription(subscriber, trigger)).await.unwrap().into_inner().was_subscribed
 }
 
 async fn listen(
     raw: &RawMetricsBroker,
     subscriber: &str,
 ) -> BoxStream<'static, Result<RawMetricsResponse, Status>> {
-    let asked = Request::new(RawMetricsRequest { subscriber: subscriber.into() });
-    raw.get_raw_metrics_stream(asked).await.unwrap().into_inner()
+    let request = Request::new(RawMetricsRequest { subscriber: subscriber.into() });
+    raw.get_raw_metrics_stream(request).await.unwrap().into_inner()
 }
 
 fn publish(raw: &RawMetricsBroker, trigger: &str, value: f64) {
@@ -108,7 +108,7 @@ async fn subscriber_reconnects_after_its_stream_broke() {
 async fn subscribers_and_subscriptions_are_bounded() {
     let raw = RawMetricsBroker::default();
     for (subscriber, trigger) in [("", "queue"), ("a", ""), ("a", &*"x".repeat(MAX_NAME_BYTES + 1))] {
-        let refused = raw.subscribe_metric(asked(subscriber, trigger)).await.unwrap_err();
+        let refused = raw.subscribe_metric(subscription(subscriber, trigger)).await.unwrap_err();
         assert_eq!(refused.code(), Code::InvalidArgument);
     }
     // Who listens and goes away without a subscription leaves nothing behind.
@@ -118,12 +118,12 @@ async fn subscribers_and_subscriptions_are_bounded() {
     for number in 0..MAX_SUBSCRIBERS {
         subscribe(&raw, &format!("stays {number}"), "queue").await;
     }
-    let refused = raw.subscribe_metric(asked("one more", "queue")).await.unwrap_err();
+    let refused = raw.subscribe_metric(subscription("one more", "queue")).await.unwrap_err();
     assert_eq!(refused.code(), Code::ResourceExhausted);
     assert!(subscribe(&raw, "stays 0", "queue").await);
     for number in 1..MAX_SUBSCRIPTIONS_PER_SUBSCRIBER {
         subscribe(&raw, "stays 0", &format!("queue {number}")).await;
     }
-    let refused = raw.subscribe_metric(asked("stays 0", "one more")).await.unwrap_err();
+    let refused = raw.subscribe_metric(subscription("stays 0", "one more")).await.unwrap_err();
     assert_eq!(refused.code(), Code::ResourceExhausted);
 }

@@ -52,7 +52,7 @@ pub(super) struct CollectedMetric<'a> {
 pub(super) struct TriggerFailure {
     /// Its index.
     pub(super) trigger: usize,
-    /// Why.
+    /// Why it failed.
     pub(super) error: OperationError,
     /// What failed.
     pub(super) of: FailureStage,
@@ -78,7 +78,7 @@ impl<'a> CollectedMetrics<'a> {
         facts: &TargetFacts,
         observed: &HpaObservations,
         compat: Compat,
-        is_wanted: impl Fn(&str) -> bool,
+        is_requested: impl Fn(&str) -> bool,
     ) -> Self {
         let mut collected = Self {
             object: Cow::Borrowed(object),
@@ -92,7 +92,7 @@ impl<'a> CollectedMetrics<'a> {
             if let Err(error) = &one.metrics {
                 collected.fail(one.trigger, error, FailureStage::Metrics);
             }
-            for sample in one.samples().filter(|sample| is_wanted(&sample.name)) {
+            for sample in one.samples().filter(|sample| is_requested(&sample.name)) {
                 let observation = observed.get(&sample.name);
                 let served = match observation {
                     Some(observation) => observation.served.clone(),

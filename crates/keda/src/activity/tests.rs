@@ -61,7 +61,7 @@ fn state_of(object: &ScaledObject, results: &[TriggerResult], compat: Compat) ->
     activity_state(&PollRound { now: now(), object, formula: None }, results, &facts(), compat)
 }
 
-fn ask(
+fn metric_values(
     object: &ScaledObject,
     metric: &str,
     results: &[TriggerResult],
@@ -92,7 +92,7 @@ fn objects_that_never_scale_to_zero_use_observations() {
     }));
 }
 
-/// The HPA asked while the source failed, and got the fallback; the poll does not count the failure once more.
+/// The HPA requested the metric while the source failed, and got the fallback; the poll does not count the failure once more.
 #[test]
 fn observations_are_taken_as_they_are() {
     let mut object = object(2);
@@ -100,7 +100,7 @@ fn observations_are_taken_as_they_are() {
     let failing = results(&[Err("down"), Ok(("5", true))]);
     let metric_query = MetricQuery { now: now(), object: &object, metric: "s0-m", formula: None };
     let observed = observations(&metric_query, &failing, &facts(), Compat::Better);
-    assert_eq!(observed.keys().collect::<Vec<_>>(), ["s0-m"], "only what was asked for");
+    assert_eq!(observed.keys().collect::<Vec<_>>(), ["s0-m"], "only the requested metric");
     assert!(observed["s0-m"].reading.is_err());
     assert_eq!(observed["s0-m"].served.as_ref().unwrap().replicas, Some(4));
 
@@ -207,8 +207,8 @@ fn cached_readings_are_those_of_the_source() {
 #[test]
 fn metric_names_match_case_insensitively() {
     let results = results(&[Ok(("7", true)), Ok(("9", true))]);
-    assert_eq!(ask(&object(2), "S1-M", &results, Compat::Better), Ok(vec!["9".to_owned()]));
-    let none = ask(&object(2), "s2-m", &results, Compat::Better);
+    assert_eq!(metric_values(&object(2), "S1-M", &results, Compat::Better), Ok(vec!["9".to_owned()]));
+    let none = metric_values(&object(2), "s2-m", &results, Compat::Better);
     assert_eq!(none, Err("no matching metrics found for s2-m".to_owned()));
 }
 
@@ -216,10 +216,10 @@ fn metric_names_match_case_insensitively() {
 fn trigger_without_specs_does_not_hide_other_triggers() {
     let mut results = results(&[Ok(("7", true)), Ok(("9", true))]);
     results[0].metrics = Err("got empty metric spec".into());
-    let strict = ask(&object(2), "s1-m", &results, Compat::Strict);
+    let strict = metric_values(&object(2), "s1-m", &results, Compat::Strict);
     assert_eq!(strict, Err("metric:s1-m encountered error".to_owned()));
-    assert_eq!(ask(&object(2), "s1-m", &results, Compat::Better), Ok(vec!["9".to_owned()]));
-    let lost = ask(&object(2), "s0-m", &results, Compat::Better);
+    assert_eq!(metric_values(&object(2), "s1-m", &results, Compat::Better), Ok(vec!["9".to_owned()]));
+    let lost = metric_values(&object(2), "s0-m", &results, Compat::Better);
     assert_eq!(lost, Err("metric:s0-m encountered error: got empty metric spec".to_owned()));
 }
 
@@ -287,7 +287,7 @@ fn any_fallback() -> impl Strategy<Value = Option<api::keda::Fallback>> {
 }
 
 proptest! {
-    /// Round after round of failures and answers: replicas are taken away only if all sources say so, or are replaced by
+    /// Round after round of failures and answers: replicas are taken away only if all sources report inactivity, or are replaced by
     /// a fallback to none.
     #[test]
     fn failed_reads_do_not_scale_down(
@@ -358,7 +358,7 @@ proptest! {
     #[test]
     fn failed_source_has_no_value_without_fallback(reading in any_reading(), compat in any::<bool>()) {
         let compat = if compat { Compat::Strict } else { Compat::Better };
-        let answer = ask(&object(1), "s0-m", &results(&[reading]), compat);
+        let answer = metric_values(&object(1), "s0-m", &results(&[reading]), compat);
         prop_assert_eq!(answer.is_ok(), reading.is_ok());
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn check(
         let workload = around.workload(kind, namespace, &target.name).ok_or_else(|| {
             Denial::not_found(format!("{}.apps {} not found", kind.plural(), quote(&target.name)))
         })?;
-        let is_of_pod = rules.behavior().counts_pod_resources && pod_says(trigger, &workload);
+        let is_of_pod = rules.behavior().counts_pod_resources && pod_sets_resource(trigger, &workload);
         if !is_of_pod
             && let Some(name) = container_without(trigger, &workload)
             && !has_default(&trigger.type_, &around.limit_ranges(namespace))
@@ -50,21 +50,21 @@ fn container_without<'a>(trigger: &Trigger, workload: &'a Value) -> Option<&'a s
     let containers = workload.pointer("/spec/template/spec/containers").and_then(Value::as_array);
     let name = |container: &'a Value| container.get("name").and_then(Value::as_str).unwrap_or_default();
     let is_meant = |container: &&'a Value| only.is_none_or(|only| only == name(container));
-    let says = |container: &Value, what: &str| {
+    let sets = |container: &Value, what: &str| {
         container.get("resources").is_some_and(|resources| is_positive(resources.get(what), &trigger.type_))
     };
     let mut containers = containers.into_iter().flatten().filter(is_meant);
-    containers.find(|container| !says(container, "requests") && !says(container, "limits")).map(name)
+    containers.find(|container| !sets(container, "requests") && !sets(container, "limits")).map(name)
 }
 
 /// Whether the pod as a whole has a request or limit for the resource, and the trigger measures no single container.
-fn pod_says(trigger: &Trigger, workload: &Value) -> bool {
+fn pod_sets_resource(trigger: &Trigger, workload: &Value) -> bool {
     let measures_container = trigger.metadata.get("containerName").is_some_and(|name| !name.is_empty());
-    let says = |what: &str| {
+    let sets = |what: &str| {
         let amounts = workload.pointer(&format!("/spec/template/spec/resources/{what}"));
         is_positive(amounts, &trigger.type_)
     };
-    !measures_container && (says("requests") || says("limits"))
+    !measures_container && (sets("requests") || sets("limits"))
 }
 
 /// Whether a LimitRange sets a default for the resource.

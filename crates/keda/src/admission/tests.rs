@@ -35,7 +35,7 @@ fn create(kind: AdmissionKind, object: &Value) -> AdmissionInput<'_> {
     AdmissionInput { operation: Operation::Create, kind, dry_run: false, object, old: None }
 }
 
-fn ask(object: &Value, around: &ClusterSnapshot) -> Verdict {
+fn verdict_of(object: &Value, around: &ClusterSnapshot) -> Verdict {
     review(&create(AdmissionKind::ScaledObject, object), around, &AdmissionRules::of(Compat::Better))
 }
 
@@ -47,13 +47,13 @@ fn denial(verdict: Verdict) -> Denial {
 }
 
 fn label(spec: Value, around: &ClusterSnapshot) -> Option<&'static str> {
-    denial(ask(&object("so", spec), around)).label
+    denial(verdict_of(&object("so", spec), around)).label
 }
 
 #[test]
 fn every_rule_of_scaled_objects_has_its_label() {
     let here = around();
-    assert!(matches!(ask(&object("so", json!({})), &here), Verdict::Allowed(_)));
+    assert!(matches!(verdict_of(&object("so", json!({})), &here), Verdict::Allowed(_)));
     let cpu = json!([{"type": "cpu", "metadata": {}}]);
     let cases = [
         (json!({"advanced": {"scalingModifiers": {"target": "1"}}}), "scaling-modifiers"),
@@ -84,14 +84,14 @@ fn every_rule_of_scaled_objects_has_its_label() {
     for (spec, wanted) in cases {
         assert_eq!(label(spec.clone(), &here), Some(wanted), "{spec}");
     }
-    let long = denial(ask(&object(&"s".repeat(64), json!({})), &here));
+    let long = denial(verdict_of(&object(&"s".repeat(64), json!({})), &here));
     assert_eq!(long.label, Some("name-too-long"));
 
     let mut crowded = around();
     crowded.add(object("other", json!({}))).unwrap();
     assert_eq!(label(json!({}), &crowded), Some("other-scaled-object"));
     let same = json!({"scaleTargetRef": {"name": "x"}, "advanced": {"horizontalPodAutoscalerConfig": {"name": "keda-hpa-other"}}});
-    let taken = denial(ask(&object("so", same), &crowded));
+    let taken = denial(verdict_of(&object("so", same), &crowded));
     assert_eq!(taken.label, Some("other-scaled-object-hpa"));
     assert_eq!(taken.message, "the HPA 'keda-hpa-other' is already managed by the ScaledObject 'other'");
 
@@ -102,9 +102,9 @@ fn every_rule_of_scaled_objects_has_its_label() {
     assert_eq!(label(json!({}), &scaled), Some("other-hpa"));
     let mut taking = object("so", json!({}));
     taking["metadata"]["annotations"] = json!({"scaledobject.keda.sh/transfer-hpa-ownership": "true"});
-    assert_eq!(denial(ask(&taking, &scaled)).label, Some("transfer-ownership-missing-hpa-name"));
+    assert_eq!(denial(verdict_of(&taking, &scaled)).label, Some("transfer-ownership-missing-hpa-name"));
     taking["spec"]["advanced"] = json!({"horizontalPodAutoscalerConfig": {"name": "h"}});
-    assert!(matches!(ask(&taking, &scaled), Verdict::Allowed(_)));
+    assert!(matches!(verdict_of(&taking, &scaled), Verdict::Allowed(_)));
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn first_violated_rule_decides() {
     crowded.add(object("earlier", json!({}))).unwrap();
     // Everything is wrong here; the message does not depend on the order of the other objects.
     let spec = json!({"minReplicaCount": 3, "maxReplicaCount": 2, "triggers": []});
-    let denied = denial(ask(&object("so", spec), &crowded)).message;
+    let denied = denial(verdict_of(&object("so", spec), &crowded)).message;
     assert_eq!(
         denied,
         "the workload 'web' of type 'apps/v1.Deployment' is already managed by the ScaledObject 'earlier'"
@@ -126,7 +126,7 @@ fn missing_workload_is_not_found_except_in_dry_run() {
     let spec =
         json!({"scaleTargetRef": {"name": "gone"}, "triggers": [{"type": "cpu"}], "minReplicaCount": 1});
     let object = object("so", spec);
-    let denied = denial(ask(&object, &around()));
+    let denied = denial(verdict_of(&object, &around()));
     assert_eq!((denied.code, denied.reason, denied.label), (404, "NotFound", None));
     assert_eq!(denied.message, "deployments.apps \"gone\" not found");
     let dry = AdmissionInput { dry_run: true, ..create(AdmissionKind::ScaledObject, &object) };
@@ -139,18 +139,18 @@ fn unresolvable_targets_of_others_block_only_in_strict_mode() {
     let lost = json!({"scaleTargetRef": {"apiVersion": "x.io/v9", "kind": "Gizmo", "name": "web"}});
     here.add(object("lost", lost.clone())).unwrap();
     let fine = object("so", json!({}));
-    assert!(matches!(ask(&fine, &here), Verdict::Allowed(_)));
+    assert!(matches!(verdict_of(&fine, &here), Verdict::Allowed(_)));
     let strict =
         review(&create(AdmissionKind::ScaledObject, &fine), &here, &AdmissionRules::of(Compat::Strict));
     assert_eq!(denial(strict).message, "no matches for kind \"Gizmo\" in version \"x.io/v9\"");
     // One's own target must exist.
     assert_eq!(
-        denial(ask(&object("so", lost), &around())).message,
+        denial(verdict_of(&object("so", lost), &around())).message,
         "no matches for kind \"Gizmo\" in version \"x.io/v9\""
     );
     let rollout =
         json!({"scaleTargetRef": {"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "name": "r"}});
-    assert!(matches!(ask(&object("so", rollout), &around()), Verdict::Allowed(_)));
+    assert!(matches!(verdict_of(&object("so", rollout), &around()), Verdict::Allowed(_)));
 }
 
 #[test]
@@ -164,18 +164,19 @@ fn removal_of_finalizer_is_always_allowed() {
         old: Some(old),
         ..create(AdmissionKind::ScaledObject, new)
     };
-    let ask = |request: AdmissionInput<'_>| review(&request, &around(), &AdmissionRules::of(Compat::Better));
-    assert!(matches!(ask(update(&new, &old)), Verdict::Allowed(_)));
-    assert!(matches!(ask(update(&old, &new)), Verdict::Denied(_)));
+    let verdict_of =
+        |request: AdmissionInput<'_>| review(&request, &around(), &AdmissionRules::of(Compat::Better));
+    assert!(matches!(verdict_of(update(&new, &old)), Verdict::Allowed(_)));
+    assert!(matches!(verdict_of(update(&old, &new)), Verdict::Denied(_)));
     let mut other = new.clone();
     other["spec"]["maxReplicaCount"] = json!(1);
-    assert!(matches!(ask(update(&other, &old)), Verdict::Denied(_)));
+    assert!(matches!(verdict_of(update(&other, &old)), Verdict::Denied(_)));
     let delete = AdmissionInput {
         operation: Operation::Delete,
         old: Some(&old),
         ..create(AdmissionKind::ScaledObject, &NONE)
     };
-    assert!(matches!(ask(delete), Verdict::Allowed(_)));
+    assert!(matches!(verdict_of(delete), Verdict::Allowed(_)));
 }
 
 #[test]
@@ -183,7 +184,7 @@ fn advice_about_triggers_is_a_warning_and_an_event() {
     let advice = |trigger: &Trigger| vec![format!("{} is unknown, did you mean prometheus?", trigger.type_)];
     let rules = |compat| AdmissionRules { compat, profile: KedaProfile::V2_20, advice: &advice };
     let object = object("so", json!({"triggers": [{"type": "promethues", "metadata": {}}]}));
-    let ask = |kind, object: &Value, compat, dry_run| match review(
+    let verdict_of = |kind, object: &Value, compat, dry_run| match review(
         &AdmissionInput { dry_run, ..create(kind, object) },
         &around(),
         &rules(compat),
@@ -191,10 +192,10 @@ fn advice_about_triggers_is_a_warning_and_an_event() {
         Verdict::Allowed(allowed) => (allowed.warnings.len(), allowed.events.len()),
         Verdict::Denied(denial) => panic!("{denial:?}"),
     };
-    assert_eq!(ask(AdmissionKind::ScaledObject, &object, Compat::Better, false), (1, 1));
-    assert_eq!(ask(AdmissionKind::ScaledObject, &object, Compat::Better, true), (1, 0));
-    assert_eq!(ask(AdmissionKind::ScaledObject, &object, Compat::Strict, false), (0, 0));
-    assert_eq!(ask(AdmissionKind::ScaledJob, &object, Compat::Better, false), (1, 1));
+    assert_eq!(verdict_of(AdmissionKind::ScaledObject, &object, Compat::Better, false), (1, 1));
+    assert_eq!(verdict_of(AdmissionKind::ScaledObject, &object, Compat::Better, true), (1, 0));
+    assert_eq!(verdict_of(AdmissionKind::ScaledObject, &object, Compat::Strict, false), (0, 0));
+    assert_eq!(verdict_of(AdmissionKind::ScaledJob, &object, Compat::Better, false), (1, 1));
 }
 
 #[test]
@@ -202,7 +203,7 @@ fn misleading_annotations_cause_warnings() {
     let warnings = |key: &str, value: &str| {
         let mut object = object("so", json!({}));
         object["metadata"]["annotations"] = json!({key: value});
-        match ask(&object, &around()) {
+        match verdict_of(&object, &around()) {
             Verdict::Allowed(allowed) => allowed.warnings.join("; "),
             Verdict::Denied(denial) => panic!("{denial:?}"),
         }
@@ -226,7 +227,7 @@ fn misleading_annotations_cause_warnings() {
 #[test]
 fn authentication_event_types_can_be_subscribed() {
     let source = |included: Value, excluded: Value| json!({"spec": {"eventSubscription": {"includedEventTypes": included, "excludedEventTypes": excluded}}});
-    let ask = |object: &Value, compat| {
+    let verdict_of = |object: &Value, compat| {
         review(
             &create(AdmissionKind::CloudEventSource, object),
             &ClusterSnapshot::default(),
@@ -234,17 +235,17 @@ fn authentication_event_types_can_be_subscribed() {
         )
     };
     let known = json!(["keda.scaledjob.rolloutcleanup.started.v1"]);
-    assert!(matches!(ask(&source(known.clone(), json!([])), Compat::Strict), Verdict::Allowed(_)));
-    let both = denial(ask(&source(known.clone(), known), Compat::Better));
+    assert!(matches!(verdict_of(&source(known.clone(), json!([])), Compat::Strict), Verdict::Allowed(_)));
+    let both = denial(verdict_of(&source(known.clone(), known), Compat::Better));
     assert_eq!(both.message, "setting included types and excluded types at the same time is not supported");
-    let odd = denial(ask(&source(json!([]), json!(["x"])), Compat::Better));
+    let odd = denial(verdict_of(&source(json!([]), json!(["x"])), Compat::Better));
     assert_eq!(
         odd.message,
         "excludedEventType: x in cloudeventsource/clustercloudeventsource spec is not supported"
     );
     let authentication = source(json!(["keda.authentication.triggerauthentication.created.v1"]), json!([]));
-    assert!(matches!(ask(&authentication, Compat::Better), Verdict::Allowed(_)));
-    let strict = denial(ask(&authentication, Compat::Strict));
+    assert!(matches!(verdict_of(&authentication, Compat::Better), Verdict::Allowed(_)));
+    let strict = denial(verdict_of(&authentication, Compat::Strict));
     assert!(strict.message.starts_with("includedEventType: keda.authentication."), "{}", strict.message);
 }
 

@@ -102,16 +102,16 @@ fn value_target_is_divided_by_ready_pods() {
 
 #[test]
 fn needs_contain_only_required_facts() {
-    let ask = |behavior, type_| {
+    let outcome = |behavior, type_| {
         let object = object(&json!({"failureThreshold": 0, "replicas": 6, "behavior": behavior}));
         let metrics = Ok(vec![TriggerMetric::External(sample(type_, "10", Err("down")))]);
         let needs = needs(&object, &[TriggerResult { trigger: 0, metrics }], Compat::Better);
         (needs.current, needs.ready_pods)
     };
-    assert_eq!(ask("static", "AverageValue"), (false, false));
-    assert_eq!(ask("static", "Value"), (false, true));
-    assert_eq!(ask("currentReplicas", "AverageValue"), (true, false));
-    assert_eq!(ask("scalingModifiers", "Value"), (false, false));
+    assert_eq!(outcome("static", "AverageValue"), (false, false));
+    assert_eq!(outcome("static", "Value"), (false, true));
+    assert_eq!(outcome("currentReplicas", "AverageValue"), (true, false));
+    assert_eq!(outcome("scalingModifiers", "Value"), (false, false));
 }
 
 #[test]

@@ -53,14 +53,14 @@ impl Checker<'_> {
         if let Some(Some(known)) = self.types.get(id as usize) {
             return Ok(known.clone());
         }
-        let found = self.look(id)?;
+        let found = self.type_of(id)?;
         if let Some(slot) = self.types.get_mut(id as usize) {
             *slot = Some(found.clone());
         }
         Ok(found)
     }
 
-    fn look(&mut self, id: Id) -> Result<Type, FormulaError> {
+    fn type_of(&mut self, id: Id) -> Result<Type, FormulaError> {
         let tree = self.tree;
         let node = tree.node(id);
         let at = node.at;

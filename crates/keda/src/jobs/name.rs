@@ -2,7 +2,7 @@
 //!
 //! Kubernetes would add a random suffix to `generateName`, so that every request that is repeated, by a client without a
 //! response or by another instance, creates one more job. Here the suffix follows from what the decision was made from: the
-//! ScaledJob, its existing jobs, and the number of the new job. Whoever decides from the same jobs asks for the same names,
+//! ScaledJob, its existing jobs, and the number of the new job. Decisions from the same jobs have the same names,
 //! and the API server refuses the second job.
 
 use std::collections::BTreeSet;
@@ -79,7 +79,7 @@ mod tests {
         let (a, b) = (view("mail-a"), view("mail-b"));
         let first = names(&mail, &[a.clone(), b.clone()], 3, |_| false);
         assert_eq!(first, names(&mail, &[b.clone(), a.clone()], 3, |_| false));
-        // Who needs more jobs needs these, too.
+        // A larger number of jobs begins with the same names.
         assert_eq!(first, names(&mail, &[a.clone(), b.clone()], 5, |_| false)[..3]);
         let distinct: BTreeSet<_> = [
             names(&mail, &[a.clone(), b], 1, |_| false),

@@ -171,7 +171,7 @@ fn strategies() -> impl Strategy<Value = Value> {
 }
 
 proptest! {
-    /// However many wait and whatever runs, there are never more jobs than the upper bound says, nor fewer than the lower.
+    /// However many wait and whatever runs, there are never more jobs than the upper bound, nor fewer than the lower.
     #[test]
     fn bounds_hold(
         strategy in strategies(),
@@ -194,7 +194,7 @@ proptest! {
         prop_assert!(there + create >= i64::from(min.min(max)));
     }
 
-    /// Only finished jobs are deleted, and as many stay as the limits say.
+    /// Only finished jobs are deleted, and as many stay as the history limits allow.
     #[test]
     fn history_keeps_running_jobs(states in prop::collection::vec(0..3_u8, 0..60), limit in 0..20_i32) {
         let jobs: Vec<JobView> = states.iter().enumerate().map(|(index, state)| JobView {

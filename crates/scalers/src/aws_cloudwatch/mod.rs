@@ -11,7 +11,7 @@ use query::CloudwatchPage;
 /// Maximum number of pages without a value.
 const MAX_PAGES: usize = 5;
 
-/// What stands in front of errors that are found after the parameters were read.
+/// Prefix of errors that are found after the parameters were read.
 const PREFIX: &str = "error parsing cloudwatch metadata";
 
 /// Units of CloudWatch, in the order of its API.

@@ -92,8 +92,9 @@ pub(super) fn newest(status: u16, body: &[u8]) -> Result<CloudwatchPage, ScalerE
         let message = |holder: &Value| {
             holder.pointer("/Messages/0/Value").and_then(Value::as_str).map(excerpt).unwrap_or_default()
         };
-        let said = first.map(message).filter(|said| !said.is_empty()).unwrap_or_else(|| message(&answer));
-        bail!("CloudWatch could not read the metric ({status}): {said}");
+        let detail =
+            first.map(message).filter(|detail| !detail.is_empty()).unwrap_or_else(|| message(&answer));
+        bail!("CloudWatch could not read the metric ({status}): {detail}");
     }
     match answer.get("NextToken").and_then(Value::as_str) {
         Some(token) if !token.is_empty() => Ok(CloudwatchPage::Next(token.to_owned())),

@@ -25,7 +25,7 @@ fn periods_are_those_of_cloudwatch() {
     assert!(error(&[("metricStatPeriod", "0")]).contains("can not be smaller than 1"));
     assert!(error(&[("metricStatPeriod", "60"), ("metricCollectionTime", "100")]).contains("multiple of"));
     assert_eq!(error(&[("metricCollectionTime", "0")]), "");
-    // What CloudWatch does not know, it refuses when it is asked.
+    // CloudWatch refuses a request with a name that it does not know.
     assert_eq!(error(&[("metricStat", "p99"), ("metricUnit", "x")]), "");
 }
 

@@ -15,7 +15,7 @@ const ENDPOINTS: [&str; 3] = [
     "https://api.applicationinsights.azure.cn",
 ];
 
-/// What stands in front of errors that are found after the parameters were read.
+/// Prefix of errors that are found after the parameters were read.
 const PREFIX: &str = "error parsing azure app insights metadata";
 
 /// The scaler type `azure-app-insights`.

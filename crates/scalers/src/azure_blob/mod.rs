@@ -16,7 +16,7 @@ use query::BlobFilter;
 /// Maximum number of pages of a list.
 const MAX_PAGES: usize = 500;
 
-/// What stands in front of errors that are found after the parameters were read.
+/// Prefix of errors that are found after the parameters were read.
 const PREFIX: &str = "error parsing azure blob metadata";
 
 /// The scaler type `azure-blob`.
@@ -148,7 +148,7 @@ impl Blobs {
         if let Some(connection) = &self.connection {
             return Ok(connection.clone());
         }
-        // The host comes first: a token of the operator is not even asked for if it would be sent elsewhere.
+        // The host comes first: a token of the operator is not even requested if it would be sent elsewhere.
         let url = StorageConnection::workload_url(&self.account, &self.cloud, StorageService::Blob)?;
         let token = self.identities.azure(&self.identity, STORAGE_SCOPE, &self.web).await?;
         Ok(StorageConnection::bearer(url, &token))

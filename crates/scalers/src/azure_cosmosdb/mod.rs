@@ -20,7 +20,7 @@ const MAX_LEASE_PAGES: usize = 20;
 /// How many ranges are read at the same time.
 const CONCURRENT_RANGES: usize = 8;
 
-/// What stands in front of errors that are found after the parameters were read.
+/// Prefix of errors that are found after the parameters were read.
 const PREFIX: &str = "error parsing azure cosmos db metadata";
 
 /// The scaler type `azure-cosmosdb`.
@@ -264,7 +264,7 @@ impl ChangeFeed {
             return Ok(CosmosAccess::Key(key.clone()));
         }
         let is_operators = matches!(self.identity, AzureIdentity::Workload { .. });
-        // The host comes first: a token of the operator is not even asked for if it would be sent elsewhere.
+        // The host comes first: a token of the operator is not even requested if it would be sent elsewhere.
         let scope = query::token_scope(&account.container.endpoint, is_operators, &self.resource_url)?;
         Ok(CosmosAccess::Token(self.identities.azure(&self.identity, &scope, &self.web).await?))
     }
@@ -276,7 +276,7 @@ impl ChangeFeed {
         for _ in 0..MAX_LEASE_PAGES {
             let date = storage_date(self.web.now());
             let call = self.leases.container.leases(&prefix, &page, &access, &date, self.within)?;
-            let answer = self.web.ask(call).await?;
+            let answer = self.web.send(call).await?;
             leases.extend(query::leases(answer.status.as_u16(), &answer.body)?);
             match answer.headers.get("x-ms-continuation").and_then(|next| next.to_str().ok()) {
                 Some(next) if !next.is_empty() => next.clone_into(&mut page),
@@ -299,7 +299,7 @@ impl ChangeFeed {
     async fn lag(&self, access: &CosmosAccess, lease: Lease) -> Result<(Lease, RangeLag), ScalerError> {
         let date = storage_date(self.web.now());
         let call = self.monitored.container.changes(&lease, access, &date, self.within)?;
-        let answer = self.web.ask(call).await?;
+        let answer = self.web.send(call).await?;
         let lag = query::lag(answer.status.as_u16(), &answer.headers, &answer.body)
             .map_err(|error| error.inside(format!("range {}", lease.range)))?;
         Ok((lease, lag))

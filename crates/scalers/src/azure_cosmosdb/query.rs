@@ -66,7 +66,7 @@ pub(super) fn account(connection: &str) -> Option<(String, Secret)> {
     Some((field("AccountEndpoint")?.to_owned(), Secret::new(field("AccountKey")?)))
 }
 
-/// What tokens for an account are for. A token of the operator is sent to Azure's hosts only.
+/// The scope of tokens for an account. A token of the operator is sent to Azure's hosts only.
 pub(super) fn token_scope(endpoint: &str, is_operators: bool, resource: &str) -> Result<String, ScalerError> {
     // Nothing but a host, so that no other reading of the URL leads elsewhere.
     let host = endpoint.strip_prefix("https://").map(|rest| rest.strip_suffix(":443").unwrap_or(rest));
@@ -114,7 +114,7 @@ impl CosmosContainer {
         format!("{}/dbs/{database}/colls/{container}/docs", self.endpoint)
     }
 
-    /// Asks for a page of the leases whose ids begin so.
+    /// The request for a page of the leases whose ids begin so.
     pub(super) fn leases(
         &self,
         prefix: &str,
@@ -135,7 +135,7 @@ impl CosmosContainer {
         self.prepared(call, "POST", access, date)
     }
 
-    /// Asks for the first change that a processor has not read.
+    /// The request for the first change that a processor has not read.
     pub(super) fn changes(
         &self,
         lease: &Lease,

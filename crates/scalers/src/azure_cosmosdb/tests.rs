@@ -59,8 +59,8 @@ async fn read(
         let mut headers = HeaderMap::new();
         let (status, body) = if call.method == Method::POST {
             assert_eq!(call.url, "https://acc.documents.azure.com:443/dbs/d/colls/l/docs");
-            let asked: Value = serde_json::from_slice(&call.body).unwrap();
-            assert_eq!(asked.pointer("/parameters/0/value").unwrap(), "pacc.");
+            let requested: Value = serde_json::from_slice(&call.body).unwrap();
+            assert_eq!(requested.pointer("/parameters/0/value").unwrap(), "pacc.");
             assert_eq!(header("content-type"), "application/query+json");
             (200, json!({"Documents": leases}).to_string())
         } else {

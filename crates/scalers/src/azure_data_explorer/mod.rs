@@ -10,7 +10,7 @@ use crate::azure_clouds::check_cloud_of;
 use crate::prelude::*;
 use crate::urls::is_url;
 
-/// What stands in front of errors that are found after the parameters were read.
+/// Prefix of errors that are found after the parameters were read.
 const PREFIX: &str = "failed to parse azure data explorer metadata";
 
 /// The scaler type `azure-data-explorer`.

@@ -11,14 +11,15 @@ use crate::responses::{excerpt, hidden, json as parsed_json, kind};
 pub(super) const PATH: &str = "/v2/rest/query";
 const PRODUCT: &str = "Azure Data Explorer";
 /// Domains of the clusters of Azure. Only their hosts get tokens of the operator.
-const DOMAINS: [&str; 3] = [".kusto.windows.net", ".kusto.usgovcloudapi.net", ".kusto.chinacloudapi.cn"];
+const KUSTO_DOMAINS: [&str; 3] =
+    [".kusto.windows.net", ".kusto.usgovcloudapi.net", ".kusto.chinacloudapi.cn"];
 
 /// The URL of a cluster without a trailing slash.
 pub(super) fn endpoint(given: &str, is_workload: bool) -> Result<String, ScalerError> {
     let Some(endpoint) = origin(given) else {
         bail!("endpoint must be the URL of the cluster, such as https://NAME.REGION.kusto.windows.net");
     };
-    if is_workload && !is_of_domains(endpoint, &DOMAINS) {
+    if is_workload && !is_of_domains(endpoint, &KUSTO_DOMAINS) {
         bail!(
             "azure-workload can be used with clusters of Azure (*.kusto.windows.net) only, not with {endpoint}: give a \
              service principal"
@@ -46,8 +47,9 @@ pub(super) fn value(status: u16, body: &[u8]) -> Result<f64, ScalerError> {
     };
     let is_set = |key: &str| end.get(key).and_then(Value::as_bool) == Some(true);
     if is_set("HasErrors") || is_set("Cancelled") {
-        let said = end.pointer("/OneApiErrors/0/error/@message").and_then(Value::as_str).unwrap_or_default();
-        bail!("the query failed: {}", excerpt(said));
+        let message =
+            end.pointer("/OneApiErrors/0/error/@message").and_then(Value::as_str).unwrap_or_default();
+        bail!("the query failed: {}", excerpt(message));
     }
     let is_result = |table: &&Value| table.get("TableKind").and_then(Value::as_str) == Some("PrimaryResult");
     let table = frames_of(frames, "DataTable").find(is_result);

@@ -3,7 +3,7 @@
 use super::amqp_value::{AmqpValue, InvalidAmqp};
 use crate::SourceRefusal;
 
-/// What both sides send first: for SASL, and after it.
+/// The protocol headers that both peers send first: for SASL, and after it.
 pub(super) const SASL_HEADER: [u8; 8] = *b"AMQP\x03\x01\x00\x00";
 pub(super) const AMQP_HEADER: [u8; 8] = *b"AMQP\x00\x01\x00\x00";
 /// Types of frames.
@@ -36,7 +36,7 @@ const PROPERTIES: u64 = 0x73;
 const APPLICATION_PROPERTIES: u64 = 0x74;
 const VALUE: u64 = 0x77;
 
-/// What a frame of the other side says.
+/// The content of a frame of the peer.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum AmqpFrame {
     /// An empty frame, or one that changes nothing here.
@@ -46,15 +46,15 @@ pub(super) enum AmqpFrame {
     /// The result of SASL; 0 is success.
     Outcome(i64),
     Opened,
-    /// The session is there; the number of the first transfer.
+    /// The session has begun; the number of the first transfer.
     Begun(u32),
-    /// A link is there, and the handle of the other side; for links to us, the number of its first delivery.
+    /// A link is attached, and the handle of the peer; for links to us, the number of its first delivery.
     Attached {
         name: String,
         handle: u32,
         delivery_count: u32,
     },
-    /// A link to the other side may have this many more deliveries, counted from the number before.
+    /// A link to the peer may have this many more deliveries, counted from the number before.
     Credit {
         handle: u32,
         delivery_count: u32,
@@ -192,7 +192,7 @@ pub(super) fn link_names(node: &str) -> [String; 2] {
     [format!("plimsoll-to-{node}"), format!("plimsoll-{node}")]
 }
 
-/// Lets the other side send one message over a link. The numbers are those of the next transfers and deliveries.
+/// Allows the peer to send one message over a link. The numbers are those of the next transfers and deliveries.
 pub(super) fn credit(handle: u32, next_incoming: u32, next_outgoing: u32, delivery_count: u32) -> Vec<u8> {
     let fields = [
         next_incoming,

@@ -10,7 +10,7 @@ use crate::responses::{json, kind};
 use crate::web::path_escaped;
 use crate::xml;
 
-/// Who writes the checkpoints.
+/// The program that writes the checkpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CheckpointStrategy {
     AzureFunction,

@@ -46,7 +46,7 @@ pub(super) struct EventHubServer {
 /// A connection.
 pub(super) struct EventHubConnection {
     stream: BoxStream,
-    /// The number of the next transfer of the other side, and of ours.
+    /// The number of the next transfer of the peer, and of ours.
     next_incoming: u32,
     next_outgoing: u32,
     /// The links, by our handles.
@@ -57,11 +57,11 @@ pub(super) struct EventHubConnection {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct AmqpLink {
-    /// The handle of the other side; none before the link is there.
+    /// The handle of the peer; none before the link is attached.
     remote: Option<u32>,
     /// The number of the next delivery.
     delivery_count: u32,
-    /// How many more deliveries the other side allows.
+    /// How many more deliveries the peer allows.
     credit: u32,
 }
 
@@ -77,7 +77,7 @@ impl EventHubConnection {
         self.stream.flush().await.map_err(|error| io_error(&error))
     }
 
-    /// Sends a protocol header, which the other side repeats.
+    /// Sends a protocol header, which the peer repeats.
     async fn exchange(&mut self, header: [u8; 8]) -> Result<(), ScalerError> {
         self.send(&header).await?;
         let mut answer = [0; 8];
@@ -88,10 +88,10 @@ impl EventHubConnection {
     async fn receive(&mut self, frame_type: u8) -> Result<AmqpFrame, ScalerError> {
         let mut head = [0; 8];
         self.stream.read_exact(&mut head).await.map_err(|error| io_error(&error))?;
-        let [a, b, c, d, offset, said, ..] = head;
+        let [a, b, c, d, offset, received_type, ..] = head;
         let size = u32::from_be_bytes([a, b, c, d]);
         let skip = 4 * usize::from(offset);
-        if said != frame_type || !(8..=amqp::MAX_FRAME_BYTES).contains(&size) || skip < head.len() {
+        if received_type != frame_type || !(8..=amqp::MAX_FRAME_BYTES).contains(&size) || skip < head.len() {
             return Err(InvalidAmqp.into());
         }
         let mut content = vec![0; size as usize - head.len()];
@@ -184,7 +184,7 @@ impl EventHubConnection {
     }
 
     /// Sends a request to a node; returns the response.
-    async fn ask(
+    async fn call(
         &mut self,
         (node, handle): (&str, u32),
         properties: &[(&str, &str)],
@@ -244,9 +244,9 @@ impl EventHubServer {
             EventHubConnection { stream, next_incoming: 0, next_outgoing: 0, links, message };
         connection.log_in(host).await?;
         connection.attach(CBS).await?;
-        let audience = self.hub.audience();
-        let properties = [("operation", "put-token"), ("type", self.token_type), ("name", &*audience)];
-        let reply = connection.ask(CBS, &properties, AmqpValue::text(self.token.reveal())).await?;
+        let token_scope = self.hub.token_scope();
+        let properties = [("operation", "put-token"), ("type", self.token_type), ("name", &*token_scope)];
+        let reply = connection.call(CBS, &properties, AmqpValue::text(self.token.reveal())).await?;
         refused("Event Hubs refused the token", &reply)?;
         connection.attach(MANAGEMENT).await?;
         Ok(connection)
@@ -264,7 +264,7 @@ impl EventHubServer {
             ("type", "com.microsoft:eventhub"),
             ("security_token", self.token.reveal()),
         ];
-        let reply = connection.ask(MANAGEMENT, &properties, AmqpValue::Null).await?;
+        let reply = connection.call(MANAGEMENT, &properties, AmqpValue::Null).await?;
         if let Err(error) = refused("unable to get runtimeInfo for metrics", &reply) {
             return Ok(Err(error));
         }
@@ -275,7 +275,7 @@ impl EventHubServer {
         let mut partitions = Vec::new();
         for id in &ids {
             let properties = [&*properties, &[("partition", &**id)]].concat();
-            let reply = connection.ask(MANAGEMENT, &properties, AmqpValue::Null).await?;
+            let reply = connection.call(MANAGEMENT, &properties, AmqpValue::Null).await?;
             if let Err(error) = refused("unable to get partitionRuntimeInfo for metrics", &reply) {
                 return Ok(Err(error));
             }
@@ -307,7 +307,7 @@ impl pool::PooledServer for EventHubServer {
         Box::pin(async move { self.open().await.map_err(|error| error.inside(self.name())) })
     }
 
-    fn ask<'a>(
+    fn query<'a>(
         &'a self,
         connection: &'a mut EventHubConnection,
         (): &'a (),

@@ -37,7 +37,7 @@ const CONCURRENT_CHECKPOINTS: usize = 8;
 /// Minimum validity of a signature, in seconds; reads within the same span share a signature, and so a connection.
 const SIGNATURE_SPAN_SECONDS: i64 = 3600;
 
-/// What stands in front of errors that are found after the parameters were read.
+/// Prefix of errors that are found after the parameters were read.
 const PREFIX: &str = "unable to get eventhub metadata";
 
 /// The scaler type `azure-eventhub`.
@@ -165,7 +165,7 @@ struct EventHub {
     web: Arc<SharedHttpClient>,
 }
 
-/// The scaler of a trigger, or why it cannot be asked.
+/// The scaler of a trigger, or why it cannot be queried.
 struct CheckedEventHub(MetricSpec, Result<EventHub, ScalerError>);
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
@@ -182,7 +182,7 @@ impl EventHub {
     fn new(parameters: Parameters, trigger: &Trigger, backends: &Backends) -> Result<Self, ScalerError> {
         let has_identity = trigger.identity.provider == "azure-workload";
         let Parameters { hub, namespace, cloud, blob_container, checkpoint_strategy, .. } = &parameters;
-        // The host is checked before a token of the operator is asked for.
+        // The host is checked before a token of the operator is requested.
         let (hub, connection) = if has_identity {
             (query::workload_hub(namespace, hub, cloud)?, None)
         } else {
@@ -229,7 +229,7 @@ impl EventHub {
         };
         let pool = self.pools.of(&server);
         *self.pool.locked() = Some(Arc::clone(&pool));
-        pool.ask(&()).await
+        pool.query(&()).await
     }
 
     async fn storage(&self) -> Result<StorageConnection, ScalerError> {
@@ -253,7 +253,7 @@ impl EventHub {
         let date = storage_date(self.web.now());
         let call = storage.request(&path, &[], &date)?.call(&date, self.within)?;
         // Responses that are shared have no headers, which one of the strategies needs.
-        let answer = self.web.ask(call.alone()).await?;
+        let answer = self.web.send(call.alone()).await?;
         self.strategy.number(answer.status.as_u16(), &answer.headers, &answer.body)
     }
 

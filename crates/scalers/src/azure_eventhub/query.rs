@@ -10,7 +10,7 @@ use crate::azure_clouds::of_cloud;
 use crate::parameters::Secret;
 use crate::web::escaped;
 
-/// What tokens of a pod identity are for.
+/// Scope of tokens of a pod identity.
 pub(super) const EVENT_HUBS_SCOPE: &str = "https://eventhubs.azure.net/.default";
 /// The type of shared access signatures.
 pub(super) const SIGNATURE_TYPE: &str = "servicebus.windows.net:sastoken";
@@ -32,8 +32,8 @@ pub(super) struct HubAddress {
 }
 
 impl HubAddress {
-    /// What tokens for the hub are for.
-    pub(super) fn audience(&self) -> String {
+    /// The scope of tokens for the hub (their audience).
+    pub(super) fn token_scope(&self) -> String {
         format!("amqps://{}/{}", self.host, self.name)
     }
 }
@@ -93,7 +93,7 @@ impl HubConnection {
         match &self.credentials {
             HubCredentials::Signature(signature) => signature.clone(),
             HubCredentials::Key { name, key } => {
-                let resource = escaped(&self.hub.audience()).to_lowercase();
+                let resource = escaped(&self.hub.token_scope()).to_lowercase();
                 let key = hmac::Key::new(HMAC_SHA256, key.reveal().as_bytes());
                 let tag = hmac::sign(&key, format!("{resource}\n{until}").as_bytes());
                 let signature = escaped(&STANDARD.encode(tag.as_ref()));
@@ -120,7 +120,7 @@ pub(super) fn workload_hub(namespace: &str, hub: &str, cloud: &str) -> Result<Hu
     Ok(HubAddress { host, port: TLS_PORT, uses_tls: true, namespace, name })
 }
 
-/// What a hub says about a partition.
+/// The state of a partition, as a hub reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PartitionInfo {
     pub(super) id: String,
@@ -170,7 +170,7 @@ pub(super) fn unprocessed(partition: &PartitionInfo, checkpoint: Option<i64>, st
                 // Numbers start over after the greatest one.
                 i64::MAX.saturating_sub(checkpoint).saturating_add(last)
             };
-            // A checkpoint that is a little ahead of what the hub says: that was outdated.
+            // A checkpoint that is a little ahead of the reported number: that number was outdated.
             if count > i64::MAX.saturating_sub(stale_threshold) { 0 } else { count }
         }
     }

@@ -89,18 +89,18 @@ async fn tokens_of_the_operator_stay_in_azure() {
         &[("eventHubName", "hub"), ("eventHubNamespace", "evil.example/#"), ("storageAccountName", "a")],
     );
     given.identity.provider = "azure-workload".to_owned();
-    let said = async |given: &Trigger| {
+    let error_of = async |given: &Trigger| {
         let answer = read_answered(given, |call| panic!("a request to {}", call.url));
         answer.await.unwrap_err().message
     };
-    assert!(said(&given).await.contains("is not the name of a namespace"));
+    assert!(error_of(&given).await.contains("is not the name of a namespace"));
     given.metadata.extend(texts(&[("cloud", "Private"), ("endpointSuffix", "evil.example")]));
     let missing =
         "unable to get eventhub metadata: storageEndpointSuffix must be provided for Private cloud type";
-    assert_eq!(said(&given).await, missing);
+    assert_eq!(error_of(&given).await, missing);
     given.metadata.insert("storageEndpointSuffix".to_owned(), "evil.example".to_owned());
     given.metadata.insert("eventHubNamespace".to_owned(), "ns".to_owned());
-    assert!(said(&given).await.contains("in Azure's own clouds only"));
+    assert!(error_of(&given).await.contains("in Azure's own clouds only"));
     let hub = query::workload_hub("ns", "hub", "AzureChinaCloud").unwrap();
     assert_eq!((&*hub.host, hub.port, hub.uses_tls), ("ns.servicebus.chinacloudapi.cn", 5671, true));
 }
@@ -178,7 +178,7 @@ fn unprocessed_events_are_counted_as_in_keda() {
     assert_eq!(count(0, -1, None), 0);
     assert_eq!((count(0, 0, None), count(5, 5, None), count(5, 7, None)), (1, 0, 3));
     assert_eq!((count(0, 9, Some(4)), count(0, 9, Some(9))), (5, 0));
-    // The checkpoint is a little ahead of what the hub says.
+    // The checkpoint is a little ahead of the state that the hub reports.
     assert_eq!(count(0, 9, Some(12)), 0);
     // The numbers have started over.
     assert_eq!(count(0, 9, Some(i64::MAX - 15)), 24);

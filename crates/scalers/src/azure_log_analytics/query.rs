@@ -7,7 +7,7 @@ use crate::azure_client::azure_answer;
 use crate::responses::excerpt;
 use crate::web::path_escaped;
 
-/// What stands in front of errors of results.
+/// Prefix of errors of results.
 const INVALID: &str = "error validating Log Analytics request. Details";
 
 /// The path of the queries of a workspace.
@@ -25,8 +25,8 @@ pub(super) fn value(status: u16, body: &[u8]) -> Result<f64, ScalerError> {
     let answer = azure_answer("Log Analytics", status, body)?;
     // With this field the result is that of a part of the data.
     if let Some(error) = answer.get("error").filter(|error| !error.is_null()) {
-        let said = error.get("message").and_then(Value::as_str).unwrap_or_default();
-        bail!("{INVALID}: the result is incomplete: {}", excerpt(said));
+        let message = error.get("message").and_then(Value::as_str).unwrap_or_default();
+        bail!("{INVALID}: the result is incomplete: {}", excerpt(message));
     }
     let tables = list(Some(&answer), "tables");
     let (columns, rows) = (list(tables.first(), "columns"), list(tables.first(), "rows"));

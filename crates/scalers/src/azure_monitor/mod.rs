@@ -15,7 +15,7 @@ const ENDPOINTS: [&str; 3] = [
     "https://management.chinacloudapi.cn",
 ];
 
-/// What stands in front of errors that are found after the parameters were read.
+/// Prefix of errors that are found after the parameters were read.
 const PREFIX: &str = "error parsing azure monitor metadata";
 
 /// Aggregations of Azure Monitor.
@@ -68,7 +68,7 @@ crate::parameters! {
         aggregation_interval: String = "metricAggregationInterval" in [Metadata];
         /// How values are aggregated: `Average`, `Total`, `Maximum`, `Minimum`, `Count` or `None`.
         aggregation_type: String = "metricAggregationType" in [Metadata], required;
-        /// Distance of the points that are asked for, e.g. `PT1M`.
+        /// Interval of the requested points, e.g. `PT1M`.
         metric_interval: String = "metricInterval" in [Metadata], since_2_21;
         /// Client id of the service principal.
         client_id: String = "activeDirectoryClientId" in [Metadata, Environment, Authentication];

@@ -64,8 +64,8 @@ pub(super) fn newest(status: u16, body: &[u8], aggregation: &str) -> Result<f64,
     let metric = metric.first().unwrap_or(&Value::Null);
     let text = |key: &str| metric.get(key).and_then(Value::as_str).unwrap_or_default();
     if !matches!(text("errorCode"), "" | "Success") {
-        let said = format!("{}: {}", text("errorCode"), text("errorMessage"));
-        bail!("Azure Monitor could not read the metric: {}", excerpt(&said));
+        let message = format!("{}: {}", text("errorCode"), text("errorMessage"));
+        bail!("Azure Monitor could not read the metric: {}", excerpt(&message));
     }
     let Some(series) = metric.pointer("/timeseries/0") else {
         bail!("the metric has no time series: check metricFilter and metricNamespace");

@@ -10,7 +10,7 @@ use tokio::sync::OnceCell;
 use crate::prelude::*;
 use query::DevOpsResponse;
 
-/// What stands in front of errors that are found after the parameters were read.
+/// Prefix of errors that are found after the parameters were read.
 const PREFIX: &str = "error parsing azure Pipelines metadata";
 
 /// The scaler type `azure-pipelines`.
@@ -149,7 +149,7 @@ impl Pipelines {
     /// The id of the pool.
     async fn pool(&self) -> Result<i64, ScalerError> {
         let Parameters { pool_name, pool_id, .. } = &self.source.parameters;
-        let look_up = || async {
+        let find_pool = || async {
             let by_name = !pool_name.is_empty();
             let path =
                 if by_name { query::pool_by_name(pool_name) } else { query::pool_by_id(*pool_id as i64) };
@@ -161,7 +161,7 @@ impl Pipelines {
                 query::check_pool(*pool_id as i64, response)
             }
         };
-        self.pool.get_or_try_init(look_up).await.copied()
+        self.pool.get_or_try_init(find_pool).await.copied()
     }
 }
 

@@ -57,7 +57,7 @@ pub(super) fn pool_by_id(id: i64) -> String {
     format!("/_apis/distributedtask/pools?poolID={id}")
 }
 
-/// The path of the jobs of a pool: all unfinished ones if a parent is asked for.
+/// The path of the jobs of a pool: all unfinished ones if the trigger has a parent.
 pub(super) fn jobs(pool: i64, parameters: &Parameters) -> String {
     let path = format!("/_apis/distributedtask/pools/{pool}/jobrequests");
     if parameters.unfinished_only || !parameters.parent.is_empty() {
@@ -141,12 +141,12 @@ fn is_ours(job: &Job, parameters: &Parameters) -> bool {
     let wanted = job.demands.iter().flatten();
     let wanted: Vec<String> = wanted.map(|demand| plain(demand)).filter(known).collect();
     let all_own = own.iter().all(|demand| wanted.contains(demand));
-    let all_wanted = wanted.iter().all(|demand| own.contains(demand));
+    let all_demanded = wanted.iter().all(|demand| own.contains(demand));
     if parameters.require_all_demands {
-        all_own && all_wanted
+        all_own && all_demanded
     } else if parameters.require_all_and_ignore_others {
         all_own
     } else {
-        all_wanted
+        all_demanded
     }
 }

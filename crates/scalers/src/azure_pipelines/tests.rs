@@ -76,7 +76,7 @@ fn demands_are_compared() {
 }
 
 #[tokio::test]
-async fn pool_is_looked_up_and_jobs_are_counted() {
+async fn pool_is_found_and_jobs_are_counted() {
     let address = server(|request| {
         let line = request.lines().next().unwrap_or_default();
         assert!(request.to_lowercase().contains("authorization: basic onbhda=="), "{request}");

@@ -95,7 +95,7 @@ impl AzureQueueSource {
             return Ok(connection.clone());
         }
         let Parameters { account_name, cloud, .. } = &self.parameters;
-        // The host comes first: a token of the operator is not even asked for if it would be sent elsewhere.
+        // The host comes first: a token of the operator is not even requested if it would be sent elsewhere.
         let url = StorageConnection::workload_url(account_name, cloud, StorageService::Queue)?;
         let token = self.identities.azure(&self.identity, STORAGE_SCOPE, &self.web).await?;
         Ok(QueueConnection(StorageConnection::bearer(url, &token)))
@@ -115,14 +115,14 @@ impl ValueSource for AzureQueueSource {
             let date = storage_date(self.web.now());
             if strategy == "visibleonly" {
                 let call = self.call(connection.peek(queue_name, &date)?, &date)?;
-                let answer = self.web.ask(call).await?;
+                let answer = self.web.send(call).await?;
                 let seen = query::peeked(answer.status.as_u16(), &answer.body)?;
                 if seen < MAX_PEEKED_MESSAGES {
                     return Ok(seen as f64);
                 }
             }
             let call = self.call(connection.count(queue_name, &date)?, &date)?;
-            let answer = self.web.ask(call).await?;
+            let answer = self.web.send(call).await?;
             let header = answer.headers.get("x-ms-approximate-messages-count");
             let header = header.and_then(|value| value.to_str().ok());
             query::counted(answer.status.as_u16(), header, &answer.body)

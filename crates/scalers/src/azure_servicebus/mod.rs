@@ -157,7 +157,7 @@ impl ServiceBus {
         if let Some(text) = &self.connection {
             return query::connection(text.reveal());
         }
-        // The host comes first: a token of the operator is not even asked for if it would be sent elsewhere.
+        // The host comes first: a token of the operator is not even requested if it would be sent elsewhere.
         let host = query::workload_host(&self.parameters.namespace, &self.parameters.cloud)?;
         let token = self.identities.azure(&self.identity, query::SCOPE, &self.web).await?;
         Ok(query::bearer(&host, &token))

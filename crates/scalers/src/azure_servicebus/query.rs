@@ -72,7 +72,7 @@ pub(super) fn connection(text: &str) -> Result<ServiceBusConnection, ScalerError
     Ok(ServiceBusConnection { server: format!("{scheme}://{host}"), access })
 }
 
-/// What tokens of a pod identity are for.
+/// Scope of tokens of a pod identity.
 pub(super) const SCOPE: &str = "https://servicebus.azure.net/.default";
 
 /// The host of a namespace in one of Azure's clouds. Other hosts do not get a token of the operator.
@@ -160,8 +160,8 @@ pub(super) fn entity(status: u16, body: &[u8]) -> Result<Entity, ScalerError> {
 pub(super) fn entities(status: u16, body: &[u8]) -> Result<Vec<Entity>, ScalerError> {
     if status != 200 {
         let text = String::from_utf8_lossy(body);
-        let said = element(&text, "Detail").map_or_else(|| hidden(body), excerpt);
-        bail!("Service Bus returned {status}: {said}");
+        let message = element(&text, "Detail").map_or_else(|| hidden(body), excerpt);
+        bail!("Service Bus returned {status}: {message}");
     }
     let text =
         std::str::from_utf8(body).map_err(|_| scaler_error!("the answer of Service Bus is not text"))?;

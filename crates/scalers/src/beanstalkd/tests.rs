@@ -57,7 +57,7 @@ fn response_with_invalid_utf8_is_split_by_bytes() {
 }
 
 /// A server that sends this to every client and closes the connection.
-async fn server(says: String) -> String {
+async fn server(reply: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
@@ -66,7 +66,7 @@ async fn server(says: String) -> String {
             let mut piece = [0; 64];
             let read = stream.read(&mut piece).await.unwrap();
             assert_eq!(piece.get(..read).unwrap(), b"stats-tube t\r\n");
-            stream.write_all(says.as_bytes()).await.unwrap();
+            stream.write_all(reply.as_bytes()).await.unwrap();
         }
     });
     address.to_string()

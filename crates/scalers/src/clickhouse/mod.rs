@@ -13,7 +13,7 @@ use crate::parameters::groups::tls_endpoint;
 use crate::prelude::*;
 use crate::urls::is_url;
 
-/// What stands in front of errors that are found after the parameters were read.
+/// Prefix of errors that are found after the parameters were read.
 const PREFIX: &str = "error parsing clickhouse metadata";
 
 /// The scaler type `clickhouse`.

@@ -5,9 +5,9 @@ pub mod schedule;
 mod tests;
 
 use jiff::Timestamp;
+use runtime::Clock;
 use schedule::CronSchedule;
 
-use crate::clock;
 use crate::prelude::*;
 
 /// The scaler type `cron`.
@@ -65,7 +65,7 @@ pub struct CronScaler {
     end: CronSchedule,
     timezone: String,
     desired_replicas: i64,
-    clock: clock::Clock,
+    clock: Clock,
 }
 
 impl CronScaler {
@@ -83,7 +83,7 @@ impl CronScaler {
             end: CronSchedule::parse(&end).map_err(ScalerError::new)?,
             timezone,
             desired_replicas,
-            clock: clock::system,
+            clock: Clock::system(),
         })
     }
 
@@ -112,7 +112,7 @@ impl CronScaler {
 }
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
-    Ok(Arc::new(CronScaler { clock: backends.web.settings().clock, ..CronScaler::new(trigger)? }))
+    Ok(Arc::new(CronScaler { clock: backends.web.settings().clock.clone(), ..CronScaler::new(trigger)? }))
 }
 
 impl Scaler for CronScaler {
@@ -121,6 +121,6 @@ impl Scaler for CronScaler {
     }
 
     fn read<'a>(&'a self, metric: &'a str) -> ScalerFuture<'a, Reading> {
-        Box::pin(async move { self.at(metric, (self.clock)()) })
+        Box::pin(async move { self.at(metric, self.clock.now()) })
     }
 }

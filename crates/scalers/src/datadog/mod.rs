@@ -13,7 +13,7 @@ use crate::parameters::groups::HttpAuth;
 use crate::prelude::*;
 use query::Aggregator;
 
-/// What stands in front of most errors of parameters.
+/// Prefix of most errors of parameters.
 const PREFIX: &str = "error parsing Datadog metadata";
 
 /// The scaler type `datadog`.

@@ -143,7 +143,7 @@ fn refusals() {
     let place = [("datadogMetricsService", "s"), ("datadogNamespace", "n")];
     assert_eq!(refused(&agent, &place), "datadog metric namespace is required");
     assert_eq!(refused(&agent, &[]), "datadog metrics service is required");
-    // Without a mode the cluster agent is asked without a token.
+    // Without a mode the request to the cluster agent has no token.
     let mut whole = agent.to_vec();
     whole.push(("datadogMetricNamespace", "n"));
     assert_eq!(refused(&whole, &place), "");

@@ -68,7 +68,7 @@ async fn reads_metric_selector() {
 
 #[tokio::test]
 async fn polls_until_query_is_done() {
-    let looks = AtomicUsize::new(0);
+    let polls = AtomicUsize::new(0);
     let url = server(move |head| {
         assert!(head.contains("authorization: Bearer t\r\n"), "{head}");
         if head.starts_with("POST /platform/storage/query/v1/query:execute ") {
@@ -78,7 +78,7 @@ async fn polls_until_query_is_done() {
         assert!(head.starts_with("GET /platform/storage/query/v1/query:poll?request-token=a+b "), "{head}");
         ServerAction::Answer(
             200,
-            match looks.fetch_add(1, Ordering::SeqCst) {
+            match polls.fetch_add(1, Ordering::SeqCst) {
                 0 => r#"{"state":"RUNNING"}"#.to_owned(),
                 _ => r#"{"state":"SUCCEEDED","result":{"records":[{"r":4}]}}"#.to_owned(),
             },

@@ -12,7 +12,7 @@ use super::query::forecast_duration;
 use crate::ScalerError;
 use crate::parameters::Secret;
 
-/// A job in a cluster, and who asks for its forecasts.
+/// A job in a cluster, and the credentials of the requests for its forecasts.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct ForecastKey {
     pub(super) addresses: Vec<String>,

@@ -37,8 +37,8 @@ async fn a_forecast_is_created_once_and_searched_for() {
             return ServerAction::Answer(200, r#"{"acknowledged": true, "forecast_id": "f1"}"#.to_owned());
         }
         assert!(request.starts_with("POST /.ml-anomalies-%2A/_search "), "{request}");
-        let asked = body(request);
-        let filters = asked.pointer("/query/bool/filter").and_then(Value::as_array).unwrap();
+        let requested = body(request);
+        let filters = requested.pointer("/query/bool/filter").and_then(Value::as_array).unwrap();
         let expected = [
             json!({"term": {"job_id": "j.1"}}),
             json!({"term": {"forecast_id": "f1"}}),

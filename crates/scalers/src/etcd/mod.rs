@@ -155,7 +155,7 @@ impl ValueSource for Etcd {
         })
     }
 
-    fn wake(&self, ask_now: tokio::sync::mpsc::Sender<()>) -> Option<WakeFuture> {
-        Some(self.streams.follow(WatchedKey(Arc::clone(&self.client)), ask_now))
+    fn wake(&self, query_now: tokio::sync::mpsc::Sender<()>) -> Option<WakeFuture> {
+        Some(self.streams.follow(WatchedKey(Arc::clone(&self.client)), query_now))
     }
 }

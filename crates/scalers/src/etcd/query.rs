@@ -52,6 +52,6 @@ fn successful(status: u16, body: &[u8]) -> Result<Value, ScalerError> {
     }
     // The field has another name since etcd 3.6.
     let has_error = read(body).is_ok_and(|answer| answer.get("error").is_some());
-    let said = error_field(body, if has_error { "/error" } else { "/message" });
-    Err(scaler_error!("etcd returned {status}: {said}"))
+    let message = error_field(body, if has_error { "/error" } else { "/message" });
+    Err(scaler_error!("etcd returned {status}: {message}"))
 }

@@ -56,11 +56,11 @@ async fn changes_of_the_key_wake() {
     })
     .await;
     let trigger = trigger("etcd", &[("endpoints", &url), ("watchKey", "/a"), ("value", "5")]);
-    let (sender, mut heard) = tokio::sync::mpsc::channel(1);
+    let (sender, mut wakes) = tokio::sync::mpsc::channel(1);
     let waking = tokio::spawn(crate::test_support::build(&trigger).unwrap().wake(sender).unwrap());
     // It is opened again.
     for _ in 0..2 {
-        let woken = tokio::time::timeout(std::time::Duration::from_mins(1), heard.recv()).await;
+        let woken = tokio::time::timeout(std::time::Duration::from_mins(1), wakes.recv()).await;
         assert_eq!(woken.unwrap(), Some(()));
     }
     waking.abort();

@@ -48,7 +48,7 @@ impl WatchedKey {
         let mut is_open = false;
         loop {
             match response.chunk().await {
-                Ok(Some(_)) => signal.ask_now(),
+                Ok(Some(_)) => signal.query_now(),
                 Ok(None) => return Ok(()),
                 // The watch was good for as long as it may be.
                 Err(HttpError {

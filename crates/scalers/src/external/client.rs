@@ -30,10 +30,10 @@ impl Channel {
 
     pub(super) async fn metrics(
         &self,
-        asked: &GetMetricsRequest,
+        requested: &GetMetricsRequest,
         counter: &CallCounter,
     ) -> Result<GetMetricsResponse, ScalerError> {
-        self.call("GetMetrics", asked, |channel, request| {
+        self.call("GetMetrics", requested, |channel, request| {
             counted(counter, "GetMetrics", async move { client(channel).get_metrics(request).await })
         })
         .await
@@ -57,7 +57,7 @@ impl Channel {
         &self,
         object: &ScaledObjectRef,
         counter: &CallCounter,
-        tell: &mpsc::Sender<bool>,
+        sender: &mpsc::Sender<bool>,
     ) -> Result<(), ScalerError> {
         let name = "StreamIsActive";
         let (channel, _) = timeout(CALL_TIMEOUT, self.connected()).await.map_err(|_| self.late(name))??;
@@ -66,7 +66,7 @@ impl Channel {
         // Servers respond with the first activity, which may take forever; TCP keepalive detects dead servers meanwhile.
         let answer = tokio::select! {
             answer = client.stream_is_active(object.clone()) => answer,
-            () = tell.closed() => return Ok(()),
+            () = sender.closed() => return Ok(()),
         };
         let mut stream = match answer {
             Ok(answer) => answer.into_inner(),
@@ -84,7 +84,7 @@ impl Channel {
                 message = stream.message() => match message {
                     Ok(Some(message)) => {
                         call.received();
-                        if tell.send(message.result).await.is_err() {
+                        if sender.send(message.result).await.is_err() {
                             return Ok(());
                         }
                     }
@@ -97,7 +97,7 @@ impl Channel {
                         return Err(self.fault(name, &status).into_error());
                     }
                 },
-                () = tell.closed() => return Ok(()),
+                () = sender.closed() => return Ok(()),
             }
         }
     }

@@ -90,7 +90,7 @@ struct External {
     compat: Compat,
     push: bool,
     specs: Mutex<Option<(Instant, Vec<MetricSpec>)>>,
-    /// The metrics that the server streamed last; they win over asking.
+    /// The metrics that the server streamed last; they have precedence over `GetMetricSpec`.
     streamed: Mutex<Option<Vec<MetricSpec>>>,
 }
 
@@ -150,7 +150,7 @@ impl External {
         }))
     }
 
-    async fn ask_specs(&self) -> Result<Vec<MetricSpec>, ScalerError> {
+    async fn request_specs(&self) -> Result<Vec<MetricSpec>, ScalerError> {
         let answer = self.channel.metric_spec(&self.object, &self.counter).await?;
         Ok(answer.metric_specs.iter().map(|spec| query::spec(&self.trigger, spec)).collect())
     }
@@ -184,12 +184,12 @@ impl Scaler for External {
             }
             // KEDA requests specs each time, and treats an unreachable server as one without metrics.
             if self.compat.is_strict() {
-                return Ok(self.ask_specs().await.unwrap_or_default());
+                return Ok(self.request_specs().await.unwrap_or_default());
             }
             if let Some(specs) = self.fresh() {
                 return Ok(specs);
             }
-            let specs = self.ask_specs().await?;
+            let specs = self.request_specs().await?;
             *self.specs.locked() = Some((Instant::now(), specs.clone()));
             Ok(specs)
         })
@@ -197,11 +197,11 @@ impl Scaler for External {
 
     fn read<'a>(&'a self, metric: &'a str) -> ScalerFuture<'a, Reading> {
         Box::pin(async move {
-            let asked = GetMetricsRequest {
+            let requested = GetMetricsRequest {
                 scaled_object_ref: Some(self.object.clone()),
                 metric_name: query::own_name(self.trigger.index, metric).to_owned(),
             };
-            let answer = self.channel.metrics(&asked, &self.counter).await?;
+            let answer = self.channel.metrics(&requested, &self.counter).await?;
             let values = query::values(metric, &answer.metric_values, self.compat)
                 .map_err(|reason| scaler_error!("external scaler {}: {reason}", self.channel.address()))?;
             let active = self.channel.is_active(&self.object, &self.counter).await?;
@@ -209,8 +209,8 @@ impl Scaler for External {
         })
     }
 
-    fn push(self: Arc<Self>, tell: mpsc::Sender<bool>) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
-        self.push.then(|| -> Pin<Box<dyn Future<Output = ()> + Send>> { Box::pin(listen(self, tell)) })
+    fn push(self: Arc<Self>, sender: mpsc::Sender<bool>) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
+        self.push.then(|| -> Pin<Box<dyn Future<Output = ()> + Send>> { Box::pin(listen(self, sender)) })
     }
 
     fn push_specs(
@@ -225,12 +225,12 @@ impl Scaler for External {
 }
 
 /// Forwards activity until the future is dropped.
-async fn listen(scaler: Arc<External>, tell: mpsc::Sender<bool>) {
+async fn listen(scaler: Arc<External>, sender: mpsc::Sender<bool>) {
     let mut delay = query::MIN_RECONNECT_DELAY;
     loop {
         let begun = Instant::now();
-        let end = scaler.channel.listen(&scaler.object, &scaler.counter, &tell).await;
-        if tell.is_closed() {
+        let end = scaler.channel.listen(&scaler.object, &scaler.counter, &sender).await;
+        if sender.is_closed() {
             return std::future::pending().await;
         }
         if let Err(error) = &end {

@@ -48,21 +48,21 @@ pub(super) fn own_name(index: usize, metric: &str) -> &str {
 
 /// The values, under the requested name.
 pub(super) fn values(
-    asked: &str,
+    requested: &str,
     values: &[MetricValue],
     compat: Compat,
 ) -> Result<Vec<ReadingValue>, ParseError> {
     let one = |value: &MetricValue| {
         // KEDA turns infinity into 0, which would scale the target in.
         if value.metric_value_float.is_infinite() && !compat.is_strict() {
-            return Err(format!("the value of {asked} is infinite").into());
+            return Err(format!("the value of {requested} is infinite").into());
         }
         let amount = if value.metric_value_float > 0.0 {
             metric::milli(value.metric_value_float)
         } else {
             metric::whole(value.metric_value.max(0))
         };
-        Ok(ReadingValue { name: asked.to_owned(), value: amount })
+        Ok(ReadingValue { name: requested.to_owned(), value: amount })
     };
     values.iter().map(one).collect()
 }

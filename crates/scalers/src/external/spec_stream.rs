@@ -1,5 +1,5 @@
 //! `StreamMetricSpec`: a scaler reports its metrics whenever they change (KEDA 2.21). A scaler that does not know the method is
-//! asked by `GetMetricSpec` only.
+//! queried with `GetMetricSpec` only.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ enum StreamEnd {
     Clean,
     /// The scaler does not know the method.
     Unimplemented,
-    /// It broke.
+    /// The connection was lost, or the scaler returned an error.
     Failed(ScalerError),
 }
 

@@ -20,14 +20,14 @@ use crate::web::HttpSettings;
 /// An external scaler whose responses are scripted in the metadata.
 #[derive(Clone, Default)]
 struct Play {
-    asked: Arc<AtomicUsize>,
+    requested: Arc<AtomicUsize>,
     seen: Arc<Mutex<Option<ScaledObjectRef>>>,
     streams: Arc<AtomicUsize>,
 }
 
 impl ExternalScaler for Play {
     async fn metric_specs(&self, object: &ScaledObjectRef) -> Result<Vec<MetricSpec>, Status> {
-        self.asked.fetch_add(1, Ordering::SeqCst);
+        self.requested.fetch_add(1, Ordering::SeqCst);
         *self.seen.lock().unwrap() = Some(object.clone());
         match object.text("specs").unwrap_or("one") {
             "hang" => std::future::pending().await,
@@ -167,12 +167,12 @@ async fn specs_are_cached_except_in_strict_mode() {
     for _ in 0..3 {
         scaler.specs().await.unwrap();
     }
-    assert_eq!(play.asked.load(Ordering::SeqCst), 1);
+    assert_eq!(play.requested.load(Ordering::SeqCst), 1);
     let scaler = built(Compat::Strict, &trigger(&address, &[]));
     for _ in 0..3 {
         scaler.specs().await.unwrap();
     }
-    assert_eq!(play.asked.load(Ordering::SeqCst), 4);
+    assert_eq!(play.requested.load(Ordering::SeqCst), 4);
 }
 
 #[tokio::test]
@@ -255,8 +255,8 @@ async fn pushes_arrive_and_stream_is_reopened() {
     let mut trigger = trigger(&address, &[("stream", "eof")]);
     assert!(built(Compat::Better, &trigger).push(mpsc::channel(1).0).is_none());
     trigger.type_ = "external-push".into();
-    let (tell, mut reported) = mpsc::channel(4);
-    let listening = tokio::spawn(built(Compat::Better, &trigger).push(tell).unwrap());
+    let (sender, mut reported) = mpsc::channel(4);
+    let listening = tokio::spawn(built(Compat::Better, &trigger).push(sender).unwrap());
     let begun = Instant::now();
     assert_eq!(reported.recv().await, Some(true));
     assert_eq!(reported.recv().await, Some(false));
@@ -271,10 +271,10 @@ async fn idle_stream_stays_open() {
     let (address, play, _server) = served().await;
     let mut trigger = trigger(&address, &[("stream", "late")]);
     trigger.type_ = "external-push".into();
-    let (tell, mut reported) = mpsc::channel(4);
-    let listening = tokio::spawn(built(Compat::Better, &trigger).push(tell).unwrap());
-    let heard = tokio::time::timeout(CALL_TIMEOUT * 20, reported.recv()).await;
-    assert_eq!(heard.unwrap(), Some(true));
+    let (sender, mut reported) = mpsc::channel(4);
+    let listening = tokio::spawn(built(Compat::Better, &trigger).push(sender).unwrap());
+    let change = tokio::time::timeout(CALL_TIMEOUT * 20, reported.recv()).await;
+    assert_eq!(change.unwrap(), Some(true));
     assert_eq!(play.streams.load(Ordering::SeqCst), 1);
     listening.abort();
 }

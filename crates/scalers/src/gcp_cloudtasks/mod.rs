@@ -7,7 +7,7 @@ use crate::google_credentials::GoogleCredentials;
 use crate::google_monitoring::{MonitoringClient, SeriesFilter};
 use crate::prelude::*;
 
-/// What stands in front of errors that are found after the parameters were read.
+/// Prefix of errors that are found after the parameters were read.
 const PREFIX: &str = "error parsing Cloud Tasks metadata";
 
 /// The scaler type `gcp-cloudtasks`.

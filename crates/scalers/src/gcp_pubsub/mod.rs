@@ -10,7 +10,7 @@ use crate::parameters::NullableNumber;
 use crate::prelude::*;
 use query::PubSubResource;
 
-/// What stands in front of errors that are found after the parameters were read.
+/// Prefix of errors that are found after the parameters were read.
 const PREFIX: &str = "error parsing PubSub metadata";
 
 /// The scaler type `gcp-pubsub`.

@@ -56,7 +56,8 @@ fn queries_cannot_be_extended() {
     assert_eq!(error("top", "m", "percentile101"), "invalid percentile value: 101");
 }
 
-const FIVE: &str = r#"{"timeSeriesData": [{"pointData": [{"values": [{"int64Value": "5"}]}]}]}"#;
+const TIME_SERIES_OF_FIVE: &str =
+    r#"{"timeSeriesData": [{"pointData": [{"values": [{"int64Value": "5"}]}]}]}"#;
 
 #[tokio::test]
 async fn reads_the_newest_point_with_a_token() {
@@ -71,7 +72,7 @@ async fn reads_the_newest_point_with_a_token() {
                 body.contains("(resource.project_id == 'p' && resource.subscription_id == 'mysub')"),
                 "{body}"
             );
-            (200, FIVE.to_owned())
+            (200, TIME_SERIES_OF_FIVE.to_owned())
         })
     };
     let reading = read_answered(&trigger, answer).await.unwrap();

@@ -11,7 +11,7 @@ use crate::google_credentials::GoogleCredentials;
 use crate::parameters::KedaProfile;
 use crate::prelude::*;
 
-/// What tokens are for.
+/// Scope of tokens.
 const SCOPE: &str = "https://www.googleapis.com/auth/spanner.data";
 
 /// The scaler type `gcp-spanner`.

@@ -8,7 +8,7 @@ use crate::google_monitoring::{Alignment, MonitoringClient, SeriesFilter};
 use crate::parameters::NullableNumber;
 use crate::prelude::*;
 
-/// What stands in front of errors that are found after the parameters were read.
+/// Prefix of errors that are found after the parameters were read.
 const PREFIX: &str = "error parsing Stackdriver metadata";
 
 /// Aligners of Cloud Monitoring without `ALIGN_`, in lower case.

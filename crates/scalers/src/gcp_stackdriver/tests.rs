@@ -9,7 +9,7 @@ fn metric(changed: &[(&str, &str)]) -> Trigger {
     given
 }
 
-const ONE: &str =
+const ONE_TIME_SERIES: &str =
     r#"{"timeSeries": [{"points": [{"value": {"doubleValue": 5.5}}, {"value": {"doubleValue": 1}}]}]}"#;
 
 #[tokio::test]
@@ -20,7 +20,7 @@ async fn reads_the_newest_point_with_a_token() {
                         resource.labels.project_id%3D%22shop%22&pageSize=100&interval.startTime=";
             assert!(call.url.starts_with(base), "{}", call.url);
             assert_eq!(call.headers.get("authorization").unwrap(), "Bearer t");
-            (200, ONE.to_owned())
+            (200, ONE_TIME_SERIES.to_owned())
         })
     };
     let reading = read_answered(&metric(&[("activationTargetValue", "5.5")]), reply).await.unwrap();
@@ -37,7 +37,7 @@ async fn points_are_aligned() {
             let aligned = "&aggregation.alignmentPeriod=60s&aggregation.perSeriesAligner=ALIGN_PERCENTILE_99\
                            &aggregation.crossSeriesReducer=REDUCE_SUM&";
             assert!(call.url.contains(aligned), "{}", call.url);
-            (200, ONE.to_owned())
+            (200, ONE_TIME_SERIES.to_owned())
         })
     };
     let changed = [
@@ -51,7 +51,7 @@ async fn points_are_aligned() {
     let reply = |call: &HttpCall| {
         google_metadata(call).unwrap_or_else(|| {
             assert!(!call.url.contains("aggregation."), "{}", call.url);
-            (200, ONE.to_owned())
+            (200, ONE_TIME_SERIES.to_owned())
         })
     };
     assert!(read_answered(&metric(&[("alignmentAligner", "mean")]), reply).await.is_ok());

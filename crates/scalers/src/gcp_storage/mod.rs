@@ -8,12 +8,12 @@ use crate::google_client::GoogleClient;
 use crate::google_credentials::GoogleCredentials;
 use crate::prelude::*;
 
-/// What tokens are for.
+/// Scope of tokens.
 const SCOPE: &str = "https://www.googleapis.com/auth/devstorage.read_only";
 /// Maximum number of pages of a list.
 const MAX_PAGES: usize = 500;
 
-/// What stands in front of errors that are found after the parameters were read.
+/// Prefix of errors that are found after the parameters were read.
 const PREFIX: &str = "error parsing GCP storage metadata";
 
 /// The scaler type `gcp-storage`.

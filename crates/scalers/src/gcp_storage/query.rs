@@ -10,7 +10,7 @@ use crate::web::{escaped, path_escaped};
 
 const SERVER: &str = "https://storage.googleapis.com/storage/v1/b";
 
-/// The URL of a page of objects, of which only the size is asked for.
+/// The URL of a page of objects, with only the size of each.
 pub(super) fn url(parameters: &Parameters, token: &str) -> String {
     let fields = escaped("items(size),nextPageToken");
     let mut url = format!("{SERVER}/{}/o?fields={fields}&maxResults=1000", path_escaped(&parameters.bucket));

@@ -63,7 +63,7 @@ async fn all_pages_are_read_with_a_token() {
     assert_eq!((reading.values.first().unwrap().value.canonical(), reading.active), ("5".to_owned(), false));
     let reading = read_answered(&bucket(&[("maxBucketItemsToScan", "4")]), reply).await.unwrap();
     assert_eq!(reading.values.first().unwrap().value.canonical(), "4");
-    // After the maximum no page is asked for.
+    // After the maximum no page is requested.
     let once = |call: &HttpCall| {
         google_metadata(call).unwrap_or_else(|| {
             assert_eq!(call.url, BASE);

@@ -54,7 +54,7 @@ crate::parameters! {
         labels: Vec<String> = "labels" in [Metadata, Environment];
         /// Does not assume the labels `self-hosted`, `linux` and `x64`.
         no_default_labels: bool = "noDefaultLabels" in [Metadata, Environment], default "false";
-        /// Has no effect: responses with an `ETag` are always asked for conditionally.
+        /// Has no effect: requests for responses with an `ETag` are always conditional.
         enable_etags: bool = "enableEtags" in [Metadata, Environment], default "false";
         /// Has no effect: failing sources are always polled less often.
         enable_backoff: bool = "enableBackoff" in [Metadata, Environment], default "false";
@@ -153,7 +153,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     SingleMetricScaler::build(spec, activation, source)
 }
 
-/// Whether GitHub limits our rate, or did so before and is not asked meanwhile.
+/// Whether GitHub limits our rate, or did so before and gets no request meanwhile.
 fn is_limited(error: &ScalerError) -> bool {
     let is_paused = |error: &HttpError| matches!(error.cause, HttpErrorCause::RateLimited { .. });
     error.cause::<RateLimited>().is_some() || error.cause().is_some_and(is_paused)
@@ -167,7 +167,7 @@ impl GitHub {
             .header("x-github-api-version", "2022-11-28")?;
         // Never closed.
         let _permit = self.requests.acquire().await;
-        let response = self.web.ask(call).await?;
+        let response = self.web.send(call).await?;
         query::check_rate_limit(&response)?;
         Ok((response.status.as_u16(), response.body))
     }
@@ -204,8 +204,8 @@ impl GitHub {
     async fn count(&self) -> Result<usize, ScalerError> {
         let token = self.token().await?;
         let repositories = self.repositories(&token).await?;
-        let asked = repositories.into_iter().map(|repository| self.jobs(repository, token.clone()));
-        let counts = stream::iter(asked).buffer_unordered(MAX_CONCURRENT_REQUESTS);
+        let requested = repositories.into_iter().map(|repository| self.jobs(repository, token.clone()));
+        let counts = stream::iter(requested).buffer_unordered(MAX_CONCURRENT_REQUESTS);
         let counts: Vec<Option<usize>> = counts.try_collect().await?;
         // One repository may have been deleted; if none is found, the owner or the token is wrong, and there is no count.
         if !counts.is_empty() && counts.iter().all(Option::is_none) {
@@ -235,11 +235,11 @@ impl GitHub {
         runs.dedup();
         let mut count = 0;
         for some in runs.chunks(MAX_CONCURRENT_REQUESTS) {
-            let asked = some.iter().map(async |run| {
+            let requested = some.iter().map(async |run| {
                 let (status, body) = self.get(query::jobs_url(api, owner, repository, *run), token).await?;
                 query::jobs(status, &body, &self.labels)
             });
-            count += try_join_all(asked).await?.into_iter().sum::<usize>();
+            count += try_join_all(requested).await?.into_iter().sum::<usize>();
         }
         Ok(Some(count))
     }

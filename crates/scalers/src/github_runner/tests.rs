@@ -121,7 +121,7 @@ async fn a_missing_repository_has_no_jobs_and_a_rate_limit_keeps_the_last_count(
     assert_eq!(count().await.unwrap(), "9");
     limited.store(true, std::sync::atomic::Ordering::SeqCst);
     assert_eq!(count().await.unwrap(), "9");
-    // A request that is refused for another reason is an error, whatever its message says.
+    // A request that is refused for another reason is an error, whatever its message.
     refused.store(true, std::sync::atomic::Ordering::SeqCst);
     assert!(count().await.unwrap_err().message.contains("no rate limit"));
     refused.store(false, std::sync::atomic::Ordering::SeqCst);

@@ -12,12 +12,12 @@ use crate::google_client::GoogleClient;
 use crate::google_credentials::GoogleCredentials;
 use crate::{ScalerError, Trigger};
 
-/// What tokens are for.
+/// Scope of tokens.
 const SCOPE: &str = "https://www.googleapis.com/auth/monitoring.read";
 /// Maximum number of empty pages before the first time series.
 const MAX_PAGES: usize = 10;
 
-/// Asks Cloud Monitoring for one trigger.
+/// Queries Cloud Monitoring for one trigger.
 pub(crate) struct MonitoringClient(GoogleClient);
 
 impl MonitoringClient {

@@ -150,8 +150,8 @@ fn page(
     }
     // Without data an error of a part is an error: the value may be there, but could not be read.
     if let Some(failed) = answer.get(errors).and_then(Value::as_array).and_then(|all| all.first()) {
-        let said = failed.get("message").and_then(Value::as_str).unwrap_or_default();
-        bail!("{PRODUCT} could not read the time series: {}", excerpt(said));
+        let message = failed.get("message").and_then(Value::as_str).unwrap_or_default();
+        bail!("{PRODUCT} could not read the time series: {}", excerpt(message));
     }
     match answer.get("nextPageToken").and_then(Value::as_str) {
         Some(token) if !token.is_empty() && first.is_none() => Ok(MonitoringPage::Next(token.to_owned())),

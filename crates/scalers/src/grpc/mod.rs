@@ -151,7 +151,7 @@ impl Channel {
         &self,
         name: &str,
         message: &Q,
-        ask: impl Fn(transport::Channel, Request<Q>) -> BoxFuture<'a, Result<tonic::Response<T>, Status>>,
+        send: impl Fn(transport::Channel, Request<Q>) -> BoxFuture<'a, Result<tonic::Response<T>, Status>>,
     ) -> Result<T, ScalerError> {
         let begun = Instant::now();
         let attempts = async {
@@ -161,7 +161,7 @@ impl Channel {
                 let mut request = Request::new(message.clone());
                 // Tells the server the deadline; the timeout below enforces it.
                 request.set_timeout(left + CALL_TIMEOUT / 10);
-                match ask(channel, request).await.map_err(|status| self.fault(name, &status)) {
+                match send(channel, request).await.map_err(|status| self.fault(name, &status)) {
                     Ok(answer) => return Ok(answer.into_inner()),
                     Err(CallError::Refused(error)) => return Err(error),
                     Err(CallError::Lost(error)) => {

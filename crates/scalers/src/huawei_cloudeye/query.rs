@@ -1,5 +1,6 @@
 //! Requests of Cloud Eye, signed with an access key (SDK-HMAC-SHA256), and their responses.
 
+use api::text::hex;
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::hmac::{self, HMAC_SHA256};
 use jiff::Timestamp;
@@ -78,10 +79,6 @@ pub(super) fn authorization(
     let signature = hex(hmac::sign(&key, text.as_bytes()).as_ref());
     let access = access.reveal();
     format!("SDK-HMAC-SHA256 Access={access}, SignedHeaders={SIGNED_HEADERS}, Signature={signature}")
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |text, byte| text + &format!("{byte:02x}"))
 }
 
 /// The first value of the metric, as in KEDA.

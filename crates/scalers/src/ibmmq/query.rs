@@ -29,15 +29,15 @@ pub(super) fn depth(status: u16, body: &[u8], queue: &str) -> Result<f64, Scaler
     };
     let depth = first.pointer("/parameters/curdepth");
     depth.and_then(Value::as_f64).ok_or_else(|| {
-        let said: Vec<&str> = first
+        let detail: Vec<&str> = first
             .get("message")
             .and_then(Value::as_array)
             .into_iter()
             .flatten()
             .filter_map(Value::as_str)
             .collect();
-        let said =
-            if said.is_empty() { format!("{} as depth", kind(depth)) } else { excerpt(&said.join(" ")) };
-        scaler_error!("IBM MQ does not report the depth of queue {queue}: {said}")
+        let detail =
+            if detail.is_empty() { format!("{} as depth", kind(depth)) } else { excerpt(&detail.join(" ")) };
+        scaler_error!("IBM MQ does not report the depth of queue {queue}: {detail}")
     })
 }

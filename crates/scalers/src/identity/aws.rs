@@ -17,11 +17,11 @@ use crate::xml::element;
 const SESSION_NAME: &str = "KEDA";
 /// Lifetime of credentials without `Expiration`.
 const DEFAULT_LIFETIME: Duration = Duration::from_mins(15);
-/// Hosts at which container credentials may be asked for without TLS: EKS, ECS and this machine.
+/// Hosts from which container credentials may be requested without TLS: EKS, ECS and this machine.
 const CREDENTIAL_HOSTS: [&str; 5] =
     ["169.254.170.23", "[fd00:ec2::23]", "169.254.170.2", "127.0.0.1", "localhost"];
 
-/// Who asks AWS.
+/// The identity of a request to AWS.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum AwsIdentity {
     /// Static keys.
@@ -43,7 +43,7 @@ pub enum AwsIdentity {
 pub(super) type AwsCacheKey = (String, AwsIdentity);
 
 impl AwsIdentity {
-    /// Who it is, for errors.
+    /// The identity as shown in errors.
     fn shown(&self) -> String {
         match self {
             Self::Keys(keys) => format!("AWS access key {}", keys.access),
@@ -192,7 +192,7 @@ impl Identities {
             service: "sts",
         };
         let signed = sign(&request, &keys, web.now());
-        // The role is part of who asks: tenants choose it, and one does not stop the others.
+        // The role is part of the key of the rate limit: tenants choose it, and one does not stop the others.
         let signers = [keys.access.as_str(), keys.secret.reveal(), form.as_str()];
         let mut call = HttpCall::post(url, form.clone(), REQUEST_TIMEOUT).signed_by(&signers);
         for (name, value) in headers {

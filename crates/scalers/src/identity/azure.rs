@@ -23,7 +23,7 @@ const AUTHORITIES: [&str; 4] = [
 /// How the assertion of a federated token is named.
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
-/// Who asks Azure.
+/// The identity of a request to Azure.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum AzureIdentity {
     /// The federated identity of the operator's ServiceAccount (`azure-workload`); empty fields are those of its pod.
@@ -130,23 +130,23 @@ impl Identities {
 
     /// The authority without a trailing slash, and whether a tenant has chosen it: a private cloud, to which they send a secret of
     /// their own.
-    fn authority(&self, identity: &AzureIdentity, asked: &str) -> Result<(String, bool), ScalerError> {
-        let asked = asked.trim_end_matches('/');
+    fn authority(&self, identity: &AzureIdentity, requested: &str) -> Result<(String, bool), ScalerError> {
+        let requested = requested.trim_end_matches('/');
         let of_process =
             self.environment.variable("AZURE_AUTHORITY_HOST").map(|host| host.trim_end_matches('/'));
-        match (identity, asked) {
+        match (identity, requested) {
             (_, "") => Ok((PUBLIC_AUTHORITY.to_owned(), false)),
-            (_, asked) if AUTHORITIES.contains(&asked) || of_process == Some(asked) => {
-                Ok((asked.to_owned(), false))
+            (_, requested) if AUTHORITIES.contains(&requested) || of_process == Some(requested) => {
+                Ok((requested.to_owned(), false))
             }
-            (AzureIdentity::ClientSecret { .. }, asked) if asked.starts_with("https://") => {
-                Ok((asked.to_owned(), true))
+            (AzureIdentity::ClientSecret { .. }, requested) if requested.starts_with("https://") => {
+                Ok((requested.to_owned(), true))
             }
-            (AzureIdentity::ClientSecret { .. }, asked) => {
-                Err(scaler_error!("activeDirectoryEndpoint {asked} must begin with https://"))
+            (AzureIdentity::ClientSecret { .. }, requested) => {
+                Err(scaler_error!("activeDirectoryEndpoint {requested} must begin with https://"))
             }
-            (AzureIdentity::Workload { .. }, asked) => Err(scaler_error!(
-                "identityAuthorityHost {asked} is not an authority of Azure or of the operator"
+            (AzureIdentity::Workload { .. }, requested) => Err(scaler_error!(
+                "identityAuthorityHost {requested} is not an authority of Azure or of the operator"
             )),
         }
     }

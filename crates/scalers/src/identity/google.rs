@@ -20,7 +20,7 @@ const IMPERSONATION_LIFETIME: Duration = Duration::from_hours(1);
 /// The metadata server of Google's machines.
 const METADATA_HOST: &str = "metadata.google.internal";
 
-/// Who asks Google.
+/// The identity of a request to Google.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum GoogleIdentity {
     /// A service account key, as the JSON that Google hands out.
@@ -147,8 +147,8 @@ impl Identities {
         match std::str::from_utf8(&body).map(str::trim) {
             Ok(project) if status == 200 && is_name(&project.replace(':', "-")) => Ok(project.to_owned()),
             _ => {
-                let said = responses::hidden(&body);
-                Err(failed(scaler_error!("the metadata server returned {status}: {said}")))
+                let message = responses::hidden(&body);
+                Err(failed(scaler_error!("the metadata server returned {status}: {message}")))
             }
         }
     }
@@ -216,8 +216,8 @@ impl Identities {
             .header("content-type", "application/json")?;
         let (status, body) = send(web, call).await?;
         if status != 200 {
-            let said = responses::error_field(&body, "/error/message");
-            bail!("Google service account {email} cannot be impersonated: {status}: {said}");
+            let message = responses::error_field(&body, "/error/message");
+            bail!("Google service account {email} cannot be impersonated: {status}: {message}");
         }
         let answer: Value = serde_json::from_slice(&body).map_err(|_| {
             scaler_error!("Google did not answer with JSON when asked for a token of {email}")

@@ -63,13 +63,13 @@ impl Identities {
 
 /// Sends a request for credentials. No tenant chooses its address, and its response is never shared with other callers.
 async fn send(web: &SharedHttpClient, call: HttpCall) -> Result<(u16, Bytes), ScalerError> {
-    let response = web.ask(call.alone().own_address()).await?;
+    let response = web.send(call.alone().own_address()).await?;
     Ok((response.status.as_u16(), response.body))
 }
 
 /// Sends a request with credentials of a tenant to an address of the tenant; its response is never shared with other callers.
 async fn send_to_tenant(web: &SharedHttpClient, call: HttpCall) -> Result<(u16, Bytes), ScalerError> {
-    let response = web.ask(call.alone()).await?;
+    let response = web.send(call.alone()).await?;
     Ok((response.status.as_u16(), response.body))
 }
 

@@ -1,5 +1,6 @@
 //! AWS Signature Version 4.
 
+use api::text::hex;
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::hmac::{self, HMAC_SHA256};
 use jiff::Timestamp;
@@ -126,8 +127,4 @@ fn mac(key: &[u8], text: &str) -> hmac::Tag {
 
 fn sha256(bytes: &[u8]) -> String {
     hex(digest(&SHA256, bytes).as_ref())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |text, byte| text + &format!("{byte:02x}"))
 }

@@ -9,7 +9,7 @@ use crate::web::HttpSettings;
 
 /// A client at a fixed time, which shares no responses.
 fn web() -> SharedHttpClient {
-    let clock = || "2026-01-01T00:00:00Z".parse().unwrap();
+    let clock = runtime::Clock::new(|| "2026-01-01T00:00:00Z".parse().unwrap());
     SharedHttpClient::new(HttpSettings { fresh: Duration::ZERO, clock, ..HttpSettings::default() })
 }
 
@@ -46,13 +46,13 @@ fn identities(variables: &[(&str, &str)]) -> Identities {
 /// A source of numbered credentials that are valid for an hour, and can be told to fail.
 #[derive(Default)]
 struct Source {
-    asked: AtomicUsize,
+    requested: AtomicUsize,
     fails: std::sync::atomic::AtomicBool,
 }
 
 impl Source {
     fn fetch(&self) -> Result<(usize, Duration), ScalerError> {
-        let number = self.asked.fetch_add(1, Ordering::Relaxed) + 1;
+        let number = self.requested.fetch_add(1, Ordering::Relaxed) + 1;
         if self.fails.load(Ordering::Relaxed) {
             bail!("refused");
         }
@@ -75,16 +75,16 @@ async fn credentials_are_shared_and_renewed_ahead_of_time() {
     assert_eq!(get("a").await, Ok(1));
     tokio::time::advance(Duration::from_mins(2)).await;
     assert_eq!(get("a").await, Ok(3));
-    // Old credentials are used until their end if new ones are refused, and the refusal is not asked for at once again.
+    // Old credentials are used until their end if new ones are refused, and no new ones are requested at once.
     source.fails.store(true, Ordering::Relaxed);
     tokio::time::advance(Duration::from_mins(56)).await;
     assert_eq!(get("a").await, Ok(3));
     assert_eq!(get("a").await, Ok(3));
-    assert_eq!(source.asked.load(Ordering::Relaxed), 4);
+    assert_eq!(source.requested.load(Ordering::Relaxed), 4);
     tokio::time::advance(Duration::from_mins(5)).await;
     assert_eq!(get("a").await.unwrap_err().message, "refused");
     assert_eq!(get("a").await.unwrap_err().message, "refused");
-    assert_eq!(source.asked.load(Ordering::Relaxed), 5);
+    assert_eq!(source.requested.load(Ordering::Relaxed), 5);
     source.fails.store(false, Ordering::Relaxed);
     tokio::time::advance(Duration::from_secs(6)).await;
     assert_eq!(get("a").await, Ok(6));

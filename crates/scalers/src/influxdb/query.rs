@@ -35,8 +35,8 @@ pub(super) fn table(status: u16, body: &[u8]) -> Result<f64, ScalerError> {
             (_, Some(header)) => {
                 let Some(at) = header.iter().position(|name| name == "_value") else {
                     if let Some(at) = header.iter().position(|name| name == "error") {
-                        let said = line.get(at).map_or_else(String::new, |text| excerpt(text));
-                        bail!("InfluxDB answered with an error: {said}");
+                        let message = line.get(at).map_or_else(String::new, |text| excerpt(text));
+                        bail!("InfluxDB answered with an error: {message}");
                     }
                     bail!("the first record has no _value");
                 };
@@ -72,9 +72,9 @@ pub(super) fn rows(status: u16, body: &[u8], column: &str) -> Result<f64, Scaler
 
 fn refused(status: u16, body: &[u8]) -> ScalerError {
     let answer = read(body).ok();
-    let said = answer.as_ref().and_then(|answer| answer.get("message").or_else(|| answer.get("error")));
-    let said = said.and_then(Value::as_str).map_or_else(|| hidden(body), excerpt);
-    scaler_error!("InfluxDB returned {status}: {said}")
+    let message = answer.as_ref().and_then(|answer| answer.get("message").or_else(|| answer.get("error")));
+    let message = message.and_then(Value::as_str).map_or_else(|| hidden(body), excerpt);
+    scaler_error!("InfluxDB returned {status}: {message}")
 }
 
 /// Parses CSV records (RFC 4180); empty lines are skipped.

@@ -111,19 +111,19 @@ async fn tokens_are_cached_and_replaced_when_refused() {
     let login = KeystoneLogin::Password { user_id: "u", password: &Secret::new("p"), project_id: "" };
     let client = KeystoneClient::new(&url, login, ("object-store", ""), Duration::from_secs(10));
     let backends = backends(FakeCluster::default());
-    let asked = async |path: &str| {
+    let requested = async |path: &str| {
         let request = |session: &KeystoneSession| {
             let call = HttpCall::get(format!("{url}{path}"), Duration::from_secs(10));
             call.header("x-auth-token", session.token.reveal())
         };
-        client.ask(&backends.web, request).await.unwrap().status.as_u16()
+        client.send(&backends.web, request).await.unwrap().status.as_u16()
     };
-    assert_eq!(asked("/first").await, 200);
-    assert_eq!(asked("/first").await, 200);
+    assert_eq!(requested("/first").await, 200);
+    assert_eq!(requested("/first").await, 200);
     assert_eq!(logins.load(Ordering::SeqCst), 1);
-    assert_eq!(asked("/second").await, 200);
+    assert_eq!(requested("/second").await, 200);
     assert_eq!(logins.load(Ordering::SeqCst), 2);
     // A service that refuses every token costs one more login, and not an endless number.
-    assert_eq!(asked("/never").await, 401);
+    assert_eq!(requested("/never").await, 401);
     assert_eq!(logins.load(Ordering::SeqCst), 3);
 }

@@ -13,8 +13,8 @@ fn offsets(pairs: &[(u32, u64)]) -> OffsetsReply {
 async fn reads_the_lag_of_a_group() {
     let address = grpc_server(|path, _, message| match path {
         "/com.github.bsideup.liiklus.LiiklusService/GetOffsets" => {
-            let asked = GroupOffsetsRequest::decode(message).unwrap();
-            assert_eq!((&*asked.topic, &*asked.group, asked.group_version), ("t", "g", 2));
+            let requested = GroupOffsetsRequest::decode(message).unwrap();
+            assert_eq!((&*requested.topic, &*requested.group, requested.group_version), ("t", "g", 2));
             Ok(offsets(&[(0, 4), (1, 9)]).encode_to_vec())
         }
         "/com.github.bsideup.liiklus.LiiklusService/GetEndOffsets" => {

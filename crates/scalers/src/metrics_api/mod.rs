@@ -130,7 +130,7 @@ impl MetricsApi {
     /// The number of one server.
     async fn one(&self, url: String) -> Result<f64, ScalerError> {
         let path = query::path(&url).to_owned();
-        let answer = self.web.ask(self.call(url)?).await.map_err(ScalerError::from)?;
+        let answer = self.web.send(self.call(url)?).await.map_err(ScalerError::from)?;
         if answer.status != 200 {
             bail!("{path}: api returned {}", answer.status.as_u16());
         }

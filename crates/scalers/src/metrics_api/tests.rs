@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex};
 use proptest::prelude::*;
 
 use super::query::{self, Format, Service};
-use crate::test_support::{FakeCluster, ServerAction, backends, read as ask, server, texts, trigger};
+use crate::test_support::{
+    FakeCluster, ServerAction, backends, read as read_trigger, server, texts, trigger,
+};
 use crate::{Trigger, table};
 
 fn json(body: &str, location: &str) -> Result<f64, String> {
@@ -171,7 +173,7 @@ async fn api_keys_are_sent_as_configured() {
     ] {
         let mut given = given(&format!("{url}/x?y=1"), &more);
         given.auth = texts(&[("apiKey", "hush"), ("token", "token"), ("username", "me")]);
-        let read = ask(&given).await.unwrap();
+        let read = read_trigger(&given).await.unwrap();
         assert_eq!((read.values.first().unwrap().value.to_string(), read.active), ("6".to_owned(), true));
         cases.push(wanted);
     }
@@ -184,15 +186,15 @@ async fn api_keys_are_sent_as_configured() {
 #[tokio::test]
 async fn broken_servers_are_errors() {
     let url = server(|_| ServerAction::Answer(404, String::new())).await;
-    let error = ask(&given(&format!("{url}/x/y?secret=hunter"), &[])).await.unwrap_err().message;
+    let error = read_trigger(&given(&format!("{url}/x/y?secret=hunter"), &[])).await.unwrap_err().message;
     assert_eq!(error, "error requesting metrics endpoint: /x/y: api returned 404");
     let url = server(|_| ServerAction::Hang).await;
-    let error = ask(&given(&url, &[("timeout", "100ms")])).await.unwrap_err().message;
+    let error = read_trigger(&given(&url, &[("timeout", "100ms")])).await.unwrap_err().message;
     assert!(
         error.starts_with("error requesting metrics endpoint: ") && error.contains("timed out"),
         "{error}"
     );
-    assert!(ask(&given("nowhere", &[])).await.is_err());
+    assert!(read_trigger(&given("nowhere", &[])).await.is_err());
 }
 
 #[tokio::test]

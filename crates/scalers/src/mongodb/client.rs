@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use api::text::hex;
 use sources::http::{Secret, UNCOUNTED_BYTES};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -25,7 +26,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(if cfg!(test) { 5 } else {
 const COUNT_TIMEOUT: Duration = Duration::from_secs(9);
 /// Maximum size of an answer, in bytes.
 const MAX_ANSWER_BYTES: usize = 1 << 20;
-/// Maximum number of servers that are asked for the primary: each may name another one.
+/// Maximum number of servers that are queried for the primary: each may name another one.
 const MAX_SERVERS: usize = 50;
 /// The message of the protocol that carries commands.
 const OP_MSG: i32 = 2013;
@@ -128,9 +129,10 @@ impl MongoConnection {
         match ok {
             Some(1.0) => Ok(answer),
             Some(_) => {
-                let said = |name| field(&answer, name).and_then(Bson::as_str).unwrap_or_default();
+                let error_field = |name| field(&answer, name).and_then(Bson::as_str).unwrap_or_default();
                 let code = field(&answer, "code").and_then(Bson::as_f64).unwrap_or_default();
-                let text = format!("({}) {}", excerpt(said("codeName")), excerpt(said("errmsg")));
+                let text =
+                    format!("({}) {}", excerpt(error_field("codeName")), excerpt(error_field("errmsg")));
                 Err(CommandError::Refused(code, text))
             }
             None => Err(InvalidBson.into()),
@@ -163,7 +165,7 @@ impl MongoConnection {
         }
     }
 
-    /// Introduces the client; the answer says which role the server has, and how the user logs in.
+    /// Introduces the client; the response has the role of the server and the mechanisms of authentication.
     async fn hello(&mut self, uri: &MongoUri) -> Result<Document, CommandError> {
         let hello = |name: &str| {
             let mut command = vec![number(name, 1)];
@@ -222,7 +224,7 @@ impl MongoConnection {
         let message = next(proof.message.reveal().as_bytes());
         let last = self.command(&message).await.map_err(CommandError::into_error)?;
         proof.verify(sent(&last)?)?;
-        // Servers before 4.4 want an empty message at the end.
+        // Servers before 4.4 expect an empty message at the end.
         if field(&last, "done") != Some(&Bson::Bool(true)) {
             self.command(&next(b"")).await.map_err(CommandError::into_error)?;
         }
@@ -265,7 +267,7 @@ fn sent(answer: &Document) -> Result<&[u8], ScalerError> {
 fn old_password(user: &str, password: &Secret) -> Secret {
     use md5::Digest as _;
     let hash = md5::Md5::digest(format!("{user}:mongo:{}", password.reveal()));
-    Secret::new(hash.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}")))
+    Secret::new(hex(&hash))
 }
 
 impl MongoServer {
@@ -340,7 +342,7 @@ impl pool::PooledServer for MongoServer {
         Box::pin(self.open())
     }
 
-    fn ask<'a>(
+    fn query<'a>(
         &'a self,
         connection: &'a mut MongoConnection,
         request: &'a CountQuery,
@@ -348,7 +350,7 @@ impl pool::PooledServer for MongoServer {
         Box::pin(async move {
             match connection.count(request).await {
                 Ok(count) => Ok(count),
-                // Another member is asked at once.
+                // Another member gets the request at once.
                 Err(CommandError::Refused(code, text)) if NOT_PRIMARY.contains(&code) => {
                     Err(PoolError::Lost(scaler_error!("{}: {text}", self.name())))
                 }

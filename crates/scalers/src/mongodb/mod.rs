@@ -182,7 +182,7 @@ impl ValueSource for MongoSource {
         Box::pin(async {
             let failed = |error: ScalerError| error.inside("failed to inspect mongoDB");
             let (pool, query) = self.source.as_ref().map_err(|error| failed(error.clone()))?;
-            pool.ask(query).await.map_err(failed)
+            pool.query(query).await.map_err(failed)
         })
     }
 }

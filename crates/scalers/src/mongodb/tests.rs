@@ -35,7 +35,7 @@ fn tls_needs_certificates() {
     assert_eq!(error(&[], &[connection, ("tls", "enable"), ("ca", "c")]), "");
 }
 
-fn asking(fake: &FakeServer, collection: &str, password: &str) -> Trigger {
+fn query_trigger(fake: &FakeServer, collection: &str, password: &str) -> Trigger {
     let port = fake.port.to_string();
     let mut given = trigger(
         "mongodb",
@@ -64,11 +64,11 @@ async fn value(trigger: &Trigger) -> String {
 async fn counts_with_new_and_old_logins() {
     for old in [false, true] {
         let fake = fake_mongo(Kind { old, primary: None }).await;
-        assert_eq!(value(&asking(&fake, "c", "hunter2")).await, "3", "old: {old}");
-        assert_eq!(value(&asking(&fake, "empty", "hunter2")).await, "0");
-        let broken = value(&asking(&fake, "broken", "hunter2")).await;
+        assert_eq!(value(&query_trigger(&fake, "c", "hunter2")).await, "3", "old: {old}");
+        assert_eq!(value(&query_trigger(&fake, "empty", "hunter2")).await, "0");
+        let broken = value(&query_trigger(&fake, "broken", "hunter2")).await;
         assert!(broken.ends_with("(BadValue) unknown operator: $nope"), "{broken}");
-        let refused = read(&asking(&fake, "c", "hunter3")).await.unwrap_err();
+        let refused = read(&query_trigger(&fake, "c", "hunter3")).await.unwrap_err();
         assert_eq!(refused.cause(), Some(&crate::SourceRefusal::Credentials));
         let wrong = refused.message;
         assert!(wrong.ends_with("(AuthenticationFailed) Authentication failed."), "{wrong}");
@@ -77,21 +77,21 @@ async fn counts_with_new_and_old_logins() {
 }
 
 #[tokio::test]
-async fn the_primary_is_asked() {
+async fn query_goes_to_the_primary() {
     let primary = fake_mongo(Kind::default()).await;
     let name = Some(format!("127.0.0.1:{}", primary.port));
     let secondary = fake_mongo(Kind { old: false, primary: name }).await;
-    assert_eq!(value(&asking(&secondary, "c", "hunter2")).await, "3");
+    assert_eq!(value(&query_trigger(&secondary, "c", "hunter2")).await, "3");
     assert_eq!((secondary.connections(), primary.connections()), (1, 1));
     let alone = fake_mongo(Kind { old: false, primary: Some("127.0.0.1:1".into()) }).await;
-    let error = value(&asking(&alone, "c", "hunter2")).await;
+    let error = value(&query_trigger(&alone, "c", "hunter2")).await;
     assert!(error.starts_with("failed to inspect mongoDB: 127.0.0.1:1: "), "{error}");
 }
 
 #[tokio::test]
 async fn a_connection_serves_many_reads_and_is_made_again() {
     let fake = fake_mongo(Kind::default()).await;
-    let scaler = build(&asking(&fake, "c", "hunter2")).unwrap();
+    let scaler = build(&query_trigger(&fake, "c", "hunter2")).unwrap();
     for _ in 0..3 {
         scaler.read("m").await.unwrap();
     }

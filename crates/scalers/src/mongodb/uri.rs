@@ -20,7 +20,7 @@ pub(super) struct MongoUri {
     pub(super) tls: bool,
     /// Whether the server's certificate is accepted unchecked.
     pub(super) insecure: bool,
-    /// Whether the first host is asked even if it is not the primary.
+    /// Whether the first host is queried even if it is not the primary.
     pub(super) direct: bool,
 }
 

@@ -128,7 +128,7 @@ impl MssqlServer {
         Err(scaler_error!("the login is sent on to more than {MAX_ROUTES} servers"))
     }
 
-    /// Logs in at a server; returns the connection, or the server that should be asked instead.
+    /// Logs in at a server; returns the connection, or the server that it redirects to.
     async fn log_in(
         &self,
         host: &str,
@@ -224,7 +224,7 @@ impl pool::PooledServer for MssqlServer {
         Box::pin(async move { self.open().await.map_err(|error| error.inside(self.name())) })
     }
 
-    fn ask<'a>(
+    fn query<'a>(
         &'a self,
         connection: &'a mut MssqlConnection,
         request: &'a String,

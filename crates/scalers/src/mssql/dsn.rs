@@ -190,7 +190,7 @@ fn host_and_port(server: &str, port: Option<&str>) -> Result<(String, u16), Pars
     Ok((host.to_owned(), port))
 }
 
-/// The certificate is checked if the connection string asks for encryption and does not say otherwise, as in Microsoft's driver.
+/// The certificate is checked if the connection string requires encryption and does not trust any certificate, as in Microsoft's driver.
 fn encryption(encrypt: Option<&str>, trust: Option<&str>) -> Result<MssqlEncryption, ParseError> {
     let is_trusted = match trust.map(str::to_ascii_lowercase).as_deref() {
         None => encrypt.is_none(),

@@ -200,20 +200,20 @@ impl Parameters {
 }
 
 impl MssqlSource {
-    async fn ask(&self) -> Result<f64, ScalerError> {
+    async fn read_value(&self) -> Result<f64, ScalerError> {
         let mut server = self.server.clone()?;
         if let Some((identity, scope)) = &self.identity {
             server.token = Some(self.identities.azure(identity, scope, &self.web).await?);
         }
         let pool = self.pools.of(&server);
         *self.pool.locked() = Some(Arc::clone(&pool));
-        pool.ask(&self.query).await
+        pool.query(&self.query).await
     }
 }
 
 impl ValueSource for MssqlSource {
     fn value(&self) -> ScalerFuture<'_, f64> {
-        Box::pin(async { self.ask().await.map_err(|error| error.inside("error inspecting mssql")) })
+        Box::pin(async { self.read_value().await.map_err(|error| error.inside("error inspecting mssql")) })
     }
 }
 

@@ -1,4 +1,4 @@
-//! A connection whose TLS handshake is inside of PRELOGIN packets, as SQL Server wants it. After the handshake it is a plain stream.
+//! A connection whose TLS handshake is inside of PRELOGIN packets, as SQL Server requires. After the handshake it is a plain stream.
 
 use std::io;
 use std::pin::Pin;
@@ -14,7 +14,7 @@ use crate::stream::BoxStream;
 /// The stream below TLS.
 pub(super) struct PreloginStream {
     stream: BoxStream,
-    /// Whether the handshake lasts.
+    /// Whether the handshake is under way.
     shaking: Arc<AtomicBool>,
     /// What TLS has written since the last flush.
     unframed: Vec<u8>,

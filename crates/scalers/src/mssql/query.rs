@@ -11,7 +11,7 @@ const AZURE_SUFFIXES: [&str; 4] = [
     ".database.chinacloudapi.cn",
 ];
 
-/// What tokens for SQL Server in Azure's clouds are for.
+/// Resources of tokens for SQL Server in Azure's clouds.
 const AZURE_RESOURCES: [&str; 4] = [
     "https://database.windows.net",
     "https://sql.azuresynapse.net",

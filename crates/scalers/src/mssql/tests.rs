@@ -8,7 +8,7 @@ use super::wire::{self, LoginAs};
 use super::*;
 use crate::test_support::{build, read, read_answered, texts, trigger, value};
 
-fn asking(port: u16, query: &str, password: &str) -> Trigger {
+fn query_trigger(port: u16, query: &str, password: &str) -> Trigger {
     let port = port.to_string();
     let mut given = trigger(
         "mssql",
@@ -34,27 +34,27 @@ fn with_connection(connection: &str) -> Trigger {
 #[tokio::test]
 async fn results() {
     let fake = fake_mssql(FakeMode::Plain).await;
-    let ask = async |query: &str| value(read(&asking(fake.port, query, "hunter2")).await);
+    let value_of = async |query: &str| value(read(&query_trigger(fake.port, query, "hunter2")).await);
     let prefix = "error inspecting mssql: ";
-    assert_eq!(ask("SELECT 7").await, "7");
+    assert_eq!(value_of("SELECT 7").await, "7");
     // KEDA serves no negative values.
-    assert_eq!(ask("SELECT -3").await, "0");
-    assert_eq!(ask("many rows").await, "1");
-    assert_eq!(ask("text").await, "4500m");
+    assert_eq!(value_of("SELECT -3").await, "0");
+    assert_eq!(value_of("many rows").await, "1");
+    assert_eq!(value_of("text").await, "4500m");
     // KEDA takes a result without rows for 0.
-    assert_eq!(ask("no rows").await, "0");
-    assert_eq!(ask("an update").await, "0");
-    assert_eq!(ask("null").await, format!("{prefix}the first field of the first row is NULL"));
-    assert_eq!(ask("words").await, format!("{prefix}the first field of the first row is no number"));
-    assert!(ask("broken").await.ends_with("Invalid object name 'x'. (error 208)"));
-    assert!(ask("a number and an error").await.ends_with("Divide by zero. (error 8134)"));
-    assert!(ask("xml").await.contains("a column of type 0xf1, which is not supported"));
+    assert_eq!(value_of("no rows").await, "0");
+    assert_eq!(value_of("an update").await, "0");
+    assert_eq!(value_of("null").await, format!("{prefix}the first field of the first row is NULL"));
+    assert_eq!(value_of("words").await, format!("{prefix}the first field of the first row is no number"));
+    assert!(value_of("broken").await.ends_with("Invalid object name 'x'. (error 208)"));
+    assert!(value_of("a number and an error").await.ends_with("Divide by zero. (error 8134)"));
+    assert!(value_of("xml").await.contains("a column of type 0xf1, which is not supported"));
 }
 
 #[tokio::test]
 async fn wrong_password_is_named_and_not_shown() {
     let fake = fake_mssql(FakeMode::Plain).await;
-    let refused = read(&asking(fake.port, "SELECT 7", "hunter3")).await;
+    let refused = read(&query_trigger(fake.port, "SELECT 7", "hunter3")).await;
     assert_eq!(refused.as_ref().unwrap_err().cause(), Some(&crate::SourceRefusal::Credentials));
     let wrong = value(refused);
     assert!(wrong.contains("Login failed for user 'u'. (error 18456)"), "{wrong}");
@@ -64,7 +64,7 @@ async fn wrong_password_is_named_and_not_shown() {
 #[tokio::test]
 async fn a_connection_serves_many_reads_and_is_made_again() {
     let fake = fake_mssql(FakeMode::Tls).await;
-    let scaler = build(&asking(fake.port, "SELECT 7", "hunter2")).unwrap();
+    let scaler = build(&query_trigger(fake.port, "SELECT 7", "hunter2")).unwrap();
     for _ in 0..3 {
         assert_eq!(value(scaler.read("m").await), "7");
     }
@@ -75,7 +75,7 @@ async fn a_connection_serves_many_reads_and_is_made_again() {
 }
 
 #[tokio::test]
-async fn certificates_are_checked_if_encryption_is_asked_for() {
+async fn certificates_are_checked_if_encryption_is_configured() {
     let fake = fake_mssql(FakeMode::Tls).await;
     let server = format!("server=127.0.0.1,{};user id=u;password=hunter2;database=d", fake.port);
     assert_eq!(value(read(&with_connection(&server)).await), "7");
@@ -93,18 +93,18 @@ async fn certificates_are_checked_if_encryption_is_asked_for() {
 async fn login_is_sent_on_to_another_server() {
     let last = fake_mssql(FakeMode::Plain).await;
     let first = fake_mssql(FakeMode::Routes(last.port)).await;
-    assert_eq!(value(read(&asking(first.port, "SELECT 7", "hunter2")).await), "7");
+    assert_eq!(value(read(&query_trigger(first.port, "SELECT 7", "hunter2")).await), "7");
     assert_eq!((first.connections(), last.connections()), (1, 1));
-    let wrong = asking(first.port, "SELECT 7", "hunter3");
+    let wrong = query_trigger(first.port, "SELECT 7", "hunter3");
     assert!(value(read(&wrong).await).contains("Login failed"));
 }
 
 /// A token of the operator is sent to hosts of Azure only.
 #[tokio::test]
 async fn tokens_of_the_operator_stay_in_azure() {
-    let mut given = asking(1, "SELECT 7", "hunter2");
+    let mut given = query_trigger(1, "SELECT 7", "hunter2");
     given.identity.provider = "azure-workload".to_owned();
-    let said = async |host: &str, resource: &str| {
+    let error_of = async |host: &str, resource: &str| {
         let mut given = given.clone();
         given.metadata.insert("host".to_owned(), host.to_owned());
         given.metadata.insert("workloadIdentityResource".to_owned(), resource.to_owned());
@@ -112,10 +112,10 @@ async fn tokens_of_the_operator_stay_in_azure() {
         value(answer.await)
     };
     for host in ["127.0.0.1", "evil.example", "database.windows.net.evil.example", ".database.windows.net"] {
-        let error = said(host, "").await;
+        let error = error_of(host, "").await;
         assert!(error.contains("hosts of Azure SQL"), "{host}: {error}");
     }
-    let error = said("shop.database.windows.net", "https://vault.azure.net").await;
+    let error = error_of("shop.database.windows.net", "https://vault.azure.net").await;
     assert!(error.contains("workloadIdentityResource must be one of"), "{error}");
 }
 

@@ -27,17 +27,17 @@ pub(super) struct MssqlError {
     pub(super) message: String,
 }
 
-/// What a response says.
+/// The content of a response.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct TdsResponse {
     /// The first error.
     pub(super) error: Option<MssqlError>,
     /// Whether the login is accepted.
     pub(super) logged_in: bool,
-    /// The server to be asked instead.
+    /// The server that the login is redirected to.
     pub(super) route: Option<(String, u16)>,
     pub(super) first: MssqlField,
-    /// Whether the end of the response was there.
+    /// Whether the end of the response was received.
     pub(super) done: bool,
 }
 

@@ -143,14 +143,14 @@ fn big_endian(bytes: &[u8]) -> Result<u16, InvalidTds> {
     bytes.try_into().map(u16::from_be_bytes).map_err(|_| InvalidTds)
 }
 
-/// Who logs in.
+/// The credentials of a login.
 #[derive(Clone, Copy)]
 pub(super) enum LoginAs<'a> {
     User {
         name: &'a str,
         password: &'a str,
     },
-    /// A token of Microsoft Entra ID, and whether the server said that it understands tokens.
+    /// A token of Microsoft Entra ID, and whether the server announced that it understands tokens.
     Token {
         token: &'a str,
         echo: bool,

@@ -28,7 +28,7 @@ const MAX_RESULT_BYTES: usize = 8 << 20;
 const MAX_LOGIN_MESSAGES: usize = 10;
 /// `COM_QUERY`.
 const QUERY: u8 = 3;
-/// What a caching server answers if it knows the password, and if it wants to see it.
+/// The answers of `caching_sha2_password`: the password is cached, and the password must be sent.
 const FAST_LOGIN: u8 = 3;
 const FULL_LOGIN: u8 = 4;
 /// The request for the public key of the server.
@@ -250,7 +250,7 @@ impl pool::PooledServer for MysqlServer {
         Box::pin(async move { self.open().await.map_err(|error| error.inside(self.name())) })
     }
 
-    fn ask<'a>(
+    fn query<'a>(
         &'a self,
         connection: &'a mut MysqlConnection,
         request: &'a String,

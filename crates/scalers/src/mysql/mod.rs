@@ -121,7 +121,7 @@ impl ValueSource for MysqlSource {
         Box::pin(async {
             let failed = |error: ScalerError| error.inside("error inspecting MySQL: could not query MySQL");
             let pool = self.pool.as_ref().map_err(|error| failed(error.clone()))?;
-            pool.ask(&self.query).await.map_err(failed)
+            pool.query(&self.query).await.map_err(failed)
         })
     }
 }

@@ -26,7 +26,7 @@ async fn metric_has_the_name_of_the_database() {
     assert_eq!(name(&query, &[("connectionString", "nodb")]).await, "s0-mysql-nodb");
 }
 
-fn asking(fake: &FakeServer, query: &str, password: &str) -> Trigger {
+fn query_trigger(fake: &FakeServer, query: &str, password: &str) -> Trigger {
     let port = fake.port.to_string();
     let mut given = trigger(
         "mysql",
@@ -47,9 +47,9 @@ fn asking(fake: &FakeServer, query: &str, password: &str) -> Trigger {
 async fn logins_of_all_plugins() {
     for plugin in [Plugin::Native, Plugin::CachingFast, Plugin::CachingFull, Plugin::SwitchToNative] {
         let fake = fake_mysql(plugin).await;
-        let given = asking(&fake, "SELECT 7", "hunter2");
+        let given = query_trigger(&fake, "SELECT 7", "hunter2");
         assert_eq!(value(read(&given).await), "7", "{plugin:?}");
-        let refused = read(&asking(&fake, "SELECT 7", "hunter3")).await;
+        let refused = read(&query_trigger(&fake, "SELECT 7", "hunter3")).await;
         assert_eq!(refused.as_ref().unwrap_err().cause(), Some(&crate::SourceRefusal::Credentials));
         let wrong = value(refused);
         assert!(wrong.contains("Access denied for user 'u' (error 1045)"), "{plugin:?}: {wrong}");
@@ -60,23 +60,26 @@ async fn logins_of_all_plugins() {
 #[tokio::test]
 async fn results() {
     let fake = fake_mysql(Plugin::Native).await;
-    let ask = async |query: &str| value(read(&asking(&fake, query, "hunter2")).await);
+    let value_of = async |query: &str| value(read(&query_trigger(&fake, query, "hunter2")).await);
     let prefix = "error inspecting MySQL: could not query MySQL: ";
-    assert_eq!(ask("SELECT 4.25").await, "4250m");
-    assert_eq!(ask("many rows").await, "1");
-    assert_eq!(ask("no rows").await, format!("{prefix}sql: no rows in result set"));
-    assert_eq!(ask("null").await, format!("{prefix}the first field of the first row is NULL"));
-    assert_eq!(ask("SELECT abc").await, format!("{prefix}the first field of the first row is no number"));
-    assert_eq!(ask("an update").await, format!("{prefix}sql: no rows in result set"));
-    let error = ask("broken").await;
+    assert_eq!(value_of("SELECT 4.25").await, "4250m");
+    assert_eq!(value_of("many rows").await, "1");
+    assert_eq!(value_of("no rows").await, format!("{prefix}sql: no rows in result set"));
+    assert_eq!(value_of("null").await, format!("{prefix}the first field of the first row is NULL"));
+    assert_eq!(
+        value_of("SELECT abc").await,
+        format!("{prefix}the first field of the first row is no number")
+    );
+    assert_eq!(value_of("an update").await, format!("{prefix}sql: no rows in result set"));
+    let error = value_of("broken").await;
     assert!(error.ends_with("Error 1146 (42S02): Table 'd.x' doesn't exist"), "{error}");
-    assert!(ask("a file").await.ends_with("the server asks for a file of this machine"));
+    assert!(value_of("a file").await.ends_with("the server asks for a file of this machine"));
 }
 
 #[tokio::test]
 async fn a_connection_serves_many_reads_and_is_made_again() {
     let fake = fake_mysql(Plugin::Native).await;
-    let scaler = build(&asking(&fake, "SELECT 7", "hunter2")).unwrap();
+    let scaler = build(&query_trigger(&fake, "SELECT 7", "hunter2")).unwrap();
     for _ in 0..3 {
         assert_eq!(value(scaler.read("m").await), "7");
     }

@@ -48,7 +48,7 @@ pub(super) enum Reply<'a> {
     },
     /// The beginning of a result with this number of columns.
     Columns(u64),
-    /// The server asks for a file of this machine.
+    /// The server requests a file of this machine (`LOCAL INFILE`).
     LocalFile,
 }
 

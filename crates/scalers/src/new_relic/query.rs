@@ -28,8 +28,8 @@ pub(super) fn value(status: u16, body: &[u8]) -> Result<Option<f64>, ScalerError
     }
     let answer = read(body)?;
     if let Some(error) = answer.pointer("/errors/0") {
-        let said = error.get("message").and_then(Value::as_str).unwrap_or("no reason given");
-        bail!("New Relic answered with an error: {}", excerpt(said));
+        let message = error.get("message").and_then(Value::as_str).unwrap_or("no reason given");
+        bail!("New Relic answered with an error: {}", excerpt(message));
     }
     let found = answer.pointer("/data/actor/account/nrql/results");
     let Some(results) = found.and_then(Value::as_array) else {

@@ -123,7 +123,7 @@ impl ValueSource for GnocchiMetric {
             let request = |session: &KeystoneSession| {
                 HttpCall::get(&*url, self.within).header("x-auth-token", session.token.reveal())
             };
-            let answer = self.keystone.ask(&self.web, request).await?;
+            let answer = self.keystone.send(&self.web, request).await?;
             query::value(answer.status.as_u16(), &answer.body)
         })
     }

@@ -142,7 +142,7 @@ impl SwiftContainer {
 impl ValueSource for SwiftContainer {
     fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
-            let answer = self.keystone.ask(&self.web, |session| self.call(session)).await?;
+            let answer = self.keystone.send(&self.web, |session| self.call(session)).await?;
             let header = answer.headers.get("x-container-object-count");
             let header = header.and_then(|value| value.to_str().ok());
             query::counted(answer.status.as_u16(), header)

@@ -20,12 +20,12 @@ use super::{KedaProfile, Parameter, ParameterSource};
 /// Types: [`super::ParameterValue`]; an `Option` tells a missing parameter from an empty one. Rules: `required`, `default "text"`,
 /// `one_of ["a", "b"]` (of a list each item), `only_one_of ["a", "b"]` (of a list), `separator ';'`, `removed "why"` (with
 /// the type `Removed`), `removed_in_2_21 "why"`, `since_2_21` (earlier releases ignore it), `deprecated "why"`,
-/// `deprecated_in_2_21 "why"`. `of` may be missing: then errors have nothing in front of them. `check` is a
-/// `fn(&mut Self, &Trigger) -> Result<(), ParseError>`; like KEDA it is asked even if parameters are wrong (those are empty
+/// `deprecated_in_2_21 "why"`. `of` may be missing: then errors have no prefix. `check` is a
+/// `fn(&mut Self, &Trigger) -> Result<(), ParseError>`; as in KEDA, it runs even if parameters are wrong (those are empty
 /// then), and its error comes last.
 ///
 /// Makes the struct (`Clone`, `Debug`, `Default`), `PARAMETERS`, `read(&Trigger) -> Result<Self, Error>`, and
-/// [`super::ParameterGroup`], so that it can stand in another one.
+/// [`super::ParameterGroup`], so that another declaration can include it.
 #[macro_export]
 macro_rules! parameters {
     (

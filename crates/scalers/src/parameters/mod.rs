@@ -10,15 +10,15 @@
 //!
 //! ```
 //! scalers::parameters! {
-//!     /// What a shop wants to know.
+//!     /// Parameters of the shop scaler.
 //!     pub struct Parameters of "error parsing shop metadata" {
-//!         /// Where the shop is.
+//!         /// Address of the shop.
 //!         address: String = "address" | "host" in [Metadata, Authentication], required;
-//!         /// How many customers one replica serves.
+//!         /// Target number of customers per replica.
 //!         customers: i64 = "customers" in [Metadata], default "5";
-//!         /// Who may enter.
+//!         /// Which customers count.
 //!         mode: Option<String> = "mode" in [Metadata], one_of ["all", "some"];
-//!         /// How to enter.
+//!         /// Password of the shop.
 //!         password: scalers::parameters::Secret = "password" in [Authentication, Environment];
 //!     }
 //! }

@@ -53,12 +53,12 @@ impl<T> RecentAnswers<T> {
 }
 
 impl<T> RecentAnswer<T> {
-    /// Whether a caller that began to ask at this time accepts it: an answer that is not older than `max_age` or whose request began
+    /// Whether a caller whose call began at this time accepts it: an answer that is not older than `max_age` or whose request began
     /// later, or a failure that the caller has waited for.
-    pub(super) fn is_accepted(&self, asked: Instant, max_age: Duration) -> bool {
+    pub(super) fn is_accepted(&self, requested: Instant, max_age: Duration) -> bool {
         match &self.answer {
-            Ok(_) => self.at.elapsed() < max_age || self.begun >= asked,
-            Err(_) => self.at > asked,
+            Ok(_) => self.at.elapsed() < max_age || self.begun >= requested,
+            Err(_) => self.at > requested,
         }
     }
 }

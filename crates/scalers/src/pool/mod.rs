@@ -67,7 +67,7 @@ pub(crate) trait PooledServer: Clone + Eq + Hash + Send + Sync + 'static {
     fn connect(&self) -> PoolFuture<'_, Self::Connection, ScalerError>;
 
     /// Sends a request.
-    fn ask<'a>(
+    fn query<'a>(
         &'a self,
         connection: &'a mut Self::Connection,
         request: &'a Self::Request,
@@ -131,7 +131,7 @@ impl<S: PooledServer> Pool<S> {
     }
 
     /// Returns a recent response to an equal request, or sends the request over an idle or a new connection.
-    pub(crate) async fn ask(&self, request: &S::Request) -> Result<S::Response, ScalerError> {
+    pub(crate) async fn query(&self, request: &S::Request) -> Result<S::Response, ScalerError> {
         let within = self.server.within();
         let deadline = Instant::now() + within;
         match timeout_at(deadline, self.answer(request)).await {
@@ -144,13 +144,13 @@ impl<S: PooledServer> Pool<S> {
     }
 
     /// A failure is shared by callers that wait for it, as in [`crate::web`]: otherwise they would fail one after the other, and the
-    /// last of them by their own timeouts. Later callers ask again.
+    /// last of them by their own timeouts. Later callers send another request.
     async fn answer(&self, request: &S::Request) -> Result<S::Response, ScalerError> {
         let Some(max_age) = allowed_age() else { return self.attempts(request).await };
-        let asked = Instant::now();
+        let requested = Instant::now();
         let slot = self.answers.slot(S::sharing_key(request));
         let mut slot = slot.lock().await;
-        if let Some(recent) = slot.as_ref().filter(|recent| recent.is_accepted(asked, max_age)) {
+        if let Some(recent) = slot.as_ref().filter(|recent| recent.is_accepted(requested, max_age)) {
             if recent.answer.is_ok() {
                 response_used(recent.at);
             }
@@ -174,10 +174,10 @@ impl<S: PooledServer> Pool<S> {
                 Some(connection) => (connection, true),
                 None => (self.connect().await?, false),
             };
-            match self.server.ask(&mut connection, request).await {
-                Ok(said) => {
+            match self.server.query(&mut connection, request).await {
+                Ok(response) => {
                     self.keep(connection);
-                    return Ok(said);
+                    return Ok(response);
                 }
                 Err(PoolError::Refused(error)) => {
                     self.keep(connection);

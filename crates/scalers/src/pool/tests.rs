@@ -19,7 +19,7 @@ struct State {
     /// Connections of older generations are dead.
     generation: AtomicUsize,
     connected: AtomicUsize,
-    asked: AtomicUsize,
+    requested: AtomicUsize,
     open: AtomicUsize,
     most: AtomicUsize,
 }
@@ -77,9 +77,13 @@ impl PooledServer for Play {
         })
     }
 
-    fn ask<'a>(&'a self, line: &'a mut Line, request: &'a &'static str) -> PoolFuture<'a, usize, PoolError> {
+    fn query<'a>(
+        &'a self,
+        line: &'a mut Line,
+        request: &'a &'static str,
+    ) -> PoolFuture<'a, usize, PoolError> {
         Box::pin(async move {
-            self.state.asked.fetch_add(1, Ordering::SeqCst);
+            self.state.requested.fetch_add(1, Ordering::SeqCst);
             tokio::time::sleep(Duration::from_millis(10)).await;
             if line.0 != self.state.generation.load(Ordering::SeqCst) {
                 return Err(PoolError::Lost(scaler_error!("broken pipe")));
@@ -103,21 +107,21 @@ async fn connections_are_made_on_first_use_and_reused() {
     let (pool, state) = pool();
     assert_eq!(state.connected.load(Ordering::SeqCst), 0);
     for _ in 0..3 {
-        assert_eq!(pool.ask(&"value").await, Ok(0));
+        assert_eq!(pool.query(&"value").await, Ok(0));
     }
-    assert_eq!(pool.ask(&"nonsense").await.unwrap_err().message, "no such thing");
+    assert_eq!(pool.query(&"nonsense").await.unwrap_err().message, "no such thing");
     assert_eq!(state.connected.load(Ordering::SeqCst), 1);
     tokio::time::advance(IDLE_TIMEOUT).await;
-    assert_eq!(pool.ask(&"value").await, Ok(0));
+    assert_eq!(pool.query(&"value").await, Ok(0));
     assert_eq!((state.connected.load(Ordering::SeqCst), state.open.load(Ordering::SeqCst)), (2, 1));
 }
 
 #[tokio::test(start_paused = true)]
 async fn restarted_server_is_reconnected_at_once() {
     let (pool, state) = pool();
-    assert_eq!(pool.ask(&"value").await, Ok(0));
+    assert_eq!(pool.query(&"value").await, Ok(0));
     state.generation.store(1, Ordering::SeqCst);
-    assert_eq!(pool.ask(&"value").await, Ok(1));
+    assert_eq!(pool.query(&"value").await, Ok(1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -125,26 +129,26 @@ async fn connection_backoff_grows() {
     let (pool, state) = pool();
     state.down.store(true, Ordering::SeqCst);
     for _ in 0..50 {
-        assert_eq!(pool.ask(&"value").await.unwrap_err().message, "connection refused");
+        assert_eq!(pool.query(&"value").await.unwrap_err().message, "connection refused");
     }
     assert_eq!(state.connected.load(Ordering::SeqCst), 1);
     for tried in 2..20 {
         tokio::time::advance(MAX_BACKOFF).await;
-        assert!(pool.ask(&"value").await.is_err());
-        assert!(pool.ask(&"value").await.is_err());
+        assert!(pool.query(&"value").await.is_err());
+        assert!(pool.query(&"value").await.is_err());
         assert_eq!(state.connected.load(Ordering::SeqCst), tried);
     }
     state.down.store(false, Ordering::SeqCst);
     tokio::time::advance(MAX_BACKOFF).await;
-    assert_eq!(pool.ask(&"value").await, Ok(0));
+    assert_eq!(pool.query(&"value").await, Ok(0));
 }
 
 #[tokio::test(start_paused = true)]
 async fn timed_out_connection_is_not_reused() {
     let (pool, state) = pool();
-    assert_eq!(pool.ask(&"hang").await.unwrap_err().message, "play: no answer within 3s");
+    assert_eq!(pool.query(&"hang").await.unwrap_err().message, "play: no answer within 3s");
     assert_eq!(state.open.load(Ordering::SeqCst), 0);
-    assert_eq!(pool.ask(&"value").await, Ok(0));
+    assert_eq!(pool.query(&"value").await, Ok(0));
     assert_eq!(state.connected.load(Ordering::SeqCst), 2);
 }
 
@@ -152,9 +156,9 @@ async fn timed_out_connection_is_not_reused() {
 async fn hanging_connect_is_subject_to_backoff() {
     let (pool, state) = pool();
     state.hangs.store(true, Ordering::SeqCst);
-    assert_eq!(pool.ask(&"value").await.unwrap_err().message, "play: no answer within 3s");
+    assert_eq!(pool.query(&"value").await.unwrap_err().message, "play: no answer within 3s");
     let begun = Instant::now();
-    assert_eq!(pool.ask(&"value").await.unwrap_err().message, "play: did not accept a connection in time");
+    assert_eq!(pool.query(&"value").await.unwrap_err().message, "play: did not accept a connection in time");
     assert_eq!(begun.elapsed(), Duration::ZERO);
     assert_eq!(state.connected.load(Ordering::SeqCst), 1);
 }
@@ -162,8 +166,8 @@ async fn hanging_connect_is_subject_to_backoff() {
 #[tokio::test(start_paused = true)]
 async fn number_of_connections_is_limited() {
     let (pool, state) = pool();
-    let asked = futures::future::join_all((0..20).map(|_| pool.ask(&"value"))).await;
-    assert!(asked.iter().all(Result::is_ok));
+    let requested = futures::future::join_all((0..20).map(|_| pool.query(&"value"))).await;
+    assert!(requested.iter().all(Result::is_ok));
     assert_eq!(state.most.load(Ordering::SeqCst), 2);
 }
 
@@ -185,26 +189,26 @@ async fn equal_servers_share_a_pool_until_it_is_dropped() {
 async fn equal_requests_share_a_response_of_accepted_age() {
     const MAX_AGE: Duration = Duration::from_secs(5);
     let (pool, state) = pool();
-    let ask = |request: &'static str, age| {
+    let query = |request: &'static str, age| {
         let pool = Arc::clone(&pool);
-        async move { with_max_age(age, pool.ask(&request)).await.0 }
+        async move { with_max_age(age, pool.query(&request)).await.0 }
     };
-    let asked = || state.asked.load(Ordering::SeqCst);
-    let both = futures::future::join(ask("value", MAX_AGE), ask("value", MAX_AGE)).await;
-    assert_eq!((both, asked()), ((Ok(0), Ok(0)), 1));
-    assert_eq!((ask("other", MAX_AGE).await, asked()), (Ok(0), 2));
-    assert_eq!((ask("value", MAX_AGE).await, asked()), (Ok(0), 2));
+    let requested = || state.requested.load(Ordering::SeqCst);
+    let both = futures::future::join(query("value", MAX_AGE), query("value", MAX_AGE)).await;
+    assert_eq!((both, requested()), ((Ok(0), Ok(0)), 1));
+    assert_eq!((query("other", MAX_AGE).await, requested()), (Ok(0), 2));
+    assert_eq!((query("value", MAX_AGE).await, requested()), (Ok(0), 2));
     tokio::time::advance(MAX_AGE).await;
-    assert_eq!((ask("value", MAX_AGE).await, asked()), (Ok(0), 3));
+    assert_eq!((query("value", MAX_AGE).await, requested()), (Ok(0), 3));
     // A caller that accepts no age is answered anew, and others share that answer.
-    assert_eq!((ask("value", Duration::ZERO).await, asked()), (Ok(0), 4));
-    assert_eq!((ask("value", MAX_AGE).await, asked()), (Ok(0), 4));
+    assert_eq!((query("value", Duration::ZERO).await, requested()), (Ok(0), 4));
+    assert_eq!((query("value", MAX_AGE).await, requested()), (Ok(0), 4));
     // A failure is shared by those who wait for it only.
-    let both = futures::future::join(ask("nonsense", MAX_AGE), ask("nonsense", MAX_AGE)).await;
+    let both = futures::future::join(query("nonsense", MAX_AGE), query("nonsense", MAX_AGE)).await;
     assert!(both.0.is_err() && both.1.is_err());
-    assert_eq!(asked(), 5);
-    assert!(ask("nonsense", MAX_AGE).await.is_err());
-    assert_eq!(asked(), 6);
+    assert_eq!(requested(), 5);
+    assert!(query("nonsense", MAX_AGE).await.is_err());
+    assert_eq!(requested(), 6);
     // Without an age nothing is shared.
-    assert_eq!((pool.ask(&"value").await, asked()), (Ok(0), 7));
+    assert_eq!((pool.query(&"value").await, requested()), (Ok(0), 7));
 }

@@ -45,13 +45,13 @@ pub(super) struct PostgresServer {
 }
 
 /// A connection to the server.
-pub(super) struct Connection {
+pub(super) struct PostgresConnection {
     client: Client,
     driver: JoinHandle<()>,
     budget: Budget,
 }
 
-impl Drop for Connection {
+impl Drop for PostgresConnection {
     fn drop(&mut self) {
         self.driver.abort();
     }
@@ -100,7 +100,7 @@ impl PostgresServer {
     }
 
     /// Connects to the first host that accepts. Notifications are signalled.
-    pub(super) async fn open(&self, signal: Option<&WakeSignal>) -> Result<Connection, ScalerError> {
+    pub(super) async fn open(&self, signal: Option<&WakeSignal>) -> Result<PostgresConnection, ScalerError> {
         let mut failed = scaler_error!("there is no host");
         for (host, port) in &self.dsn.hosts {
             match self.open_at(host, *port, signal).await {
@@ -116,7 +116,7 @@ impl PostgresServer {
         host: &str,
         port: u16,
         signal: Option<&WakeSignal>,
-    ) -> Result<Connection, ScalerError> {
+    ) -> Result<PostgresConnection, ScalerError> {
         let failed = |error: tokio_postgres::Error| {
             let refusal = refusal(&error);
             ScalerError::caused_by(describe(&error), error).with_refusal(refusal)
@@ -135,7 +135,7 @@ impl PostgresServer {
             let (client, connection) = config.connect_raw(stream, tls).await.map_err(failed)?;
             (client, tokio::spawn(drive(connection, listener)))
         };
-        let connection = Connection { client, driver, budget };
+        let connection = PostgresConnection { client, driver, budget };
         // Some proxies refuse it; then only the client's timeout applies.
         let limit = format!("SET statement_timeout = {}", STATEMENT_TIMEOUT.as_millis());
         let _ = connection.client.simple_query(&limit).await;
@@ -147,8 +147,8 @@ impl PostgresServer {
     }
 
     /// The number in the first row of the result of a query.
-    async fn first_number(&self, connection: &Connection, request: &str) -> Result<f64, PoolError> {
-        let said = |error: &tokio_postgres::Error| {
+    async fn first_number(&self, connection: &PostgresConnection, request: &str) -> Result<f64, PoolError> {
+        let server_error = |error: &tokio_postgres::Error| {
             let text = scaler_error!("{}: {}", self.dsn.name(), describe(error)).with_refusal(refusal(error));
             if error.as_db_error().is_some_and(|error| !ends_connection(error.code().code())) {
                 PoolError::Refused(text)
@@ -158,12 +158,12 @@ impl PostgresServer {
         };
         connection.budget.renew();
         let _reading = ReadingResponse(connection.budget.clone());
-        let rows = connection.client.simple_query_raw(request).await.map_err(|error| said(&error))?;
+        let rows = connection.client.simple_query_raw(request).await.map_err(|error| server_error(&error))?;
         let mut rows = pin!(rows);
         while let Some(message) = rows.next().await {
             // Rows after the first are discarded.
-            if let SimpleQueryMessage::Row(row) = message.map_err(|error| said(&error))? {
-                let field = row.try_get(0).map_err(|error| said(&error))?;
+            if let SimpleQueryMessage::Row(row) = message.map_err(|error| server_error(&error))? {
+                let field = row.try_get(0).map_err(|error| server_error(&error))?;
                 return query::number(field).map_err(|reason| PoolError::Refused(ScalerError::new(reason)));
             }
         }
@@ -172,7 +172,7 @@ impl PostgresServer {
 }
 
 impl pool::PooledServer for PostgresServer {
-    type Connection = Connection;
+    type Connection = PostgresConnection;
     type Request = String;
     type Response = f64;
     const MAX_CONNECTIONS: usize = 4;
@@ -189,13 +189,13 @@ impl pool::PooledServer for PostgresServer {
         request.clone()
     }
 
-    fn connect(&self) -> PoolFuture<'_, Connection, ScalerError> {
+    fn connect(&self) -> PoolFuture<'_, PostgresConnection, ScalerError> {
         Box::pin(async move { self.open(None).await.map_err(|error| error.inside(self.name())) })
     }
 
-    fn ask<'a>(
+    fn query<'a>(
         &'a self,
-        connection: &'a mut Connection,
+        connection: &'a mut PostgresConnection,
         request: &'a String,
     ) -> PoolFuture<'a, f64, PoolError> {
         Box::pin(async move {
@@ -209,7 +209,7 @@ impl pool::PooledServer for PostgresServer {
     }
 }
 
-impl Connection {
+impl PostgresConnection {
     /// Executes a statement without a result.
     pub(super) async fn execute(&self, statement: &str) -> Result<(), ScalerError> {
         match timeout(REQUEST_TIMEOUT, self.client.batch_execute(statement)).await {
@@ -239,7 +239,7 @@ where
         if !matches!(message, AsyncMessage::Notification(_)) {
             continue;
         }
-        signal.ask_now();
+        signal.query_now();
         until_pause -= 1;
         if until_pause == 0 {
             until_pause = NOTIFICATIONS_PER_PAUSE;

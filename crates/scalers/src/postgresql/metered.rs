@@ -89,7 +89,7 @@ impl Budget {
             Some(left) => allowance.uncounted = left,
             None if allowance.share.is_some() => {}
             None => {
-                // The driver cannot wait here; the next poll of the trigger asks again.
+                // The driver cannot wait here; the next poll of the trigger sends another request.
                 let share = self.all.try_share(MAX_RESPONSE_BYTES);
                 allowance.share = Some(share.ok_or_else(|| {
                     io::Error::other("too many large answers are read at once; it is asked again later")

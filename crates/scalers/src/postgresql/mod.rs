@@ -182,14 +182,14 @@ impl Scaler for Postgresql {
             let fail =
                 |error: ScalerError| error.inside("error inspecting postgreSQL: could not query postgreSQL");
             let pool = self.pool.as_ref().map_err(|error| fail(error.clone()))?;
-            let value = pool.ask(&self.query).await.map_err(fail)?;
+            let value = pool.query(&self.query).await.map_err(fail)?;
             Ok(Reading::one(metric, metric::milli(value), value > self.activation))
         })
     }
 
-    fn wake(self: Arc<Self>, ask_now: tokio::sync::mpsc::Sender<()>) -> Option<WakeFuture> {
+    fn wake(self: Arc<Self>, query_now: tokio::sync::mpsc::Sender<()>) -> Option<WakeFuture> {
         let pool = self.pool.as_ref().ok().filter(|_| !self.wake_channel.is_empty())?;
         let source = Notifications { server: pool.server().clone(), channel: self.wake_channel.clone() };
-        Some(self.streams.follow(source, ask_now))
+        Some(self.streams.follow(source, query_now))
     }
 }

@@ -27,7 +27,7 @@ impl Notifications {
             opened.unwrap_or_else(|_| Err(scaler_error!("no connection within {within:?}")))?;
         connection.execute(&listen(&self.channel)).await?;
         // Because of notifications before.
-        signal.ask_now();
+        signal.query_now();
         while timeout(CHECK_INTERVAL, connection.closed()).await.is_err() {
             connection.execute("").await?;
         }

@@ -17,7 +17,7 @@ use crate::tls::TlsSettings;
 /// The service of the vendor.
 const PREDICTKUBE_ADDRESS: &str = "api.predictkube.com:443";
 
-/// What stands in front of errors that are found after the parameters were read.
+/// Prefix of errors that are found after the parameters were read.
 const PREFIX: &str = "error parsing PredictKube metadata";
 
 /// The scaler type `predictkube`.

@@ -65,9 +65,9 @@ async fn read(samples: &'static str, predicted: i64) -> Result<Reading, ScalerEr
     let service = grpc_server(move |path, headers, message| {
         assert_eq!(path, "/services.MlEngineService/GetPredictMetric");
         assert_eq!(headers.get("x-auth-api-key").unwrap(), "a.b.hunter2");
-        let asked = PredictRequest::decode(message).unwrap();
-        assert_eq!((asked.forecast_horizon, asked.observations.len()), (60, 2));
-        let first = asked.observations[0].clone();
+        let requested = PredictRequest::decode(message).unwrap();
+        assert_eq!((requested.forecast_horizon, requested.observations.len()), (60, 2));
+        let first = requested.observations[0].clone();
         assert_eq!((first.value, &*first.metric_name), (1.0, "s0-predictkube-predictkube_metric"));
         assert_eq!(first.timestamp.unwrap().seconds, 1_700_000_000);
         Ok(PredictResponse { result: predicted }.encode_to_vec())

@@ -135,7 +135,7 @@ impl Scaler for Prometheus {
 
     fn read<'a>(&'a self, metric: &'a str) -> ScalerFuture<'a, Reading> {
         Box::pin(async move {
-            let answer = self.web.ask(self.call(self.web.now())?).await;
+            let answer = self.web.send(self.call(self.web.now())?).await;
             let answer = answer.map_err(ScalerError::from)?;
             let (status, mut empty) = (answer.status.as_u16(), crate::web::count_empty_response);
             let value = query::find(status, &answer.body, &self.query, self.ignore_null_values, &mut empty)?;

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::{Parameters, query};
 use crate::Trigger;
-use crate::test_support::{ServerAction, read as ask, server, texts, trigger};
+use crate::test_support::{ServerAction, read as read_trigger, server, texts, trigger};
 
 fn one(value: &str) -> String {
     format!(
@@ -100,7 +100,7 @@ async fn request_has_headers_and_credentials() {
         &[("authModes", "basic"), ("customHeaders", "X-Scope-OrgID=shop"), ("activationThreshold", "7")],
     );
     given.auth = texts(&[("username", "me"), ("password", "hush")]);
-    let read = ask(&given).await.unwrap();
+    let read = read_trigger(&given).await.unwrap();
     assert_eq!((read.values.first().unwrap().value.to_string(), read.active), ("7".to_owned(), false));
     let head = heads.lock().unwrap().to_lowercase();
     assert!(head.starts_with("get /api/v1/query?query=sum"), "{head}");
@@ -126,19 +126,20 @@ async fn broken_servers_are_errors() {
         ("timed out", |_| ServerAction::Hang),
     ];
     for (text, act) in cases {
-        let error = ask(&given(&server(act).await, &[("timeout", "300")])).await.unwrap_err().message;
+        let error =
+            read_trigger(&given(&server(act).await, &[("timeout", "300")])).await.unwrap_err().message;
         assert!(error.contains(text), "{text}: {error}");
     }
-    let error = ask(&given("http://127.0.0.1:1", &[])).await.unwrap_err().message;
+    let error = read_trigger(&given("http://127.0.0.1:1", &[])).await.unwrap_err().message;
     assert!(error.contains("connection refused"), "{error}");
-    assert!(ask(&given("p:9090", &[])).await.is_err());
+    assert!(read_trigger(&given("p:9090", &[])).await.is_err());
 }
 
 #[tokio::test]
 async fn secrets_are_not_in_errors() {
     let mut given = given("http://user:hunter1@127.0.0.1:1", &[("authModes", "bearer")]);
     given.auth = texts(&[("bearerToken", "hunter2")]);
-    let error = ask(&given).await.unwrap_err().message;
+    let error = read_trigger(&given).await.unwrap_err().message;
     assert!(!error.contains("hunter"), "{error}");
 }
 

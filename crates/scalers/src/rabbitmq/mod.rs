@@ -193,7 +193,7 @@ impl Scaler for Rabbitmq {
     fn read<'a>(&'a self, metric: &'a str) -> ScalerFuture<'a, Reading> {
         Box::pin(async move {
             let fail = |error: ScalerError| error.inside("error inspecting RabbitMQ");
-            let queue = self.source.ask().await.map_err(fail)?;
+            let queue = self.source.read_queue().await.map_err(fail)?;
             // Since 2.21 an empty queue takes no time, whatever its delivery rate.
             if self.empty_takes_no_time && queue.messages == 0.0 {
                 return Ok(Reading::one(metric, metric::milli(0.0), false));
@@ -256,12 +256,12 @@ impl Source {
         Self::Amqp
     }
 
-    async fn ask(&self) -> Result<Queue, ScalerError> {
+    async fn read_queue(&self) -> Result<Queue, ScalerError> {
         match self {
-            Self::Http(http) => http.ask().await,
+            Self::Http(http) => http.read_queue().await,
             #[cfg(feature = "rabbitmq-amqp")]
             Self::Amqp { pool, queue } => {
-                let messages = pool.as_ref().map_err(Clone::clone)?.ask(queue).await?;
+                let messages = pool.as_ref().map_err(Clone::clone)?.query(queue).await?;
                 Ok(Queue { messages: messages.into(), ..Queue::default() })
             }
             #[cfg(not(feature = "rabbitmq-amqp"))]
@@ -273,7 +273,7 @@ impl Source {
 }
 
 impl Http {
-    async fn ask(&self) -> Result<Queue, ScalerError> {
+    async fn read_queue(&self) -> Result<Queue, ScalerError> {
         let operation = Operation::parse(&self.parameters.operation).map_err(ScalerError::new)?;
         if !self.parameters.workload_identity.is_empty() {
             bail!("logging in with a token of Azure is not possible yet");
@@ -294,11 +294,11 @@ impl Http {
             }
             None => self.login(address),
         };
-        let answer = self.web.ask(HttpCall::get(&*url, self.within).access(access)).await;
+        let answer = self.web.send(HttpCall::get(&*url, self.within).access(access)).await;
         let answer = answer?;
         if answer.status != 200 {
-            let said = error_field(&answer.body, "/error");
-            bail!("{url} answered {}: {said}", answer.status);
+            let message = error_field(&answer.body, "/error");
+            bail!("{url} answered {}: {message}", answer.status);
         }
         let exclude = self.parameters.exclude_unacknowledged;
         let queues = query::queues(&answer.body, pattern, exclude, self.strict).map_err(ScalerError::new)?;

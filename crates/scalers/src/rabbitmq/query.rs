@@ -287,7 +287,7 @@ pub(super) fn queues(
     only_ready: bool,
     strict: bool,
 ) -> Result<Vec<Queue>, ParseError> {
-    let no_json = || ParseError::from("the answer is not what the management API says");
+    let no_json = || ParseError::from("the body is not a response of the management API");
     tree::check_values(body).map_err(|error| error.to_string())?;
     let reported = if pattern {
         let page: Page = serde_json::from_slice(body).map_err(|_| no_json())?;

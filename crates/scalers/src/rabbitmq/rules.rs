@@ -31,7 +31,7 @@ impl Parameters {
         if !trigger.behavior().checks_auth_modes {
             return self.check_rules(None);
         }
-        // The authentication is a group with its own check, whose error is reported beside the first of the rules.
+        // The authentication is a group with its own check; its error is reported together with the first of the rules.
         let (auth, mut problems) = HttpAuth::with_problems(trigger);
         // This parameter has been read already.
         problems.retain(|problem| problem.parameter != Some("endpointParams"));
@@ -42,7 +42,7 @@ impl Parameters {
     /// `auth` are the modes that KEDA has since 2.21.
     fn check_rules(&self, auth: Option<&HttpAuth>) -> Result<(), ParseError> {
         let fail = |text: &str| Err(text.into());
-        // The scheme of the address is looked at later.
+        // The scheme of the address is checked later.
         if self.protocol != "auto" {
             self.protocol()?;
         }
@@ -74,7 +74,7 @@ impl Parameters {
 
     fn check_oauth(&self, auth: Option<&HttpAuth>, amqp: bool) -> Result<(), ParseError> {
         let fail = |text: &str| Err(text.into());
-        let wanted = self.wants_oauth();
+        let wanted = self.requires_oauth();
         if let Some(auth) = auth {
             let mut auth = auth.clone();
             // OAuth parameters imply the mode.
@@ -109,11 +109,11 @@ impl Parameters {
     pub(super) fn client(&self) -> Option<oauth::OAuthClient> {
         let token_endpoint = (&*self.oauth_token_uri, Endpoint::default());
         let own = (&*self.client_id, &self.client_secret);
-        self.wants_oauth()
+        self.requires_oauth()
             .then(|| oauth::OAuthClient::new(token_endpoint, own, &self.scopes, &self.endpoint_params))
     }
 
-    fn wants_oauth(&self) -> bool {
+    fn requires_oauth(&self) -> bool {
         !(self.oauth_token_uri.is_empty()
             && self.client_id.is_empty()
             && self.client_secret.reveal().is_empty())

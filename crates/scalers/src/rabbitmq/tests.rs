@@ -106,10 +106,10 @@ fn schemes_are_parsed_as_in_go() {
 
 #[tokio::test]
 async fn management_api_is_read_with_credentials() {
-    let host = test_support::server(|asked| {
+    let host = test_support::server(|requested| {
         // u:p
-        assert!(asked.to_ascii_lowercase().contains("authorization: basic dtpw"), "{asked}");
-        if asked.starts_with("GET /api/queues/%2F/q ") {
+        assert!(requested.to_ascii_lowercase().contains("authorization: basic dtpw"), "{requested}");
+        if requested.starts_with("GET /api/queues/%2F/q ") {
             ServerAction::Answer(200, about(7, 3, 1.5, 0.0))
         } else {
             ServerAction::Answer(404, "{\"error\":\"Object Not Found\"}".into())
@@ -117,44 +117,44 @@ async fn management_api_is_read_with_credentials() {
     })
     .await;
     let with_user = host.replace("http://", "http://u:p@");
-    let asked = async |more: &[(&str, &str)], auth: &[(&str, &str)]| {
+    let requested = async |more: &[(&str, &str)], auth: &[(&str, &str)]| {
         let host = if auth.is_empty() { &with_user } else { &host };
         let given = [&[("host", &**host), ("queueName", "q")], more].concat();
         value(&given, auth).await
     };
     let user = [("username", "u"), ("password", "p")];
-    assert_eq!(asked(&[], &[]).await, Ok(("7".into(), true)));
-    assert_eq!(asked(&[], &user).await, Ok(("7".into(), true)));
-    assert_eq!(asked(&[("excludeUnacknowledged", "true")], &[]).await, Ok(("3".into(), true)));
-    assert_eq!(asked(&[("mode", "MessageRate"), ("value", "1")], &[]).await, Ok(("1.500".into(), true)));
-    assert_eq!(asked(&[("activationValue", "7")], &[]).await, Ok(("7".into(), false)));
+    assert_eq!(requested(&[], &[]).await, Ok(("7".into(), true)));
+    assert_eq!(requested(&[], &user).await, Ok(("7".into(), true)));
+    assert_eq!(requested(&[("excludeUnacknowledged", "true")], &[]).await, Ok(("3".into(), true)));
+    assert_eq!(requested(&[("mode", "MessageRate"), ("value", "1")], &[]).await, Ok(("1.500".into(), true)));
+    assert_eq!(requested(&[("activationValue", "7")], &[]).await, Ok(("7".into(), false)));
     let error = value(&[("host", &with_user), ("queueName", "gone")], &[]).await.unwrap_err();
     assert!(error.starts_with("error inspecting RabbitMQ: "), "{error}");
     assert!(error.contains("404") && error.contains("Object Not Found") && !error.contains("u:p"), "{error}");
-    let error = asked(&[("operation", "median")], &[]).await.unwrap_err();
+    let error = requested(&[("operation", "median")], &[]).await.unwrap_err();
     assert_eq!(error, "error inspecting RabbitMQ: operation mode median must be one of sum, avg or max");
 }
 
 #[tokio::test]
 async fn patterns_match_many_or_no_queues() {
-    let host = test_support::server(|asked| {
-        let items = if asked.contains("name=none") {
+    let host = test_support::server(|requested| {
+        let items = if requested.contains("name=none") {
             vec![]
         } else {
             vec![about(1, 1, 0.0, 0.0), about(5, 5, 0.0, 0.0)]
         };
-        let pages = if asked.contains("name=many") { 2 } else { 1 };
+        let pages = if requested.contains("name=many") { 2 } else { 1 };
         ServerAction::Answer(200, format!("{{\"items\":[{}],\"page_count\":{pages}}}", items.join(",")))
     })
     .await;
-    let asked = async |queue: &str, operation: &str| {
+    let requested = async |queue: &str, operation: &str| {
         value(&[("host", &host), ("queueName", queue), ("useRegex", "true"), ("operation", operation)], &[])
             .await
     };
-    assert_eq!(asked("q.*", "sum").await, Ok(("6".into(), true)));
-    assert_eq!(asked("q.*", "max").await, Ok(("5".into(), true)));
-    assert_eq!(asked("none", "avg").await, Ok(("0".into(), false)));
-    let error = asked("many", "sum").await.unwrap_err();
+    assert_eq!(requested("q.*", "sum").await, Ok(("6".into(), true)));
+    assert_eq!(requested("q.*", "max").await, Ok(("5".into(), true)));
+    assert_eq!(requested("none", "avg").await, Ok(("0".into(), false)));
+    let error = requested("many", "sum").await.unwrap_err();
     assert!(error.ends_with("regex matches more queues than can be recovered at once"), "{error}");
 }
 
@@ -174,7 +174,7 @@ async fn hanging_or_broken_servers_are_errors() {
     let young = test_support::server(|_| ServerAction::Answer(200, "{\"name\":\"q\"}".into())).await;
     for (host, words) in [
         (&*hangs, "timed out"),
-        (&*nonsense, "not what the management API says"),
+        (&*nonsense, "not a response of the management API"),
         (&*young, "does not know yet how long queue q is"),
         ("http://127.0.0.1:1", "connection refused"),
     ] {
@@ -188,8 +188,8 @@ async fn hanging_or_broken_servers_are_errors() {
 
 #[tokio::test]
 async fn tokens_are_requested_once_and_sent() {
-    let asked = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&asked);
+    let requested = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&requested);
     let host = test_support::server(move |head| {
         if head.starts_with("POST /token") {
             count.fetch_add(1, Ordering::SeqCst);
@@ -213,5 +213,5 @@ async fn tokens_are_requested_once_and_sent() {
     for _ in 0..2 {
         assert!(scaler.read("s0-q").await.unwrap().active);
     }
-    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    assert_eq!(requested.load(Ordering::SeqCst), 1);
 }

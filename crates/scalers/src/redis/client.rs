@@ -33,7 +33,7 @@ pub(super) struct RedisServer {
 }
 
 /// A connection to one server, or to a cluster.
-pub(super) enum Connection {
+pub(super) enum RedisServerConnection {
     Single(RedisConnection),
     Cluster(ClusterConnection),
 }
@@ -74,12 +74,12 @@ impl RedisServer {
         RedisLogin { username: &self.username, password: &self.password, database: self.database }
     }
 
-    async fn open(&self) -> Result<Connection, ScalerError> {
+    async fn open(&self) -> Result<RedisServerConnection, ScalerError> {
         let (connector, login) = (self.connector(), self.login());
         match self.kind {
             Topology::Single => {
                 let address = address(self.addresses.first().map_or("", |address| address))?;
-                connector.connect(&address, &login).await.map(Connection::Single)
+                connector.connect(&address, &login).await.map(RedisServerConnection::Single)
             }
             Topology::Sentinel => {
                 let (username, password) = (&self.sentinel_username, &self.sentinel_password);
@@ -89,29 +89,32 @@ impl RedisServer {
                     let sentinel = address(sentinel)?;
                     match connector.master(&sentinel, &sentinel_login, &self.sentinel_master).await {
                         Ok(master) => {
-                            return connector.connect_master(&master, &login).await.map(Connection::Single);
+                            return connector
+                                .connect_master(&master, &login)
+                                .await
+                                .map(RedisServerConnection::Single);
                         }
                         Err(error) => failed = error,
                     }
                 }
                 Err(failed)
             }
-            Topology::Cluster => {
-                ClusterConnection::open(connector, &login, &self.addresses).await.map(Connection::Cluster)
-            }
+            Topology::Cluster => ClusterConnection::open(connector, &login, &self.addresses)
+                .await
+                .map(RedisServerConnection::Cluster),
         }
     }
 
     /// Sends a command to the server of its key; without a key to any server.
     pub(super) async fn call(
         &self,
-        connection: &mut Connection,
+        connection: &mut RedisServerConnection,
         key: Option<&str>,
         words: &[&str],
     ) -> Result<RedisReply, RedisFailure> {
         match connection {
-            Connection::Single(connection) => connection.call(words).await,
-            Connection::Cluster(connection) => {
+            RedisServerConnection::Single(connection) => connection.call(words).await,
+            RedisServerConnection::Cluster(connection) => {
                 connection.call(self.connector(), &self.login(), key, words).await
             }
         }
@@ -120,7 +123,7 @@ impl RedisServer {
     /// Sends a command whose reply is a number.
     async fn number(
         &self,
-        connection: &mut Connection,
+        connection: &mut RedisServerConnection,
         command: &str,
         key: &str,
     ) -> Result<i64, RedisFailure> {
@@ -130,7 +133,11 @@ impl RedisServer {
         }
     }
 
-    async fn count(&self, connection: &mut Connection, what: &RedisCount) -> Result<i64, RedisFailure> {
+    async fn count(
+        &self,
+        connection: &mut RedisServerConnection,
+        what: &RedisCount,
+    ) -> Result<i64, RedisFailure> {
         let refused = |error: crate::ParseError| RedisFailure::Unexpected(error.into());
         match what {
             RedisCount::Entries { key } => {
@@ -169,7 +176,7 @@ fn address(text: &str) -> Result<RedisAddress, ScalerError> {
 }
 
 impl pool::PooledServer for RedisServer {
-    type Connection = Connection;
+    type Connection = RedisServerConnection;
     type Request = RedisCount;
     type Response = i64;
     const MAX_CONNECTIONS: usize = 4;
@@ -187,13 +194,13 @@ impl pool::PooledServer for RedisServer {
         format!("{request:?}")
     }
 
-    fn connect(&self) -> PoolFuture<'_, Connection, ScalerError> {
+    fn connect(&self) -> PoolFuture<'_, RedisServerConnection, ScalerError> {
         Box::pin(async move { self.open().await.map_err(|error| error.inside(self.name())) })
     }
 
-    fn ask<'a>(
+    fn query<'a>(
         &'a self,
-        connection: &'a mut Connection,
+        connection: &'a mut RedisServerConnection,
         request: &'a RedisCount,
     ) -> PoolFuture<'a, i64, PoolError> {
         Box::pin(async move {

@@ -17,23 +17,23 @@ const MAX_KNOWN_KEYS: usize = 1_000;
 
 /// Connections to servers of a Cluster.
 pub(super) struct ClusterConnection {
-    /// The server that is asked for keys of which none is known.
+    /// The server that gets commands for keys whose server is not known.
     first: RedisAddress,
     servers: HashMap<RedisAddress, RedisConnection>,
-    /// The server of each key that was asked for.
+    /// The server of each key that was queried.
     owners: HashMap<String, RedisAddress>,
 }
 
-/// Another server to ask.
+/// Another server that has the key.
 #[derive(Debug, PartialEq, Eq)]
 enum Redirection {
     /// The key belongs to it.
     Moved(RedisAddress),
-    /// It is asked once, while the key moves.
+    /// It gets one request, while the key moves.
     Ask(RedisAddress),
 }
 
-/// Decodes `MOVED 3999 host:port` or `ASK 3999 host:port`. Without a host it is that of the server that says so.
+/// Decodes `MOVED 3999 host:port` or `ASK 3999 host:port`. Without a host it is that of the server that redirects.
 fn redirection(error: &str, host: &str) -> Option<Redirection> {
     let mut words = error.split_ascii_whitespace();
     let (kind, _slot, address) = (words.next()?, words.next()?, words.next()?);

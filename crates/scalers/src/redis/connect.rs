@@ -198,7 +198,7 @@ impl RedisConnector<'_> {
                 bail!("the server that the sentinels name as master is none");
             }
             Err(RedisFailure::Lost(error)) => Err(error),
-            // Users may not be allowed to ask for the role; then the sentinel is believed.
+            // The user may lack the right to run `ROLE`; then the answer of the sentinel counts.
             _ => Ok(connection),
         }
     }

@@ -218,13 +218,13 @@ impl ListParameters {
     }
 
     fn count_target(self, _: &Trigger) -> (ConnectionParameters, CountTarget) {
-        let asked = CountTarget {
+        let count_target = CountTarget {
             name: format!("redis-{}", self.list),
             request: RedisCount::Entries { key: self.list },
             target: self.length,
             activation: self.activation,
         };
-        (self.connection, asked)
+        (self.connection, count_target)
     }
 }
 
@@ -255,13 +255,13 @@ fn build(
     backends: &Backends,
     kind: Topology,
     connection: ConnectionParameters,
-    asked: CountTarget,
+    count_target: CountTarget,
 ) -> Result<Arc<dyn Scaler>, ScalerError> {
     let server =
         RedisServer::new(kind, connection, &backends.web.settings().authorities, backends.dialer.clone());
     let pool = backends.state::<Pools<RedisServer>>().of(&server);
-    let spec = metric::external(trigger, &asked.name, metric::whole(asked.target));
-    Ok(Arc::new(Redis { spec, asked, pool, streams: WakeStreams::new(trigger, backends) }))
+    let spec = metric::external(trigger, &count_target.name, metric::whole(count_target.target));
+    Ok(Arc::new(Redis { spec, count_target, pool, streams: WakeStreams::new(trigger, backends) }))
 }
 
 #[cfg(not(feature = "redis"))]
@@ -279,7 +279,7 @@ fn build(
 #[cfg(feature = "redis")]
 struct Redis {
     spec: MetricSpec,
-    asked: CountTarget,
+    count_target: CountTarget,
     pool: Arc<Pool<RedisServer>>,
     streams: WakeStreams<NewEntries>,
 }
@@ -292,19 +292,19 @@ impl Scaler for Redis {
 
     fn read<'a>(&'a self, metric: &'a str) -> ScalerFuture<'a, Reading> {
         Box::pin(async move {
-            let count = self.pool.ask(&self.asked.request).await?;
-            Ok(Reading::one(metric, metric::whole(count), count > self.asked.activation))
+            let count = self.pool.query(&self.count_target.request).await?;
+            Ok(Reading::one(metric, metric::whole(count), count > self.count_target.activation))
         })
     }
 
-    fn wake(self: Arc<Self>, ask_now: tokio::sync::mpsc::Sender<()>) -> Option<WakeFuture> {
-        let stream = match &self.asked.request {
+    fn wake(self: Arc<Self>, query_now: tokio::sync::mpsc::Sender<()>) -> Option<WakeFuture> {
+        let stream = match &self.count_target.request {
             RedisCount::Entries { .. } => return None,
             RedisCount::Length { stream }
             | RedisCount::Pending { stream, .. }
             | RedisCount::Lag { stream, .. } => stream.clone(),
         };
         let source = NewEntries { server: self.pool.server().clone(), stream };
-        Some(self.streams.follow(source, ask_now))
+        Some(self.streams.follow(source, query_now))
     }
 }

@@ -14,7 +14,7 @@ use crate::web::RESPONSES_UNDER_WAY;
 const MAX_REPLY_BYTES: usize = 1 << 20;
 /// Maximum number of values in a reply: a value of four bytes takes 32 bytes of memory.
 const MAX_REPLY_VALUES: usize = 100_000;
-/// Maximum depth of lists in a reply; the deepest that is asked for has 3.
+/// Maximum depth of lists in a reply; the deepest expected reply has 3.
 const MAX_REPLY_DEPTH: usize = 8;
 /// Maximum size of a line: a status, an error, a number or a length.
 const MAX_LINE_BYTES: usize = 16 << 10;

@@ -73,18 +73,21 @@ fn lag_needs_redis_7() {
 
 #[test]
 fn stream_parameters_select_the_count() {
-    let asked = |more: &[(&str, &str)]| {
+    let requested = |more: &[(&str, &str)]| {
         let trigger = trigger(&[&[("address", "r:1"), ("stream", "s")], more].concat());
-        let (_, asked) = StreamParameters::read(&trigger).unwrap().count_target(&trigger);
-        (asked.request, asked.target)
+        let (_, requested) = StreamParameters::read(&trigger).unwrap().count_target(&trigger);
+        (requested.request, requested.target)
     };
     let (stream, group) = ("s".to_owned(), "g".to_owned());
-    assert_eq!(asked(&[("lagCount", "4")]), (RedisCount::Length { stream: stream.clone() }, 5));
+    assert_eq!(requested(&[("lagCount", "4")]), (RedisCount::Length { stream: stream.clone() }, 5));
     assert_eq!(
-        asked(&[("consumerGroup", "g"), ("lagCount", "0"), ("pendingEntriesCount", "7")]),
+        requested(&[("consumerGroup", "g"), ("lagCount", "0"), ("pendingEntriesCount", "7")]),
         (RedisCount::Pending { stream: stream.clone(), group: group.clone() }, 7)
     );
-    assert_eq!(asked(&[("consumerGroup", "g"), ("lagCount", "-2")]), (RedisCount::Lag { stream, group }, -2));
+    assert_eq!(
+        requested(&[("consumerGroup", "g"), ("lagCount", "-2")]),
+        (RedisCount::Lag { stream, group }, -2)
+    );
 }
 
 #[test]
@@ -153,7 +156,7 @@ async fn denied_access_is_known_by_its_code() {
 }
 
 #[tokio::test]
-async fn password_that_the_server_does_not_want_is_ignored() {
+async fn password_that_the_server_does_not_require_is_ignored() {
     let refused = "-ERR AUTH <password> called without any password configured for the default user.\r\n";
     for (refused, expected) in [(refused, Some("3")), ("-WRONGPASS invalid password\r\n", None)] {
         let address = server([refused, "+list\r\n", ":3\r\n"].map(str::to_owned).to_vec()).await;
@@ -193,7 +196,7 @@ async fn servers_of_a_cluster_name_the_owner_of_a_key() {
     let other = server(vec![moved.clone(), moved.clone(), moved]).await;
     let found = read("redis-cluster", &[("addresses", &other), ("listName", "l")]).await;
     assert_eq!(found.as_deref(), Ok("3"));
-    // A server that names itself is not asked for ever.
+    // Redirections of a server to itself end.
     let itself = server(vec!["-MOVED 1 :{port}\r\n".to_owned(); 20]).await;
     let found = read("redis-cluster", &[("addresses", &itself), ("listName", "l")]).await.unwrap_err();
     assert!(found.contains("name each other"), "{found}");
@@ -235,12 +238,12 @@ async fn new_entries_of_a_stream_wake_and_those_of_a_list_do_not() {
         let trigger = crate::test_support::trigger(type_, &[("address", &address), (key, "s")]);
         crate::test_support::build(&trigger).unwrap()
     };
-    let (sender, mut heard) = tokio::sync::mpsc::channel(1);
+    let (sender, mut wakes) = tokio::sync::mpsc::channel(1);
     assert!(built("redis", "listName").wake(sender.clone()).is_none());
     let waking = tokio::spawn(built("redis-streams", "stream").wake(sender).unwrap());
     // Once after the connection, and once after the entry.
     for _ in 0..2 {
-        let woken = tokio::time::timeout(Duration::from_mins(1), heard.recv()).await;
+        let woken = tokio::time::timeout(Duration::from_mins(1), wakes.recv()).await;
         assert_eq!(woken.unwrap(), Some(()));
     }
     waking.abort();

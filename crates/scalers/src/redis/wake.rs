@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
 
-use super::client::{Connection, RedisServer};
+use super::client::{RedisServer, RedisServerConnection};
 use super::connect::REQUEST_TIMEOUT;
 use super::resp::RedisReply;
 use crate::pool::PooledServer as _;
@@ -12,10 +12,10 @@ use crate::wake::{WakeSignal, WakeSource};
 use crate::{ScalerError, ScalerFuture};
 
 /// How long the server waits before it answers that there is nothing new, so that a dead one is noticed.
-const MAX_WAIT: Duration = Duration::from_secs(20);
+const MAX_BLOCK_TIME: Duration = Duration::from_secs(20);
 
-/// Pause after a new entry, and after a server that did not wait: so it is asked once per second at most.
-const PAUSE: Duration = Duration::from_secs(1);
+/// Pause after a new entry, and after a server that did not wait: the server gets at most one request per second.
+const MIN_WAKE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The new entries of a stream.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -29,28 +29,28 @@ impl NewEntries {
         let mut connection = self.server.connect().await?;
         loop {
             // What was added while no command waited is found, too.
-            signal.ask_now();
+            signal.query_now();
             loop {
                 let began = Instant::now();
                 if self.wait(&mut connection).await? {
                     break;
                 }
-                if began.elapsed() < PAUSE {
-                    sleep(PAUSE).await;
+                if began.elapsed() < MIN_WAKE_INTERVAL {
+                    sleep(MIN_WAKE_INTERVAL).await;
                 }
             }
-            signal.ask_now();
-            sleep(PAUSE).await;
+            signal.query_now();
+            sleep(MIN_WAKE_INTERVAL).await;
         }
     }
 
     /// Waits for an entry; false if none was added for a while.
-    async fn wait(&self, connection: &mut Connection) -> Result<bool, ScalerError> {
-        let wait = MAX_WAIT.as_millis().to_string();
+    async fn wait(&self, connection: &mut RedisServerConnection) -> Result<bool, ScalerError> {
+        let wait = MAX_BLOCK_TIME.as_millis().to_string();
         // One entry, because its content does not matter.
         let words = ["XREAD", "COUNT", "1", "BLOCK", wait.as_str(), "STREAMS", self.stream.as_str(), "$"];
         let reply = self.server.call(connection, Some(&self.stream), &words);
-        match timeout(MAX_WAIT + REQUEST_TIMEOUT, reply).await {
+        match timeout(MAX_BLOCK_TIME + REQUEST_TIMEOUT, reply).await {
             Ok(Ok(RedisReply::Nil)) => Ok(false),
             Ok(Ok(_)) => Ok(true),
             Ok(Err(failure)) => Err(failure.into()),

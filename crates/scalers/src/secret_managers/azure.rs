@@ -15,10 +15,10 @@ use crate::single::send;
 use crate::web::{HttpCall, SharedHttpClient};
 
 /// The resources that tokens are for, in the clouds of [`of_cloud`].
-const RESOURCES: [&str; 3] =
+const KEY_VAULT_RESOURCES: [&str; 3] =
     ["https://vault.azure.net", "https://vault.usgovcloudapi.net", "https://vault.azure.cn"];
 /// Domains of the vaults of Azure. Only their hosts get tokens of the operator.
-const DOMAINS: [&str; 3] = [".vault.azure.net", ".vault.usgovcloudapi.net", ".vault.azure.cn"];
+const KEY_VAULT_DOMAINS: [&str; 3] = [".vault.azure.net", ".vault.usgovcloudapi.net", ".vault.azure.cn"];
 const API_VERSION: &str = "7.4";
 
 /// Reads secrets of one vault.
@@ -41,7 +41,7 @@ impl SecretManagers {
     ) -> Result<KeyVaultClient, ScalerError> {
         let cloud = vault.cloud.clone().unwrap_or_default();
         let is_private = cloud.type_.eq_ignore_ascii_case("private");
-        let resource = match of_cloud(&cloud.type_, RESOURCES) {
+        let resource = match of_cloud(&cloud.type_, KEY_VAULT_RESOURCES) {
             Some(resource) => resource,
             None if !is_private => bail!("there is no environment matching the name {:?}", cloud.type_),
             None if cloud.key_vault_resource_url.is_empty() || cloud.active_directory_endpoint.is_empty() => {
@@ -57,7 +57,7 @@ impl SecretManagers {
         }
         let identity = match &vault.pod_identity {
             Some(identity) if identity.provider == "azure-workload" => {
-                if is_private || !is_of_domains(url, &DOMAINS) {
+                if is_private || !is_of_domains(url, &KEY_VAULT_DOMAINS) {
                     bail!(
                         "azure-workload can be used with vaults of Azure (*.vault.azure.net) only, not with {url}: give \
                          credentials"

@@ -28,7 +28,7 @@ fn managers(answer: impl Fn(&HttpCall) -> (u16, String) + Send + Sync + 'static)
 
 /// Managers that must not send anything.
 fn silent() -> SecretManagers {
-    managers(|call| panic!("{} was asked", call.url))
+    managers(|call| panic!("unexpected request to {}", call.url))
 }
 
 fn keys() -> AwsKeys {
@@ -157,7 +157,7 @@ fn azure_secret(name: &str, version: &str) -> AzureKeyVaultSecret {
 }
 
 #[tokio::test]
-async fn key_vault_is_asked_with_a_token_for_vaults() {
+async fn key_vault_request_has_a_token_for_vaults() {
     let managers = managers(|call| {
         if let Some(token) = azure_token(call, "https://vault.azure.net/.default") {
             return token;
@@ -193,7 +193,7 @@ async fn private_clouds_get_credentials_of_tenants_only() {
         };
         AzureKeyVault { cloud: Some(cloud), ..vault("https://v.vault.example", provider, "") }
     };
-    let asked = managers(|call| match &*call.url {
+    let requested = managers(|call| match &*call.url {
         "https://login.example/t/oauth2/v2.0/token" => {
             assert!(!call.own_address, "the address of a tenant is checked");
             let form = std::str::from_utf8(&call.body).unwrap();
@@ -207,7 +207,7 @@ async fn private_clouds_get_credentials_of_tenants_only() {
         }
         other => panic!("{other}"),
     });
-    let client = asked.key_vault(&private(""), &Secret::new("hunter2")).unwrap();
+    let client = requested.key_vault(&private(""), &Secret::new("hunter2")).unwrap();
     assert_eq!(client.read(&azure_secret("db", "")).await.unwrap().reveal(), "v");
 
     let refused = |vault: &AzureKeyVault, secret: &str| {

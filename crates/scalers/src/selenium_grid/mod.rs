@@ -58,7 +58,7 @@ crate::parameters! {
 
 struct Grid {
     parameters: Parameters,
-    /// The nodes; an error if the capabilities are invalid, which KEDA notices only when it asks.
+    /// The nodes; an error if the capabilities are invalid, which KEDA notices only when it queries the grid.
     node: Result<Node, ScalerError>,
     within: Duration,
     web: Arc<SharedHttpClient>,

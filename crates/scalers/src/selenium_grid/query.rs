@@ -1,4 +1,4 @@
-//! The GraphQL request to the grid, and the number of nodes its response calls for.
+//! The GraphQL request to the grid, and the number of nodes that its sessions need.
 
 use serde_json::{Map, Value, json};
 
@@ -40,8 +40,8 @@ pub(super) fn nodes(status: u16, body: &[u8], node: &Node) -> Result<u64, Scaler
     }
     let answer = read(body)?;
     if let Some(first) = answer.pointer("/errors/0") {
-        let said = first.get("message").and_then(Value::as_str).unwrap_or("no reason given");
-        bail!("selenium grid answered with an error: {}", excerpt(said));
+        let message = first.get("message").and_then(Value::as_str).unwrap_or("no reason given");
+        bail!("selenium grid answered with an error: {}", excerpt(message));
     }
     let queue = list(&answer, "/data/sessionsInfo/sessionQueueRequests")?;
     let queued = queue.iter().filter_map(inner).filter(|request| node.takes(request)).count() as u64;
@@ -68,9 +68,10 @@ impl Node {
         let version_fits = match (version, &*self.version) {
             ("" | "stable", "") => true,
             ("", _) | (_, "") => false,
-            (asked, have) => have.starts_with(asked),
+            (requested, have) => have.starts_with(requested),
         };
-        let downloads = request.get("se:downloadsEnabled").is_some_and(|asked| asked == &Value::Bool(true));
+        let downloads =
+            request.get("se:downloadsEnabled").is_some_and(|requested| requested == &Value::Bool(true));
         self.named(text(request, "browserName"))
             && version_fits
             && same_platform(text(request, "platformName"), &self.platform)

@@ -9,7 +9,7 @@ const DIRECT_QUEUE: &str = "D-1";
 /// Bytes of a unit of work, in which the length of a client's queue is counted.
 const WORK_UNIT_BYTES: i64 = 2048;
 
-/// What a request asks for.
+/// What a request reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Requested {
     /// The egress rates of the clients.

@@ -23,7 +23,7 @@ pub(super) fn vpn_url(base: &str, vpn: &str) -> String {
     format!("{base}/SEMP/v2/monitor/msgVpns/{vpn}?select=state")
 }
 
-/// Fails if the message VPN is not up: the standby of a broker says that the queues are empty.
+/// Fails if the message VPN is not up: the standby of a broker reports empty queues.
 pub(super) fn check_vpn(status: u16, body: &[u8]) -> Result<(), ScalerError> {
     let answer = successful(status, body)?;
     let state = answer.pointer("/data/state");

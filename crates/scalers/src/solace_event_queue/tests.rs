@@ -1,7 +1,7 @@
 use super::query::{SolaceQueue, check_vpn, queue, url, vpn_url};
 use crate::test_support::{ServerAction, build, server, texts, trigger};
 
-const GOOD: &str =
+const VALID_QUEUE: &str =
     r#"{"collections":{"msgs":{"count":5}},"data":{"msgSpoolUsage":2097152,"averageRxMsgRate":3},"meta":{}}"#;
 
 #[test]
@@ -14,7 +14,10 @@ fn address() {
 
 #[test]
 fn answers() {
-    assert_eq!(queue(200, GOOD.as_bytes()), Ok(SolaceQueue { messages: 5.0, spool: 2_097_152.0, rate: 3.0 }));
+    assert_eq!(
+        queue(200, VALID_QUEUE.as_bytes()),
+        Ok(SolaceQueue { messages: 5.0, spool: 2_097_152.0, rate: 3.0 })
+    );
     for (status, bad, why) in [
         (
             200,
@@ -54,12 +57,12 @@ fn states_of_a_message_vpn() {
 }
 
 #[tokio::test]
-async fn broker_whose_message_vpn_is_up_is_asked() {
+async fn request_goes_to_the_broker_whose_message_vpn_is_up() {
     let broker = |state: &'static str| {
         server(move |head| {
-            let asks_state = head.contains("/msgVpns/v?select=state ");
+            let is_state_request = head.contains("/msgVpns/v?select=state ");
             let state = format!(r#"{{"data":{{"state":"{state}"}}}}"#);
-            ServerAction::Answer(200, if asks_state { state } else { GOOD.to_owned() })
+            ServerAction::Answer(200, if is_state_request { state } else { VALID_QUEUE.to_owned() })
         })
     };
     let (standby, up) = (broker("standby").await, broker("up").await);
@@ -94,7 +97,7 @@ async fn three_metrics_share_one_response() {
             return ServerAction::Answer(200, r#"{"data":{"state":"up"}}"#.to_owned());
         }
         assert!(head.starts_with("GET /SEMP/v2/monitor/msgVpns/v/queues/q?select="), "{head}");
-        ServerAction::Answer(200, GOOD.to_owned())
+        ServerAction::Answer(200, VALID_QUEUE.to_owned())
     })
     .await;
     let mut trigger = trigger(

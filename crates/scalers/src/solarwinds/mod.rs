@@ -9,7 +9,7 @@ use sources::http::Auth;
 use crate::prelude::*;
 use crate::urls::is_request_uri;
 
-/// What stands in front of errors that are found after the parameters were read.
+/// Prefix of errors that are found after the parameters were read.
 const PREFIX: &str = "error parsing SolarWinds metadata";
 
 /// The scaler type `solarwinds`.

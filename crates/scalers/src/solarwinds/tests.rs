@@ -15,7 +15,7 @@ fn first_measurement_that_is_not_null_counts() {
 }
 
 #[tokio::test]
-async fn asks_with_token() {
+async fn request_has_the_token() {
     let address = server(|request| {
         assert!(request.to_lowercase().contains("authorization: bearer t\r\n"), "{request}");
         assert!(

@@ -60,7 +60,7 @@ impl SumoLogicClient {
         // The node that runs the job is in a cookie.
         let cookies = cookies(&answer.headers);
         let numbers = self.finished(&job, &cookies, field).await;
-        // A job that cannot be deleted ends by itself when nobody asks for it.
+        // A job that cannot be deleted ends by itself when its state is not requested any more.
         let _ = self.send(Method::DELETE, job, String::new(), &cookies).await;
         numbers
     }
@@ -113,14 +113,14 @@ impl SumoLogicClient {
         let call = HttpCall { method, ..call };
         let mut pause = FIRST_PAUSE;
         for _ in 1..attempts {
-            let answer = self.web.ask(call.clone()).await?;
+            let answer = self.web.send(call.clone()).await?;
             if !query::is_transient(answer.status.as_u16()) {
                 return Ok(answer);
             }
             tokio::time::sleep(pause).await;
             pause = pause.saturating_mul(2);
         }
-        Ok(self.web.ask(call).await?)
+        Ok(self.web.send(call).await?)
     }
 }
 

@@ -10,10 +10,10 @@ use query::QueryRange;
 
 use crate::prelude::*;
 
-/// What stands in front of errors that are found after the parameters were read.
+/// Prefix of errors that are found after the parameters were read.
 const PREFIX: &str = "error parsing metadata";
 /// The beginning of keys that hold one row of several metric queries.
-const ROW: &str = "query.";
+const ROW_QUERY_PREFIX: &str = "query.";
 /// The id of the row of a single metric query.
 const SINGLE_ROW: &str = "A";
 
@@ -86,7 +86,8 @@ crate::parameters! {
 
 /// The rows of several metric queries: ids and queries.
 fn rows(trigger: &Trigger) -> impl Iterator<Item = (&str, &str)> {
-    let rows = trigger.metadata.iter().filter_map(|(key, query)| Some((key.strip_prefix(ROW)?, query)));
+    let rows =
+        trigger.metadata.iter().filter_map(|(key, query)| Some((key.strip_prefix(ROW_QUERY_PREFIX)?, query)));
     rows.map(|(id, query)| (id, query.trim()))
 }
 
@@ -143,9 +144,10 @@ struct SumoLogicQuery {
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
     if rows(trigger).any(|(id, _)| id.is_empty()) {
-        bail!("{PREFIX}: malformed metadata, unable to parse rowID from key: {ROW}");
+        bail!("{PREFIX}: malformed metadata, unable to parse rowID from key: {ROW_QUERY_PREFIX}");
     }
-    let empty = trigger.metadata.iter().find(|(key, query)| key.starts_with(ROW) && query.is_empty());
+    let empty =
+        trigger.metadata.iter().find(|(key, query)| key.starts_with(ROW_QUERY_PREFIX) && query.is_empty());
     if let Some((key, _)) = empty {
         bail!("{PREFIX}: malformed metadata, invalid value for key: {key}");
     }

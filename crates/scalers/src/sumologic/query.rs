@@ -88,8 +88,8 @@ fn accepted(status: u16, body: &[u8]) -> Result<Value, ScalerError> {
 pub(super) fn points(status: u16, body: &[u8], row: &str) -> Result<Option<Vec<f64>>, ScalerError> {
     let answer = accepted(status, body)?;
     if let Some(error) = answer.pointer("/errors/errors/0") {
-        let said = error.get("message").and_then(Value::as_str).map_or_else(String::new, excerpt);
-        bail!("query execution failed with errors: {said}");
+        let message = error.get("message").and_then(Value::as_str).map_or_else(String::new, excerpt);
+        bail!("query execution failed with errors: {message}");
     }
     let Some(results) = answer.get("queryResult").and_then(Value::as_array) else {
         bail!("the answer has {} at queryResult instead of a list", kind(answer.get("queryResult")));

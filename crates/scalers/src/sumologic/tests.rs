@@ -137,11 +137,11 @@ fn aggregators() {
 
 #[tokio::test]
 async fn reads_metrics_again_after_a_failure() {
-    let asked = AtomicUsize::new(0);
+    let requested = AtomicUsize::new(0);
     let url = server(move |head| {
         assert!(head.starts_with("POST /api/v1/metricsQueries "), "{head}");
         assert!(head.contains("authorization: Basic aTpr\r\n") && head.contains(r#""rowId":"A""#), "{head}");
-        match asked.fetch_add(1, Ordering::SeqCst) {
+        match requested.fetch_add(1, Ordering::SeqCst) {
             0 => ServerAction::Answer(503, "<html>".to_owned()),
             1 => ServerAction::Answer(200, series("[1,4]")),
             _ => ServerAction::Answer(200, r#"{"queryResult":[]}"#.to_owned()),

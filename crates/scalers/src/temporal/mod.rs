@@ -187,7 +187,7 @@ struct Temporal {
 }
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
-    // KEDA has other words for this error here.
+    // KEDA has another text for this error here.
     target_type(trigger)
         .map_err(|error| ScalerError::new(error.message.replacen("error getting", "failed to get", 1)))?;
     let parameters = Parameters::read(trigger)?;

@@ -42,7 +42,7 @@ impl Parameters {
         self.queue_types.iter().filter_map(known).collect()
     }
 
-    /// The types of task queues that are asked for.
+    /// The types of task queues that are requested.
     pub(super) fn types(&self) -> Vec<i32> {
         match self.given_types() {
             none if none.is_empty() => vec![ACTIVITY, WORKFLOW, NEXUS],
@@ -50,7 +50,7 @@ impl Parameters {
         }
     }
 
-    /// Asks for the queue of one type.
+    /// The request for the queue of one type.
     pub(super) fn queue_request(&self, queue_type: i32) -> DescribeTaskQueueRequest {
         DescribeTaskQueueRequest {
             namespace: self.namespace.clone(),
@@ -61,7 +61,7 @@ impl Parameters {
         }
     }
 
-    /// Asks for the versions of rules-based versioning.
+    /// The request for the versions of rules-based versioning.
     pub(super) fn rules_request(&self) -> DescribeTaskQueueRequest {
         DescribeTaskQueueRequest {
             api_mode: ENHANCED,
@@ -75,7 +75,7 @@ impl Parameters {
         }
     }
 
-    /// Asks for the version of the worker deployment.
+    /// The request for the version of the worker deployment.
     pub(super) fn deployment_request(&self) -> DescribeDeploymentRequest {
         DescribeDeploymentRequest {
             namespace: self.namespace.clone(),
@@ -87,7 +87,7 @@ impl Parameters {
         }
     }
 
-    /// Asks for the number of running workflows.
+    /// The request for the number of running workflows.
     pub(super) fn running_request(&self) -> CountWorkflowsRequest {
         let queue = if self.running_queue.is_empty() { &self.task_queue } else { &self.running_queue };
         let version = match &*self.deployment {

@@ -79,11 +79,11 @@ fn stats(backlog: i64) -> TaskQueueStats {
 async fn backlog_of_all_types_without_versions() {
     let answer = DescribeTaskQueueResponse { stats: Some(stats(4)), ..DescribeTaskQueueResponse::default() };
     let address = serving("DescribeTaskQueue", answer, |headers, message| {
-        let asked = DescribeTaskQueueRequest::decode(message).unwrap();
-        let queue = asked.task_queue.unwrap();
-        assert_eq!((&*asked.namespace, &*queue.name, queue.kind), ("default", "q", 1));
-        assert!(asked.report_stats && asked.versions.is_none() && asked.api_mode == 0);
-        assert!((1..=3).contains(&asked.task_queue_type));
+        let requested = DescribeTaskQueueRequest::decode(message).unwrap();
+        let queue = requested.task_queue.unwrap();
+        assert_eq!((&*requested.namespace, &*queue.name, queue.kind), ("default", "q", 1));
+        assert!(requested.report_stats && requested.versions.is_none() && requested.api_mode == 0);
+        assert!((1..=3).contains(&requested.task_queue_type));
         assert!(headers.get("authorization").is_none());
     })
     .await;
@@ -109,10 +109,10 @@ async fn backlog_of_rules_based_versions() {
     let versions = HashMap::from([("b".to_owned(), VersionInfo { types })]);
     let answer = DescribeTaskQueueResponse { versions, stats: None };
     let address = serving("DescribeTaskQueue", answer, |_, message| {
-        let asked = DescribeTaskQueueRequest::decode(message).unwrap();
-        let versions = asked.versions.unwrap();
-        assert_eq!((asked.api_mode, versions.build_ids), (1, vec!["b".to_owned()]));
-        assert_eq!((asked.task_queue_types, versions.all_active), (vec![1, 2], true));
+        let requested = DescribeTaskQueueRequest::decode(message).unwrap();
+        let versions = requested.versions.unwrap();
+        assert_eq!((requested.api_mode, versions.build_ids), (1, vec!["b".to_owned()]));
+        assert_eq!((requested.task_queue_types, versions.all_active), (vec![1, 2], true));
     })
     .await;
     let given = [("buildId", "b"), ("selectAllActive", "true"), ("queueTypes", "workflow,activity")];
@@ -129,10 +129,10 @@ async fn backlog_of_a_worker_deployment() {
     let queues = vec![queue("q", 1, 1), queue("q", 2, 2), queue("other", 1, 100)];
     let answer = DescribeDeploymentResponse { info: Some(DeploymentInfo { status: DRAINING }), queues };
     let address = serving("DescribeWorkerDeploymentVersion", answer, |_, message| {
-        let asked = DescribeDeploymentRequest::decode(message).unwrap();
-        let version = asked.version.unwrap();
+        let requested = DescribeDeploymentRequest::decode(message).unwrap();
+        let version = requested.version.unwrap();
         assert_eq!((&*version.deployment_name, &*version.build_id), ("d", "1"));
-        assert!(asked.report_stats);
+        assert!(requested.report_stats);
     })
     .await;
     let deployment = [("workerDeploymentName", "d"), ("workerDeploymentBuildId", "1")];
@@ -155,10 +155,10 @@ async fn running_workflows_keep_a_trigger_active() {
             Ok(answer.encode_to_vec())
         }
         Some("CountWorkflowExecutions") => {
-            let asked = CountWorkflowsRequest::decode(message).unwrap();
-            let queue = if asked.query.contains("'w'") { "w" } else { "q" };
+            let requested = CountWorkflowsRequest::decode(message).unwrap();
+            let queue = if requested.query.contains("'w'") { "w" } else { "q" };
             assert_eq!(
-                asked.query,
+                requested.query,
                 format!(
                     "ExecutionStatus = 'Running' AND TaskQueue = '{queue}' AND TemporalWorkerDeploymentVersion is null"
                 )

@@ -11,7 +11,7 @@ use tokio::time::sleep;
 
 /// Maximum number of open streams; further ones wait, and their objects are polled meanwhile.
 const MAX_OPEN_STREAMS: usize = 256;
-/// How often a stream without a permit asks for one.
+/// How often a stream without a permit tries to get one.
 const RETRY_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The permits of all streams of a process, and what is counted of them.

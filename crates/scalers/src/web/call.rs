@@ -37,7 +37,7 @@ pub struct HttpCall {
     pub alone: bool,
     /// The address does not come from a tenant, so it is not checked.
     pub own_address: bool,
-    /// Credentials with which the headers are signed; empty if the headers themselves say who asks.
+    /// Credentials with which the headers are signed; empty if the headers themselves identify the caller.
     pub signers: Vec<Secret>,
 }
 
@@ -127,7 +127,7 @@ impl HttpCall {
         Self { own_address: true, ..self }
     }
 
-    /// Names the credentials of a request whose headers change with time, so that a pause that the source asks for is that of all
+    /// Names the credentials of a request whose headers change with time, so that a pause that the source requires is that of all
     /// requests with the same ones.
     pub fn signed_by(mut self, credentials: &[&str]) -> Self {
         self.signers = credentials.iter().copied().map(Secret::new).collect();

@@ -11,11 +11,11 @@ use tokio::time::Instant;
 use super::RequestKey;
 
 /// Larger responses are not kept, in bytes.
-const MAX_BODY_BYTES: usize = 512 << 10;
+const MAX_CACHED_BODY_BYTES: usize = 512 << 10;
 /// Maximum size of all responses that are kept, in bytes.
-const MAX_BYTES: usize = 8 << 20;
-/// What an entry takes beside its body, in bytes; so that the number of small responses is bounded, too.
-const ENTRY_BYTES: usize = 512;
+const MAX_CACHE_BYTES: usize = 8 << 20;
+/// Memory of an entry in addition to its body, in bytes; so that the number of small responses is bounded, too.
+const ENTRY_OVERHEAD_BYTES: usize = 512;
 
 /// A response that the server can confirm.
 #[derive(Clone)]
@@ -47,7 +47,8 @@ impl Etags {
             self.bytes -= size(&old);
         }
         let HttpResponse { status, headers, body } = response;
-        let Some(etag) = headers.get(ETAG).filter(|_| status.is_success() && body.len() <= MAX_BODY_BYTES)
+        let Some(etag) =
+            headers.get(ETAG).filter(|_| status.is_success() && body.len() <= MAX_CACHED_BODY_BYTES)
         else {
             return;
         };
@@ -56,7 +57,7 @@ impl Etags {
         let kept = TaggedResponse { etag: etag.clone(), status: *status, body, used: now };
         self.bytes += size(&kept);
         self.by_key.insert(key, kept);
-        if self.bytes > MAX_BYTES {
+        if self.bytes > MAX_CACHE_BYTES {
             let mut times: Vec<Instant> = self.by_key.values().map(|kept| kept.used).collect();
             times.sort_unstable();
             let middle = times.get(times.len() / 2).copied().unwrap_or(now);
@@ -67,7 +68,7 @@ impl Etags {
 }
 
 fn size(kept: &TaggedResponse) -> usize {
-    ENTRY_BYTES + kept.etag.len() + kept.body.len()
+    ENTRY_OVERHEAD_BYTES + kept.etag.len() + kept.body.len()
 }
 
 #[cfg(test)]
@@ -88,14 +89,14 @@ mod tests {
         let (mut etags, mut now) = (Etags::default(), Instant::now());
         for number in 0..100 {
             now += Duration::from_secs(1);
-            etags.keep(RequestKey([number, 0]), &response(MAX_BODY_BYTES), now);
-            assert!(etags.bytes <= MAX_BYTES);
+            etags.keep(RequestKey([number, 0]), &response(MAX_CACHED_BODY_BYTES), now);
+            assert!(etags.bytes <= MAX_CACHE_BYTES);
             assert_eq!(etags.bytes, etags.by_key.values().map(size).sum::<usize>());
         }
         assert!(etags.get(RequestKey([99, 0]), now).is_some());
         assert!(etags.get(RequestKey([0, 0]), now).is_none());
         // A response that replaces one that was kept.
-        etags.keep(RequestKey([99, 0]), &response(MAX_BODY_BYTES + 1), now);
+        etags.keep(RequestKey([99, 0]), &response(MAX_CACHED_BODY_BYTES + 1), now);
         assert!(etags.get(RequestKey([99, 0]), now).is_none(), "too large");
         let failed = HttpResponse { status: StatusCode::NOT_FOUND, ..response(1) };
         etags.keep(RequestKey([99, 0]), &failed, now);

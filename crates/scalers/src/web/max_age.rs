@@ -31,30 +31,31 @@ pub async fn with_max_age_after<F: Future>(
     event: Option<Instant>,
     reading: F,
 ) -> (F::Output, Option<Instant>) {
-    let asking = ReadAge { age, not_before: event, since: Cell::new(None) };
+    let read_age = ReadAge { age, not_before: event, since: Cell::new(None) };
     let reading = async {
         let read = reading.await;
-        (read, READ_AGE.with(|asking| asking.since.get()))
+        (read, READ_AGE.with(|read_age| read_age.since.get()))
     };
-    READ_AGE.scope(asking, reading).await
+    READ_AGE.scope(read_age, reading).await
 }
 
 /// The maximum age, if one is set.
 pub(crate) fn allowed() -> Option<Duration> {
-    READ_AGE.try_with(|asking| asking.age).ok()
+    READ_AGE.try_with(|read_age| read_age.age).ok()
 }
 
 /// Whether a request that began at this time may be joined.
 pub(super) fn may_join(begun: Instant) -> bool {
-    let not_before = READ_AGE.try_with(|asking| asking.not_before).ok().flatten();
+    let not_before = READ_AGE.try_with(|read_age| read_age.not_before).ok().flatten();
     not_before.is_none_or(|not_before| begun >= not_before)
 }
 
 /// Records that a response of this time was used.
 pub(crate) fn used(at: Instant) {
     // Outside of [`with_max_age`] nothing is recorded.
-    let _ = READ_AGE
-        .try_with(|asking| asking.since.set(Some(asking.since.get().map_or(at, |known| known.min(at)))));
+    let _ = READ_AGE.try_with(|read_age| {
+        read_age.since.set(Some(read_age.since.get().map_or(at, |known| known.min(at))));
+    });
 }
 
 #[cfg(test)]
@@ -94,7 +95,7 @@ mod tests {
         let web = SharedHttpClient::new(HttpSettings::allowing_loopback());
         let read = |event: Option<Instant>| {
             let age = if event.is_some() { Duration::ZERO } else { TIMEOUT };
-            Box::pin(with_max_age_after(age, event, web.ask(HttpCall::get(&url, TIMEOUT))))
+            Box::pin(with_max_age_after(age, event, web.send(HttpCall::get(&url, TIMEOUT))))
         };
         let mut before = read(None);
         poll_until(&mut before, || requests.load(Ordering::SeqCst) == 1).await;

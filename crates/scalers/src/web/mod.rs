@@ -3,7 +3,7 @@
 //! ```text
 //! call       an HTTP request
 //! outgoing   a request on its way
-//! quota      pauses that sources ask for (`Retry-After`, rate limits)
+//! quota      pauses that sources require (`Retry-After`, rate limits)
 //! etags      responses that a server can confirm
 //! request_log requests sent during a read, for exported metrics
 //! progress   deadline of a read that sends many requests
@@ -159,7 +159,7 @@ impl SharedHttpClient {
 
     /// The current time.
     pub(crate) fn now(&self) -> Timestamp {
-        (self.settings.clock)()
+        self.settings.clock.now()
     }
 
     /// The settings of the process.
@@ -169,9 +169,9 @@ impl SharedHttpClient {
 
     /// Sends a request. Callers that send the same (`GET` or [`HttpCall::post_query`]: server, credentials, path, headers, body)
     /// concurrently, or within the time of [`with_max_age`] or else [`HttpSettings::fresh`], share one response (later callers get
-    /// it without headers); errors are shared only by concurrent callers. A source that asked for a pause is not asked: the request
-    /// fails with [`HttpErrorCause::RateLimited`](sources::http::HttpErrorCause::RateLimited).
-    pub async fn ask(&self, call: HttpCall) -> HttpResult {
+    /// it without headers); errors are shared only by concurrent callers. During a pause that a source required, nothing is
+    /// sent: the request fails with [`HttpErrorCause::RateLimited`](sources::http::HttpErrorCause::RateLimited).
+    pub async fn send(&self, call: HttpCall) -> HttpResult {
         off_thread::send_from_task().await;
         let answer = self.answer(call).await;
         request_log::answered(&answer);
@@ -186,8 +186,8 @@ impl SharedHttpClient {
     pub(crate) async fn stream(&self, call: HttpCall) -> Result<StreamedResponse, HttpError> {
         let (endpoint, path) = call.source(&self.settings);
         let (_, _, client) = self.client((endpoint, call.own_address))?;
-        let ask = HttpRequest::new(call.method, path).headers(call.headers).body(call.body);
-        client.stream(ask.timeout(call.within).max_bytes(call.at_most)).await
+        let request = HttpRequest::new(call.method, path).headers(call.headers).body(call.body);
+        client.stream(request.timeout(call.within).max_bytes(call.at_most)).await
     }
 
     async fn answer(&self, call: HttpCall) -> HttpResult {
@@ -212,17 +212,17 @@ impl SharedHttpClient {
             };
             (key, caller)
         };
-        let ask = HttpRequest::new(method, path).headers(headers).body(body).timeout(within);
+        let request = HttpRequest::new(method, path).headers(headers).body(body).timeout(within);
         let outgoing = OutgoingRequest {
             client,
-            ask: ask.max_bytes(at_most).budget(RESPONSES_UNDER_WAY.clone()),
+            request: request.max_bytes(at_most).budget(RESPONSES_UNDER_WAY.clone()),
             permits,
             quotas: Arc::clone(&self.quotas),
             caller,
             etags: Arc::clone(&self.etags),
             // A response to another URL is no response to this one.
             response: key.filter(|_| same_as.is_none()),
-            clock: self.settings.clock,
+            clock: self.settings.clock.clone(),
         };
         let Some(key) = key else {
             // In a box, because it is much larger than the rest of the future.

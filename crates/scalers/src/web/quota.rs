@@ -1,4 +1,4 @@
-//! How long a source asks not to be asked: `Retry-After` and the headers of rate limits.
+//! Pauses that sources require, by `Retry-After` or the headers of rate limits.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use tokio::time::Instant;
 
 use super::RequestKey;
 
-/// The longest pause that a source can ask for: the longest interval of a rate limit that is in use.
-const MAX_PAUSE: Duration = Duration::from_hours(1);
+/// The longest pause that a source can require: the longest interval of a rate limit that is in use.
+const MAX_SOURCE_PAUSE: Duration = Duration::from_hours(1);
 /// Maximum number of pauses that are remembered.
-const MAX_PAUSES: usize = 10_000;
-/// Headers that never say who asks.
+const MAX_PAUSED_CALLERS: usize = 10_000;
+/// Headers that never identify the caller.
 const PLAIN_HEADERS: [&str; 3] = ["accept", "content-type", "user-agent"];
 /// Headers with the number of requests that are left and with the time of the next ones, and how the latter is written.
 const RATE_LIMIT_HEADERS: [(&str, &str, &str); 2] = [
@@ -24,11 +24,11 @@ const RATE_LIMIT_HEADERS: [(&str, &str, &str); 2] = [
     ("ratelimit-remaining", "ratelimit-reset", "RateLimit-Reset"),
 ];
 
-/// A pause that a source asks for.
+/// A pause that a source requires.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pause {
     time: Duration,
-    /// The header that says so.
+    /// The header that states the pause.
     header: &'static str,
 }
 
@@ -37,7 +37,7 @@ pub(super) struct Pause {
 pub(super) struct Quotas(HashMap<RequestKey, (Instant, HttpErrorCause)>);
 
 impl Quotas {
-    /// Why a source is not asked now.
+    /// Why no request is sent to a source now.
     pub(super) fn refusal(&mut self, key: RequestKey, now: Instant) -> Option<HttpErrorCause> {
         let (until, cause) = self.0.get(&key)?;
         if *until > now {
@@ -58,10 +58,10 @@ impl Quotas {
         let second = wall.as_second().saturating_add(pause.time.as_secs() as i64);
         let until = Timestamp::from_second(second).unwrap_or(wall);
         let cause = HttpErrorCause::RateLimited { until, header: pause.header };
-        if self.0.len() >= MAX_PAUSES {
+        if self.0.len() >= MAX_PAUSED_CALLERS {
             self.0.retain(|_, (until, _)| *until > now);
         }
-        if self.0.len() < MAX_PAUSES {
+        if self.0.len() < MAX_PAUSED_CALLERS {
             self.0.insert(key, (now + pause.time, cause.clone()));
         }
         cause
@@ -73,18 +73,18 @@ pub(super) fn is_refusal(status: StatusCode) -> bool {
     matches!(status.as_u16(), 403 | 429 | 503)
 }
 
-/// The pause that a response asks for.
+/// The pause that a response requires.
 pub(super) fn pause(status: StatusCode, headers: &HeaderMap, now: Timestamp) -> Option<Pause> {
     let is_refused = is_refusal(status);
     if !is_refused && !status.is_success() && status != StatusCode::NOT_MODIFIED {
         return None;
     }
-    let asked = if is_refused { retry_after(headers, now) } else { None };
-    let Pause { time, header } = asked.or_else(|| reset(headers, now))?;
-    (!time.is_zero()).then(|| Pause { time: time.min(MAX_PAUSE), header })
+    let requested = if is_refused { retry_after(headers, now) } else { None };
+    let Pause { time, header } = requested.or_else(|| reset(headers, now))?;
+    (!time.is_zero()).then(|| Pause { time: time.min(MAX_SOURCE_PAUSE), header })
 }
 
-/// Whether the headers of a request say who asks. If they do not, the caller may be named in the URL or in the body, as in requests
+/// Whether the headers of a request identify the caller. If they do not, the caller may be named in the URL or in the body, as in requests
 /// for tokens, and a limit is that of both.
 pub(super) fn names_caller(endpoint: &Endpoint, headers: &HeaderMap) -> bool {
     endpoint.auth != Auth::None
@@ -133,7 +133,7 @@ mod tests {
 
     use super::*;
 
-    fn asked(status: u16, headers: &[(&'static str, &'static str)]) -> Option<(u64, &'static str)> {
+    fn requested(status: u16, headers: &[(&'static str, &'static str)]) -> Option<(u64, &'static str)> {
         let one = |(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value));
         let headers: HeaderMap = headers.iter().copied().map(one).collect();
         let now = Timestamp::from_second(1_800_000_000).unwrap();
@@ -142,33 +142,37 @@ mod tests {
     }
 
     #[test]
-    fn headers_ask_for_a_pause() {
+    fn headers_require_a_pause() {
         let retry = "Retry-After";
-        assert_eq!(asked(429, &[("retry-after", "30")]), Some((30, retry)));
-        assert_eq!(asked(503, &[("retry-after", " 30 ")]), Some((30, retry)));
-        assert_eq!(asked(403, &[("retry-after", "30")]), Some((30, retry)));
+        assert_eq!(requested(429, &[("retry-after", "30")]), Some((30, retry)));
+        assert_eq!(requested(503, &[("retry-after", " 30 ")]), Some((30, retry)));
+        assert_eq!(requested(403, &[("retry-after", "30")]), Some((30, retry)));
         let date = "Fri, 15 Jan 2027 08:01:00 GMT";
-        assert_eq!(asked(429, &[("retry-after", date)]), Some((60, retry)));
-        assert_eq!(asked(429, &[("retry-after", "99999999")]), Some((3600, retry)), "no longer than an hour");
+        assert_eq!(requested(429, &[("retry-after", date)]), Some((60, retry)));
+        assert_eq!(
+            requested(429, &[("retry-after", "99999999")]),
+            Some((3600, retry)),
+            "no longer than an hour"
+        );
         for none in ["0", "-1", "soon", "", "Fri, 15 Jan 2027 07:00:00 GMT"] {
-            assert_eq!(asked(429, &[("retry-after", none)]), None, "{none}");
+            assert_eq!(requested(429, &[("retry-after", none)]), None, "{none}");
         }
         // A value is used, whatever the header says.
-        assert_eq!(asked(200, &[("retry-after", "30")]), None);
-        assert_eq!(asked(500, &[("retry-after", "30")]), None);
+        assert_eq!(requested(200, &[("retry-after", "30")]), None);
+        assert_eq!(requested(500, &[("retry-after", "30")]), None);
         let spent = |reset| [("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", reset)];
         let reset = "X-RateLimit-Reset";
         for status in [200, 304, 403, 429] {
-            assert_eq!(asked(status, &spent("40")), Some((40, reset)));
-            assert_eq!(asked(status, &spent("1800000050")), Some((50, reset)));
-            assert_eq!(asked(status, &spent("1800000070000")), Some((70, reset)));
-            assert_eq!(asked(status, &spent("1700000000")), None, "it has passed");
-            assert_eq!(asked(status, &spent("tomorrow")), None);
+            assert_eq!(requested(status, &spent("40")), Some((40, reset)));
+            assert_eq!(requested(status, &spent("1800000050")), Some((50, reset)));
+            assert_eq!(requested(status, &spent("1800000070000")), Some((70, reset)));
+            assert_eq!(requested(status, &spent("1700000000")), None, "it has passed");
+            assert_eq!(requested(status, &spent("tomorrow")), None);
         }
         let left = [("x-ratelimit-remaining", "1"), ("x-ratelimit-reset", "40")];
-        assert_eq!(asked(200, &left), None);
+        assert_eq!(requested(200, &left), None);
         let standard = [("ratelimit-remaining", "0"), ("ratelimit-reset", "20")];
-        assert_eq!(asked(429, &standard), Some((20, "RateLimit-Reset")));
+        assert_eq!(requested(429, &standard), Some((20, "RateLimit-Reset")));
     }
 
     #[test]

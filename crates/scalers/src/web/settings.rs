@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::clock;
+use runtime::Clock;
 use sources::dial::Dialer;
 use sources::http::{Endpoint, ProxyRules};
 
@@ -24,7 +24,7 @@ pub struct HttpSettings {
     /// Which requests are sent through which proxy.
     pub proxies: ProxyRules,
     /// The wall clock, for signatures, time ranges and schedules.
-    pub clock: clock::Clock,
+    pub clock: Clock,
 }
 
 impl Default for HttpSettings {
@@ -37,7 +37,7 @@ impl Default for HttpSettings {
             fresh: Duration::from_secs(5),
             dialer: Dialer::default(),
             proxies: ProxyRules::default(),
-            clock: clock::system,
+            clock: Clock::system(),
         }
     }
 }

@@ -60,7 +60,7 @@ async fn concurrent_equal_requests_are_sent_once() {
     let all: Vec<_> = (0..1000)
         .map(|_| {
             let (web, url) = (Arc::clone(&web), url.clone());
-            tokio::spawn(async move { web.ask(HttpCall::get(format!("{url}/x?q=1"), SECOND * 10)).await })
+            tokio::spawn(async move { web.send(HttpCall::get(format!("{url}/x?q=1"), SECOND * 10)).await })
         })
         .collect();
     tokio::task::yield_now().await;
@@ -70,10 +70,10 @@ async fn concurrent_equal_requests_are_sent_once() {
     }
     assert_eq!(shared_requests.load(Ordering::SeqCst), 1);
     // Also shortly after.
-    web.ask(HttpCall::get(format!("{url}/x?q=1"), SECOND * 10)).await.unwrap();
+    web.send(HttpCall::get(format!("{url}/x?q=1"), SECOND * 10)).await.unwrap();
     assert_eq!(shared_requests.load(Ordering::SeqCst), 1);
     // Other requests are not shared.
-    web.ask(HttpCall::get(format!("{url}/x?q=2"), SECOND * 10)).await.unwrap();
+    web.send(HttpCall::get(format!("{url}/x?q=2"), SECOND * 10)).await.unwrap();
     assert_eq!(shared_requests.load(Ordering::SeqCst), 2);
 }
 
@@ -84,22 +84,22 @@ async fn requests_with_other_credentials_are_not_shared() {
     let call = || HttpCall::get(&url, SECOND * 10);
     for password in ["a", "b", "a"] {
         let call = call().basic("me", &sources::http::Secret::new(password));
-        web.ask(call).await.unwrap();
+        web.send(call).await.unwrap();
     }
     assert_eq!(shared_requests.load(Ordering::SeqCst), 2);
     for tenant in ["a", "b", "b"] {
-        web.ask(call().header("X-Scope-OrgID", tenant).unwrap()).await.unwrap();
+        web.send(call().header("X-Scope-OrgID", tenant).unwrap()).await.unwrap();
     }
     assert_eq!(shared_requests.load(Ordering::SeqCst), 4);
     // Requests with a body may have side effects.
     for _ in 0..2 {
-        web.ask(HttpCall::post(&url, "x", SECOND * 10)).await.unwrap();
+        web.send(HttpCall::post(&url, "x", SECOND * 10)).await.unwrap();
     }
     assert_eq!(shared_requests.load(Ordering::SeqCst), 6);
     // Queries have none: they are shared if credentials and body are equal.
     for (password, body) in [("a", "x"), ("a", "x"), ("b", "x"), ("a", "y")] {
         let call = HttpCall::post_query(&url, body, SECOND * 10);
-        web.ask(call.basic("me", &sources::http::Secret::new(password))).await.unwrap();
+        web.send(call.basic("me", &sources::http::Secret::new(password))).await.unwrap();
     }
     assert_eq!(shared_requests.load(Ordering::SeqCst), 9);
 }
@@ -109,7 +109,7 @@ async fn requests_that_differ_only_in_time_are_shared() {
     let (url, shared_requests) = server(None, 200).await;
     let web = web(SECOND * 60);
     for time in 0..3 {
-        web.ask(HttpCall::get(format!("{url}/?time={time}"), SECOND * 10).same_as("/")).await.unwrap();
+        web.send(HttpCall::get(format!("{url}/?time={time}"), SECOND * 10).same_as("/")).await.unwrap();
     }
     assert_eq!(shared_requests.load(Ordering::SeqCst), 1);
 }
@@ -118,15 +118,15 @@ async fn requests_that_differ_only_in_time_are_shared() {
 async fn max_age_limits_shared_responses_and_reports_their_age() {
     let (url, shared_requests) = server(None, 200).await;
     let web = web(Duration::ZERO);
-    let ask = async |age| {
-        let (answer, since) = with_max_age(age, web.ask(HttpCall::get(&url, SECOND * 10))).await;
+    let send = async |age| {
+        let (answer, since) = with_max_age(age, web.send(HttpCall::get(&url, SECOND * 10))).await;
         answer.unwrap();
         since.unwrap()
     };
-    let first = ask(SECOND * 60).await;
-    assert_eq!(ask(SECOND * 60).await, first);
+    let first = send(SECOND * 60).await;
+    assert_eq!(send(SECOND * 60).await, first);
     assert_eq!(shared_requests.load(Ordering::SeqCst), 1);
-    assert!(ask(Duration::ZERO).await > first);
+    assert!(send(Duration::ZERO).await > first);
     assert_eq!(shared_requests.load(Ordering::SeqCst), 2);
     assert_eq!(with_max_age(SECOND, async {}).await.1, None);
 }
@@ -136,7 +136,7 @@ async fn failures_are_not_shared_later() {
     let (url, shared_requests) = server(None, 500).await;
     let web = web(SECOND * 60);
     for _ in 0..2 {
-        assert_eq!(web.ask(HttpCall::get(&url, SECOND * 10)).await.unwrap().status, 500);
+        assert_eq!(web.send(HttpCall::get(&url, SECOND * 10)).await.unwrap().status, 500);
     }
     assert_eq!(shared_requests.load(Ordering::SeqCst), 2);
 }
@@ -146,8 +146,8 @@ async fn dropped_caller_does_not_cancel_others() {
     let gate = Arc::new(Semaphore::new(0));
     let (url, shared_requests) = server(Some(Arc::clone(&gate)), 200).await;
     let web = web(SECOND * 60);
-    let mut first = Box::pin(web.ask(HttpCall::get(&url, SECOND * 10)));
-    let mut second = Box::pin(web.ask(HttpCall::get(&url, SECOND * 10)));
+    let mut first = Box::pin(web.send(HttpCall::get(&url, SECOND * 10)));
+    let mut second = Box::pin(web.send(HttpCall::get(&url, SECOND * 10)));
     while shared_requests.load(Ordering::SeqCst) == 0 {
         assert!(futures::poll!(&mut first).is_pending());
         assert!(futures::poll!(&mut second).is_pending());
@@ -159,14 +159,14 @@ async fn dropped_caller_does_not_cancel_others() {
     assert_eq!(shared_requests.load(Ordering::SeqCst), 1);
     // If all callers give up, the next caller sends a new request.
     let web = self::web(Duration::ZERO);
-    let mut only = Box::pin(web.ask(HttpCall::get(&url, SECOND * 10)));
+    let mut only = Box::pin(web.send(HttpCall::get(&url, SECOND * 10)));
     while shared_requests.load(Ordering::SeqCst) == 1 {
         assert!(futures::poll!(&mut only).is_pending());
         tokio::task::yield_now().await;
     }
     drop(only);
     gate.add_permits(2);
-    assert_eq!(web.ask(HttpCall::get(&url, SECOND * 10)).await.unwrap().status, 200);
+    assert_eq!(web.send(HttpCall::get(&url, SECOND * 10)).await.unwrap().status, 200);
 }
 
 #[tokio::test]
@@ -174,7 +174,7 @@ async fn old_responses_and_clients_are_removed() {
     let (url, _) = server(None, 200).await;
     let web = web(Duration::ZERO);
     for number in 0..500 {
-        web.ask(HttpCall::get(format!("{url}/{number}"), SECOND * 10)).await.unwrap();
+        web.send(HttpCall::get(format!("{url}/{number}"), SECOND * 10)).await.unwrap();
     }
     assert!(web.shared_requests.locked().by_key.len() <= 65);
     assert_eq!(web.clients.locked().by_endpoint.len(), 1);
@@ -241,8 +241,8 @@ async fn failed_read_keeps_the_status_of_the_last_response() {
 }
 
 /// A client whose wall clock stands still and that shares no responses.
-fn asking() -> SharedHttpClient {
-    let clock = || Timestamp::from_second(1_800_000_000).unwrap();
+fn uncached_client() -> SharedHttpClient {
+    let clock = runtime::Clock::new(|| Timestamp::from_second(1_800_000_000).unwrap());
     SharedHttpClient::new(HttpSettings { fresh: Duration::ZERO, clock, ..HttpSettings::allowing_loopback() })
 }
 
@@ -254,7 +254,7 @@ async fn pass(time: Duration) {
 }
 
 #[tokio::test]
-async fn source_is_not_asked_during_the_pause_that_it_asked_for() {
+async fn no_request_is_sent_during_the_pause_that_a_source_requires() {
     let count = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&count);
     let url = crate::test_support::server(move |head| {
@@ -266,26 +266,26 @@ async fn source_is_not_asked_during_the_pause_that_it_asked_for() {
         crate::test_support::ServerAction::Answer(200, "1".to_owned())
     })
     .await;
-    let web = asking();
-    let ask = async |token: &str, path: &str| {
+    let web = uncached_client();
+    let send = async |token: &str, path: &str| {
         let call = HttpCall::get(format!("{url}{path}"), SECOND * 10);
-        web.ask(call.header("authorization", &format!("Bearer {token}")).unwrap()).await
+        web.send(call.header("authorization", &format!("Bearer {token}")).unwrap()).await
     };
     let text = "asked again at 2027-01-15T08:00:30Z because the source limits requests (Retry-After)";
     // The request that meets the limit, one to another path, and one that is not shared.
     for path in ["/a", "/b", "/a"] {
-        let error = ask("busy", path).await.unwrap_err();
+        let error = send("busy", path).await.unwrap_err();
         assert_eq!(error.to_string(), format!("{url}: {text}"));
     }
     let call = HttpCall::post(&url, "x", SECOND * 10).header("authorization", "Bearer busy").unwrap();
-    assert!(web.ask(call).await.is_err());
+    assert!(web.send(call).await.is_err());
     assert_eq!(count.load(Ordering::SeqCst), 1);
     // The limit is of the credentials.
-    assert_eq!(ask("other", "/a").await.unwrap().status, 200);
+    assert_eq!(send("other", "/a").await.unwrap().status, 200);
     assert_eq!(count.load(Ordering::SeqCst), 2);
     pass(SECOND * 31).await;
-    assert!(ask("busy", "/a").await.is_err());
-    assert_eq!(count.load(Ordering::SeqCst), 3, "it was asked again");
+    assert!(send("busy", "/a").await.is_err());
+    assert_eq!(count.load(Ordering::SeqCst), 3, "another request was sent");
 }
 
 #[tokio::test]
@@ -300,16 +300,16 @@ async fn slow_requests_do_not_stop_others_to_the_same_server() {
         crate::test_support::ServerAction::Answer(200, "1".to_owned())
     })
     .await;
-    let web = Arc::new(asking());
-    let ask = |path: String| {
+    let web = Arc::new(uncached_client());
+    let send = |path: String| {
         let (web, call) = (Arc::clone(&web), HttpCall::get(format!("{url}{path}"), SECOND * 120));
-        tokio::spawn(async move { web.ask(call).await })
+        tokio::spawn(async move { web.send(call).await })
     };
-    let slow: Vec<_> = (0..MAX_REQUESTS_PER_SERVER).map(|number| ask(format!("/slow/{number}"))).collect();
+    let slow: Vec<_> = (0..MAX_REQUESTS_PER_SERVER).map(|number| send(format!("/slow/{number}"))).collect();
     while count.load(Ordering::SeqCst) < MAX_REQUESTS_PER_SERVER {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    let other = ask("/other".to_owned());
+    let other = send("/other".to_owned());
     pass(MAX_PERMIT_TIME * 2).await;
     let answer = tokio::time::timeout(SECOND * 60, other).await.unwrap();
     assert_eq!(answer.unwrap().unwrap().status, 200);
@@ -326,10 +326,10 @@ async fn without_credentials_a_limit_is_of_the_url() {
         crate::test_support::ServerAction::Raw(head.into_bytes())
     })
     .await;
-    let web = asking();
-    let ask = async |key: &str| web.ask(HttpCall::get(format!("{url}/?key={key}"), SECOND * 10)).await;
-    assert!(ask("busy").await.is_err());
-    assert_eq!(ask("other").await.unwrap().status, 200);
+    let web = uncached_client();
+    let send = async |key: &str| web.send(HttpCall::get(format!("{url}/?key={key}"), SECOND * 10)).await;
+    assert!(send("busy").await.is_err());
+    assert_eq!(send("other").await.unwrap().status, 200);
 }
 
 #[tokio::test]
@@ -340,14 +340,14 @@ async fn limit_of_one_client_does_not_stop_requests_for_tokens_of_others() {
         crate::test_support::ServerAction::Raw(head.into_bytes())
     })
     .await;
-    let web = asking();
-    let ask = async |client: &str| {
+    let web = uncached_client();
+    let send = async |client: &str| {
         let call = HttpCall::post(&url, format!("client_id={client}"), SECOND * 10);
         let call = call.header("content-type", "application/x-www-form-urlencoded").unwrap();
-        web.ask(call.alone().own_address()).await
+        web.send(call.alone().own_address()).await
     };
-    assert!(ask("busy").await.is_err());
-    assert_eq!(ask("other").await.unwrap().status, 200);
+    assert!(send("busy").await.is_err());
+    assert_eq!(send("other").await.unwrap().status, 200);
 }
 
 #[tokio::test]
@@ -361,16 +361,16 @@ async fn limit_of_signed_requests_is_that_of_their_credentials() {
         crate::test_support::ServerAction::Raw(head.into_bytes())
     })
     .await;
-    let web = asking();
-    let ask = async |key: &str, signature: &str| {
+    let web = uncached_client();
+    let send = async |key: &str, signature: &str| {
         let call = HttpCall::post(&url, "x", SECOND * 10).signed_by(&["access", key]);
-        web.ask(call.header("authorization", &format!("{key} {signature}")).unwrap()).await
+        web.send(call.header("authorization", &format!("{key} {signature}")).unwrap()).await
     };
     for second in ["1", "2", "3"] {
-        assert!(ask("busy", second).await.is_err());
+        assert!(send("busy", second).await.is_err());
     }
-    assert_eq!(count.load(Ordering::SeqCst), 1, "it was asked once, although the signatures differ");
-    assert_eq!(ask("other", "1").await.unwrap().status, 200, "other credentials are not stopped");
+    assert_eq!(count.load(Ordering::SeqCst), 1, "one request was sent, although the signatures differ");
+    assert_eq!(send("other", "1").await.unwrap().status, 200, "other credentials are not stopped");
 }
 
 #[tokio::test]
@@ -388,23 +388,23 @@ async fn known_responses_are_confirmed_by_their_tag() {
         crate::test_support::ServerAction::Raw(answer.as_bytes().to_vec())
     })
     .await;
-    let web = asking();
-    let ask = async |token: &str| {
+    let web = uncached_client();
+    let send = async |token: &str| {
         let call = HttpCall::get(&url, SECOND * 10);
-        let answer = web.ask(call.header("authorization", token).unwrap()).await.unwrap();
+        let answer = web.send(call.header("authorization", token).unwrap()).await.unwrap();
         (answer.status.as_u16(), answer.body)
     };
     for confirmed in 0..3 {
-        assert_eq!(ask("a").await, (200, Bytes::from_static(b"five")));
+        assert_eq!(send("a").await, (200, Bytes::from_static(b"five")));
         assert_eq!(count.load(Ordering::SeqCst), confirmed);
     }
     // Others get their own response.
-    assert_eq!(ask("b").await.0, 200);
+    assert_eq!(send("b").await.0, 200);
     assert_eq!(count.load(Ordering::SeqCst), 2);
     // A response to another time is not confirmed.
     for _ in 0..2 {
         let call = HttpCall::get(&url, SECOND * 10).same_as("the same");
-        assert_eq!(web.ask(call).await.unwrap().status, 200);
+        assert_eq!(web.send(call).await.unwrap().status, 200);
     }
     assert_eq!(count.load(Ordering::SeqCst), 2);
 }
@@ -419,11 +419,11 @@ async fn requests_without_tls_are_forwarded_by_the_proxy() {
     let settings = HttpSettings::from_environment(|name| (name == "HTTP_PROXY").then(|| proxy.clone()));
     let web = SharedHttpClient::new(HttpSettings { fresh: Duration::ZERO, ..settings });
     // Nothing is sent to this address but to the proxy.
-    let answer = web.ask(HttpCall::get("http://10.9.8.7/x?q=1", SECOND * 10)).await.unwrap();
+    let answer = web.send(HttpCall::get("http://10.9.8.7/x?q=1", SECOND * 10)).await.unwrap();
     let head = String::from_utf8(answer.body.to_vec()).unwrap();
     assert!(head.starts_with("get http://10.9.8.7/x?q=1 http/1.1"), "{head}");
     assert!(head.contains("proxy-authorization: basic bwu6chc="), "{head}");
     // Loopback is never proxied, and refused.
-    let error = web.ask(HttpCall::get(&url, SECOND * 10)).await.unwrap_err().to_string();
+    let error = web.send(HttpCall::get(&url, SECOND * 10)).await.unwrap_err().to_string();
     assert!(error.contains("not allowed"), "{error}");
 }

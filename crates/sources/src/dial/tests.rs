@@ -220,7 +220,7 @@ async fn servers_with_tls_are_reached_through_a_tunnel() {
 }
 
 #[tokio::test]
-async fn proxy_is_not_asked_for_addresses_that_are_refused() {
+async fn refused_addresses_are_not_sent_to_the_proxy() {
     let refused = [
         "https://rebound.example",
         "http://rebound.example",

@@ -153,7 +153,7 @@ impl CustomMetricsProvider for Router {
             });
             let candidates: Vec<Candidate> = own.iter().map(|_| LOCAL_PROVIDER).chain(others).collect();
             let missing = || MetricsError::no_metric(&query.metric, &query.resource);
-            let ask = |index: usize| -> ProviderFuture<'_, _> {
+            let query_source = |index: usize| -> ProviderFuture<'_, _> {
                 match (own.get(index), upstreams.get(index.wrapping_sub(own.len()))) {
                     (Some((_, provider)), _) => provider.values(query),
                     (None, Some(upstream)) => Box::pin(async {
@@ -164,7 +164,7 @@ impl CustomMetricsProvider for Router {
                     (None, None) => Box::pin(async { Err(missing()) }),
                 }
             };
-            query_in_order(&candidates, ask, missing).await
+            query_in_order(&candidates, query_source, missing).await
         })
     }
 
@@ -191,7 +191,7 @@ impl ExternalMetricsProvider for Router {
             });
             let candidates: Vec<Candidate> = own.iter().map(|_| LOCAL_PROVIDER).chain(others).collect();
             let missing = || MetricsError::no_metric(&query.metric, "namespaces");
-            let ask = |index: usize| -> ProviderFuture<'_, _> {
+            let query_source = |index: usize| -> ProviderFuture<'_, _> {
                 match (own.get(index), upstreams.get(index.wrapping_sub(own.len()))) {
                     (Some((_, provider)), _) => provider.values(query),
                     (None, Some(upstream)) => Box::pin(async {
@@ -202,7 +202,7 @@ impl ExternalMetricsProvider for Router {
                     (None, None) => Box::pin(async { Err(missing()) }),
                 }
             };
-            query_in_order(&candidates, ask, missing).await
+            query_in_order(&candidates, query_source, missing).await
         })
     }
 
@@ -217,13 +217,13 @@ impl ExternalMetricsProvider for Router {
 /// Queries one provider after the other until one has values.
 async fn query_in_order<'a, T>(
     candidates: &[Candidate],
-    ask: impl Fn(usize) -> ProviderFuture<'a, Vec<T>>,
+    query_source: impl Fn(usize) -> ProviderFuture<'a, Vec<T>>,
     missing: impl FnOnce() -> MetricsError,
 ) -> Result<Vec<T>, MetricsError> {
     let mut collector = ResponseCollector::new();
     for index in routing::order(candidates) {
         let announced = candidates.get(index).is_some_and(|one| one.announced);
-        if let Some(values) = collector.add(ask(index).await, announced) {
+        if let Some(values) = collector.add(query_source(index).await, announced) {
             return Ok(values);
         }
     }

@@ -63,6 +63,15 @@ pub(crate) struct AnnouncedMetrics {
     external_names: Arc<HashSet<String>>,
 }
 
+/// The outcome of one discovery of an upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DiscoveryOutcome {
+    /// The metrics were listed.
+    Listed,
+    /// The upstream did not list its metrics.
+    Failed,
+}
+
 /// Why a fetch returned no body.
 enum FetchError {
     /// 404: no such metric, with the message of the server.
@@ -142,11 +151,11 @@ impl Upstream {
         let Some(key) = wire::custom_path(CustomMetricsVersion::V1Beta2, query) else {
             return Err(MetricsError::no_metric(&query.metric, &query.resource));
         };
-        let ask = || {
+        let fetch = || {
             let (inner, query) = (Arc::clone(&self.0), query.clone());
             async move { inner.query_custom(&query).await.map(Arc::new).map_err(|w| inner.failure(w)) }
         };
-        self.0.custom.run(key, ask).await
+        self.0.custom.run(key, fetch).await
     }
 
     /// Queries an external metric.
@@ -154,11 +163,11 @@ impl Upstream {
         let Some(path) = wire::external_path(query) else {
             return Err(MetricsError::no_metric(&query.metric, "namespaces"));
         };
-        let ask = || {
+        let fetch = || {
             let (inner, query, path) = (Arc::clone(&self.0), query.clone(), path.clone());
             async move { inner.query_external(&path, &query).await.map(Arc::new).map_err(|w| inner.failure(w)) }
         };
-        self.0.external.run(path.clone(), ask).await
+        self.0.external.run(path.clone(), fetch).await
     }
 
     /// Runs discovery now and periodically; never returns.
@@ -166,14 +175,16 @@ impl Upstream {
         // The interval differs per upstream, so that they are not listed at the same moment.
         let spread = self.0.config.name.bytes().fold(0_u64, |sum, byte| (sum * 31 + u64::from(byte)) % 1000);
         loop {
-            let succeeded = self.relist().await;
-            let pause = if succeeded { RELIST_INTERVAL } else { FAILED_RELIST_INTERVAL };
+            let pause = match self.relist().await {
+                DiscoveryOutcome::Listed => RELIST_INTERVAL,
+                DiscoveryOutcome::Failed => FAILED_RELIST_INTERVAL,
+            };
             tokio::time::sleep(pause + Duration::from_millis(spread)).await;
         }
     }
 
-    /// Runs discovery once; whether it succeeded.
-    pub(crate) async fn relist(&self) -> bool {
+    /// Runs discovery once.
+    pub(crate) async fn relist(&self) -> DiscoveryOutcome {
         let result = self.0.list().await;
         let now = Instant::now();
         let mut health = self.health();
@@ -182,7 +193,7 @@ impl Upstream {
                 health.listed(now);
                 drop(health);
                 *self.0.announced.locked() = found;
-                true
+                DiscoveryOutcome::Listed
             }
             Err(cause) => {
                 if !matches!(health.state(), super::health::HealthState::Failing(_, known) if *known == cause)
@@ -190,7 +201,7 @@ impl Upstream {
                     tracing::warn!(upstream = %self.0.config.name, %cause, remedy = cause.remedy(), "discovery of an upstream failed");
                 }
                 health.not_listed(now, cause);
-                false
+                DiscoveryOutcome::Failed
             }
         }
     }
@@ -232,7 +243,7 @@ impl UpstreamInner {
     ) -> Result<Vec<CustomMetricSample>, FetchError> {
         let path =
             wire::custom_path(version, query).ok_or_else(|| FetchError::Metric(query.metric.clone()))?;
-        self.ask(&path, |body| wire::read_custom(body, query)).await
+        self.fetch(&path, |body| wire::read_custom(body, query)).await
     }
 
     async fn query_external(
@@ -240,11 +251,11 @@ impl UpstreamInner {
         path: &str,
         query: &ExternalMetricQuery,
     ) -> Result<Vec<ExternalMetricSample>, FetchError> {
-        self.ask(path, |body| wire::read_external(body, query)).await
+        self.fetch(path, |body| wire::read_external(body, query)).await
     }
 
     /// Sends a request if the circuit breaker allows it, and records the outcome.
-    async fn ask<T>(
+    async fn fetch<T>(
         &self,
         path: &str,
         read: impl FnOnce(&[u8]) -> Result<T, UpstreamError>,
@@ -255,7 +266,7 @@ impl UpstreamInner {
             tracing::debug!(upstream = %self.config.name, %cause, wait, "request skipped: the circuit breaker of the upstream is open");
             return Err(cause.into());
         }
-        let answer = self.fetch(path, MAX_VALUES_BYTES, start).await.and_then(|body| Ok(read(&body)?));
+        let answer = self.get(path, MAX_VALUES_BYTES, start).await.and_then(|body| Ok(read(&body)?));
         let (now, took) = (Instant::now(), start.elapsed());
         let mut health = self.health.locked();
         match &answer {
@@ -272,17 +283,17 @@ impl UpstreamInner {
         answer
     }
 
-    async fn fetch(&self, path: &str, limit: usize, start: Instant) -> Result<Bytes, FetchError> {
+    async fn get(&self, path: &str, limit: usize, start: Instant) -> Result<Bytes, FetchError> {
         let deadline = start + self.config.timeout.0;
         let client = self.client()?;
         let permit = timeout_at(deadline, self.permits.acquire()).await;
         let Ok(Ok(_permit)) = permit else { return Err(UpstreamError::Busy.into()) };
-        let ask = HttpRequest::get(path)
+        let request = HttpRequest::get(path)
             .header(ACCEPT, HeaderValue::from_static("application/json"))
             .header(hop::HOP_HEADER, self.hop.clone())
             .timeout(deadline.saturating_duration_since(Instant::now()))
             .max_bytes(limit);
-        let answer = client.send(ask).await.map_err(|error| match error.cause {
+        let answer = client.send(request).await.map_err(|error| match error.cause {
             // Waiting for a permit counts as well.
             HttpErrorCause::TimedOut(_) => {
                 UpstreamError::NoAnswer(HttpErrorCause::TimedOut(self.config.timeout.0))
@@ -320,11 +331,11 @@ impl UpstreamInner {
         let mut found = AnnouncedMetrics::default();
         if self.config.group.custom() {
             let mut body =
-                self.fetch(CustomMetricsVersion::V1Beta2.path(), MAX_LIST_BYTES, Instant::now()).await;
+                self.get(CustomMetricsVersion::V1Beta2.path(), MAX_LIST_BYTES, Instant::now()).await;
             let mut version = CustomMetricsVersion::V1Beta2;
             if matches!(body, Err(FetchError::Path | FetchError::Metric(_))) {
                 version = CustomMetricsVersion::V1Beta1;
-                body = self.fetch(version.path(), MAX_LIST_BYTES, Instant::now()).await;
+                body = self.get(version.path(), MAX_LIST_BYTES, Instant::now()).await;
             }
             let all = wire::read_announced(&body.map_err(|w| no_list(w, "custom.metrics.k8s.io"))?)?;
             *self.version.locked() = version;
@@ -334,7 +345,7 @@ impl UpstreamInner {
             found.custom = Arc::new(all);
         }
         if self.config.group.external() {
-            let body = self.fetch(wire::EXTERNAL_METRICS_PATH, MAX_LIST_BYTES, Instant::now()).await;
+            let body = self.get(wire::EXTERNAL_METRICS_PATH, MAX_LIST_BYTES, Instant::now()).await;
             let all = wire::read_announced(&body.map_err(|w| no_list(w, "external.metrics.k8s.io"))?)?;
             let names = all.into_iter().map(|one| one.name);
             let names: Vec<String> =

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use api::text::truncated;
 use bytes::Bytes;
 use http::header::{AUTHORIZATION, LOCATION, PROXY_AUTHORIZATION, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, Uri};
@@ -28,6 +29,9 @@ const IDLE_CONNECTION_TIMEOUT: Duration = Duration::from_secs(45);
 /// Bytes that a connection buffers before its response is read: a response that waits for its share of a budget must not take
 /// memory meanwhile.
 const MAX_BUFFERED_BYTES: usize = 128 << 10;
+/// Characters of the address of a redirect in an error. A server may send as many as fit into a header, and errors are stored in
+/// the status of objects.
+const MAX_REDIRECT_CHARS: usize = 200;
 /// Value of the `User-Agent` header.
 const USER_AGENT_VALUE: &str = concat!("plimsoll/", env!("CARGO_PKG_VERSION"));
 type HyperClient = legacy::Client<HttpsConnector<UriConnector>, Full<Bytes>>;
@@ -139,9 +143,8 @@ impl HttpClient {
         if parts.status.is_redirection()
             && let Some(to) = parts.headers.get(LOCATION)
         {
-            return Err(fail(HttpErrorCause::Redirected(without_user(&String::from_utf8_lossy(
-                to.as_bytes(),
-            )))));
+            let to = without_user(&String::from_utf8_lossy(to.as_bytes()));
+            return Err(fail(HttpErrorCause::Redirected(truncated(&to, MAX_REDIRECT_CHARS))));
         }
         Ok(StreamedResponse {
             status: parts.status,

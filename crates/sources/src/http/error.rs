@@ -66,12 +66,12 @@ pub enum HttpErrorCause {
     /// The proxy cannot be used or reached, or it refuses.
     #[error("{0}")]
     Proxy(String),
-    /// The server asked for a pause, so that nothing was sent, or nothing but the request that it refused.
+    /// The server required a pause, so that nothing was sent, or nothing but the request that it refused.
     #[error("asked again at {until} because the source limits requests ({header})")]
     RateLimited {
-        /// When the server is asked again.
+        /// When the next request is sent.
         until: jiff::Timestamp,
-        /// The header of the response that says so.
+        /// The header of the response that requires the pause.
         header: &'static str,
     },
     /// A certificate, key or token file cannot be used.

@@ -79,7 +79,7 @@ impl ProxyRules {
         let port = port.unwrap_or(if url.tls { "443" } else { "80" });
         let host = host.to_lowercase();
         let address: Option<IpAddr> = unbracketed(&host).parse().ok();
-        // Loopback, and metadata services, which a proxy would ask for the credentials of another machine.
+        // Loopback, and metadata services: through a proxy, these would be those of the proxy's machine.
         let is_local = |address| OutboundPolicy::default().check(SocketAddr::new(address, 0), &[]).is_err();
         !LOCAL_NAMES.contains(&&*host)
             && !address.is_some_and(is_local)

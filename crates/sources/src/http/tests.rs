@@ -107,9 +107,9 @@ async fn base_path_and_basic_auth_come_from_the_url() {
     let url = format!("http://me:a%40b@{address}/prom/?x=y");
     let client = HttpClient::new(Endpoint::at(url)).unwrap();
     assert_eq!(client.base(), format!("http://{address}/prom"));
-    let said = client.send(HttpRequest::get("/api/v1/query?query=up")).await.unwrap();
+    let received = client.send(HttpRequest::get("/api/v1/query?query=up")).await.unwrap();
     // "me:a@b"
-    assert_eq!(said.body, "GET /prom/api/v1/query?query=up Basic bWU6YUBi");
+    assert_eq!(received.body, "GET /prom/api/v1/query?query=up Basic bWU6YUBi");
     assert!(!format!("{client:?}").contains("a%40b"));
 }
 
@@ -117,8 +117,8 @@ async fn base_path_and_basic_auth_come_from_the_url() {
 async fn token_file_is_reloaded_on_change_and_on_401() {
     let path = folder("token").join("token");
     fs::write(&path, "one\n").unwrap();
-    let asked = Arc::new(AtomicU32::new(0));
-    let count = Arc::clone(&asked);
+    let requested = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&requested);
     let address = plainly(move |request| {
         count.fetch_add(1, Ordering::SeqCst);
         let good =
@@ -131,18 +131,18 @@ async fn token_file_is_reloaded_on_change_and_on_401() {
     let client = HttpClient::new(endpoint).unwrap();
     // The token is refused and the file has no other: the 401 is returned.
     assert_eq!(client.send(HttpRequest::get("/")).await.unwrap().status, StatusCode::UNAUTHORIZED);
-    assert_eq!(asked.load(Ordering::SeqCst), 1);
+    assert_eq!(requested.load(Ordering::SeqCst), 1);
     // Detected by its size.
     fs::write(&path, "one!\n").unwrap();
     assert_eq!(client.send(HttpRequest::get("/")).await.unwrap().status, StatusCode::OK);
-    assert_eq!(asked.load(Ordering::SeqCst), 2);
+    assert_eq!(requested.load(Ordering::SeqCst), 2);
     // The same size and, as far as the client can see, the same time.
     let time = fs::metadata(&path).unwrap().modified().unwrap();
     fs::write(&path, "two \n").unwrap();
     fs::File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
     assert_eq!(client.send(HttpRequest::get("/")).await.unwrap().status, StatusCode::OK);
     // The old token was accepted, so the file was not read again.
-    assert_eq!(asked.load(Ordering::SeqCst), 3);
+    assert_eq!(requested.load(Ordering::SeqCst), 3);
 }
 
 #[tokio::test]
@@ -187,6 +187,14 @@ async fn errors_have_one_line_texts() {
     let error = client(moved).send(HttpRequest::get("/")).await.unwrap_err();
     assert_eq!(error.cause, HttpErrorCause::Redirected("https://login/page".to_owned()));
 
+    let far = plainly(|_| {
+        let answer = http::Response::builder().status(302).header(LOCATION, "/x".repeat(10_000));
+        answer.body(whole("")).unwrap()
+    })
+    .await;
+    let error = client(far).send(HttpRequest::get("/")).await.unwrap_err();
+    assert!(error.to_string().len() < 300, "{error}");
+
     for forgotten in
         ["http://user:secret/word@host/", "http://user:secret?word@host/", "http://u:secret#word@h"]
     {
@@ -225,8 +233,8 @@ async fn responses_are_limited_in_time_and_size() {
     let large = plainly(|_| answer(200, vec![b'x'; 10 << 20])).await;
     let error = client(large).send(HttpRequest::get("/").max_bytes(1 << 20)).await.unwrap_err();
     assert_eq!(error.cause, HttpErrorCause::TooLarge(1 << 20));
-    let said = client(large).send(HttpRequest::get("/")).await.unwrap();
-    assert_eq!(said.body.len(), 10 << 20);
+    let received = client(large).send(HttpRequest::get("/")).await.unwrap();
+    assert_eq!(received.body.len(), 10 << 20);
 
     // Without a length and without an end.
     let flood = plainly(|_| {
@@ -277,8 +285,8 @@ async fn ca_file_is_reloaded_on_change() {
     let error = client.send(HttpRequest::get("/")).await.unwrap_err();
     assert_eq!(error.cause, HttpErrorCause::UnknownAuthority);
     fs::write(&path, format!("{pem}\n# another size\n")).unwrap();
-    let said = client.send(HttpRequest::get("/")).await.unwrap();
-    assert_eq!(said.body, "HTTP/2.0");
+    let received = client.send(HttpRequest::get("/")).await.unwrap();
+    assert_eq!(received.body, "HTTP/2.0");
     // An invalid file does not replace a valid one.
     fs::write(&path, "nonsense").unwrap();
     assert!(client.send(HttpRequest::get("/")).await.is_ok());
@@ -294,8 +302,8 @@ async fn ca_file_is_reloaded_on_change() {
     assert!(matches!(error.cause, HttpErrorCause::WrongName(_)), "{error}");
     let named = Endpoint { ca_bundle: bundle, server_name: Some("localhost".into()), ..by_address.clone() };
     assert!(HttpClient::new(named).unwrap().send(HttpRequest::get("/")).await.is_ok());
-    let anybody = HttpClient::new(Endpoint { insecure: true, ..by_address }).unwrap();
-    assert!(anybody.send(HttpRequest::get("/")).await.is_ok());
+    let any_certificate = HttpClient::new(Endpoint { insecure: true, ..by_address }).unwrap();
+    assert!(any_certificate.send(HttpRequest::get("/")).await.is_ok());
 
     let plain = plainly(|_| answer(200, "")).await;
     let error = HttpClient::new(Endpoint::at(format!("https://{plain}")))
@@ -391,10 +399,10 @@ async fn many_large_responses_share_one_budget_without_deadlock() {
     // Room for one response of unknown length at a time.
     let (budget, most) = (ByteBudget::new(1 << 20), 1 << 20);
     let client = HttpClient::new(Endpoint::at(format!("http://{address}"))).unwrap();
-    let ask = |path: &str| HttpRequest::get(path).max_bytes(most).budget(budget.clone());
+    let bounded_request = |path: &str| HttpRequest::get(path).max_bytes(most).budget(budget.clone());
     let all = (0..60).map(|number| {
         let (client, path) = (client.clone(), ["/whole", "/pieces", "/short"][number % 3]);
-        let request = ask(path).timeout(Duration::from_mins(2));
+        let request = bounded_request(path).timeout(Duration::from_mins(2));
         async move { client.send(request).await.map(|response| (path, response.body.len())) }
     });
     for response in futures::future::join_all(all).await {
@@ -406,8 +414,8 @@ async fn many_large_responses_share_one_budget_without_deadlock() {
     // A response that gets no share in time is an error; a short one needs none.
     let _all = budget.try_share(1 << 20);
     for path in ["/whole", "/pieces"] {
-        let error = client.send(ask(path).timeout(Duration::from_millis(300))).await.unwrap_err();
+        let error = client.send(bounded_request(path).timeout(Duration::from_millis(300))).await.unwrap_err();
         assert!(matches!(error.cause, HttpErrorCause::TimedOut(_)), "{error}");
     }
-    assert_eq!(client.send(ask("/short")).await.unwrap().body, "x");
+    assert_eq!(client.send(bounded_request("/short")).await.unwrap().body, "x");
 }

@@ -41,9 +41,9 @@ pub trait Transport: Send + Sync + 'static {
     /// Base URL without secrets, for metrics and errors.
     fn base(&self) -> String;
     /// Sends a request and reads the whole response.
-    fn send(&self, ask: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, web::HttpError>>;
+    fn send(&self, request: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, web::HttpError>>;
     /// Sends a request; the body is read in chunks.
-    fn stream(&self, ask: HttpRequest) -> BoxFuture<'_, Result<StreamedResponse, web::HttpError>>;
+    fn stream(&self, request: HttpRequest) -> BoxFuture<'_, Result<StreamedResponse, web::HttpError>>;
 }
 
 impl Transport for web::HttpClient {
@@ -51,12 +51,12 @@ impl Transport for web::HttpClient {
         web::HttpClient::base(self)
     }
 
-    fn send(&self, ask: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, web::HttpError>> {
-        Box::pin(web::HttpClient::send(self, ask))
+    fn send(&self, request: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, web::HttpError>> {
+        Box::pin(web::HttpClient::send(self, request))
     }
 
-    fn stream(&self, ask: HttpRequest) -> BoxFuture<'_, Result<StreamedResponse, web::HttpError>> {
-        Box::pin(web::HttpClient::stream(self, ask))
+    fn stream(&self, request: HttpRequest) -> BoxFuture<'_, Result<StreamedResponse, web::HttpError>> {
+        Box::pin(web::HttpClient::stream(self, request))
     }
 }
 
@@ -137,7 +137,7 @@ pub enum PrometheusError {
     },
     /// The response is malformed.
     #[error("bad_response: {reason}{body}")]
-    Garbled {
+    Malformed {
         /// Reason.
         reason: String,
         /// Start of the body.
@@ -145,10 +145,10 @@ pub enum PrometheusError {
     },
     /// A limit is exceeded.
     #[error("{0}")]
-    TooMuch(String),
+    TooLarge(String),
     /// No response while the caller waited.
     #[error("no answer within {0:?}")]
-    Late(Duration),
+    TimedOut(Duration),
 }
 
 impl PrometheusError {
@@ -158,13 +158,13 @@ impl PrometheusError {
             Self::Http(error) => error.remedy(),
             Self::Code { code: 401 | 403, .. } => "check the token, the user or the client certificate",
             Self::Code { code: 404, .. } => "check the path of the URL: /api/v1/query is added to it",
-            Self::Code { .. } | Self::Garbled { .. } => {
+            Self::Code { .. } | Self::Malformed { .. } => {
                 "check that the URL leads to Prometheus and not to a login page or a proxy"
             }
             Self::Prometheus { kind, .. } if kind == "bad_data" => "check the query of the rule",
             Self::Prometheus { .. } => "see the log of Prometheus",
-            Self::TooMuch(_) => "make the series query of the rule narrower",
-            Self::Late(_) => "check the load of Prometheus, or make the query cheaper",
+            Self::TooLarge(_) => "make the series query of the rule narrower",
+            Self::TimedOut(_) => "check the load of Prometheus, or make the query cheaper",
         }
     }
 
@@ -172,14 +172,14 @@ impl PrometheusError {
     fn concerns_query(&self) -> bool {
         match self {
             Self::Prometheus { kind, .. } => matches!(&**kind, "bad_data" | "execution" | "not_found"),
-            Self::TooMuch(_) => true,
+            Self::TooLarge(_) => true,
             Self::Http(error) => matches!(error.cause, web::HttpErrorCause::TooLarge(_)),
-            Self::Code { .. } | Self::Garbled { .. } | Self::Late(_) => false,
+            Self::Code { .. } | Self::Malformed { .. } | Self::TimedOut(_) => false,
         }
     }
 
-    fn garbled(error: &json::JsonError, body: &[u8]) -> Self {
-        Self::Garbled { reason: error.to_string(), body: Self::excerpt(body) }
+    fn malformed(error: &json::JsonError, body: &[u8]) -> Self {
+        Self::Malformed { reason: error.to_string(), body: Self::excerpt(body) }
     }
 
     /// Start of an unexpected body.
@@ -248,7 +248,7 @@ impl PrometheusClient {
         now: Timestamp,
         within: Duration,
     ) -> Result<Arc<QueryResponse>, PrometheusError> {
-        query_cache::ask(&self.0, query, now, within).await
+        query_cache::get(&self.0, query, now, within).await
     }
 
     /// Lists the series that a selector matched since `start`; only metric and label names are kept.
@@ -260,13 +260,13 @@ impl PrometheusClient {
     ) -> Result<SeriesResult, PrometheusError> {
         let fields = [("match[]", selector), ("start", &seconds(start))];
         let backend = &self.0;
-        let ask = backend
-            .ask("/api/v1/series", &fields)
+        let request = backend
+            .request("/api/v1/series", &fields)
             .timeout(backend.settings.series_timeout)
             .max_bytes(usize::MAX);
         let started = Instant::now();
         let answer = async {
-            let mut answer = backend.transport.stream(ask).await?;
+            let mut answer = backend.transport.stream(request).await?;
             backend.stats.record_latency(stats::ApiPath::Series, started.elapsed());
             series::read(&mut answer, backend.settings.max_series).await
         }
@@ -293,17 +293,17 @@ impl PrometheusInner {
         let fields = [("query", query), ("time", &seconds(now)), ("timeout", &timeout)];
         // Prometheus times out first, so that its own error message is received.
         let query_timeout = within + Duration::from_millis(500);
-        let ask = self
-            .ask("/api/v1/query", &fields)
+        let request = self
+            .request("/api/v1/query", &fields)
             .timeout(query_timeout)
             .max_bytes(self.settings.max_response_bytes);
         let started = Instant::now();
-        let answer = self.transport.send(ask).await?;
+        let answer = self.transport.send(request).await?;
         self.stats.record_latency(stats::ApiPath::Query, started.elapsed());
         reply::decode(answer.status, &answer.body)
     }
 
-    fn ask(&self, path: &str, fields: &[(&str, &str)]) -> HttpRequest {
+    fn request(&self, path: &str, fields: &[(&str, &str)]) -> HttpRequest {
         let mut form = String::new();
         for (name, value) in fields {
             if !form.is_empty() {

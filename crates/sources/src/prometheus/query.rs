@@ -77,18 +77,20 @@ pub fn custom<'m>(
     rules: &Rules,
     registry: &Registry,
     mapper: &'m RestMapper,
-    ask: &CustomQueryArgs<'_>,
+    query_args: &CustomQueryArgs<'_>,
 ) -> Result<(PromQuery, &'m KnownResource), QueryError> {
-    let GroupResource { group, resource } = GroupResource::parse(ask.resource);
+    let GroupResource { group, resource } = GroupResource::parse(query_args.resource);
     let known = mapper.resolve(&group, &resource).map_err(QueryError::NoResource)?;
     let resource = known.group_resource();
-    if ask.objects.is_empty() {
+    if query_args.objects.is_empty() {
         return Err(QueryError::NoObjects);
     }
-    let origin =
-        registry.custom(&resource, ask.namespace.is_some(), ask.metric).ok_or(QueryError::NoMetric)?;
+    let origin = registry
+        .custom(&resource, query_args.namespace.is_some(), query_args.metric)
+        .ok_or(QueryError::NoMetric)?;
     let rule = rules.get(RuleFamily::Custom, origin.rule).ok_or(QueryError::NoMetric)?;
-    let query = rule.custom_query(mapper, &origin.series, &resource, ask).map_err(QueryError::Build)?;
+    let query =
+        rule.custom_query(mapper, &origin.series, &resource, query_args).map_err(QueryError::Build)?;
     Ok((query, known))
 }
 
@@ -113,14 +115,14 @@ impl Rule {
         mapper: &RestMapper,
         series: &str,
         resource: &GroupResource,
-        ask: &CustomQueryArgs<'_>,
+        query_args: &CustomQueryArgs<'_>,
     ) -> Result<PromQuery, QueryBuildError> {
-        let mut matchers = LabelMatchers::of(ask.series)?;
-        if let Some(namespace) = ask.namespace {
+        let mut matchers = LabelMatchers::of(query_args.series)?;
+        if let Some(namespace) = query_args.namespace {
             matchers.namespace(&self.labels, mapper, namespace)?;
         }
         let label = self.labels.label_of(resource, mapper)?;
-        matchers.objects(&label, &ask.objects);
+        matchers.objects(&label, &query_args.objects);
         let text = filled(&self.query, matchers, series, vec![label.clone()])?;
         Ok(PromQuery { text, label })
     }

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
     use crate::kubelet::MetricsPoint;
 
-    const STALE: Duration = Duration::from_secs(30);
+    const STALE_AFTER: Duration = Duration::from_secs(30);
 
     fn at(time: i64) -> Scrape {
         Scrape { node: Some(MetricsPoint { start: None, time, cpu: 1, memory: 1 }), ..Scrape::default() }
@@ -111,7 +111,7 @@ mod tests {
         let start = Instant::now();
         let mut newest = NewestScrapes::default();
         let mut admit = |time, own, seconds| {
-            newest.admit("n", &at(time), own, start + Duration::from_secs(seconds), STALE)
+            newest.admit("n", &at(time), own, start + Duration::from_secs(seconds), STALE_AFTER)
         };
         assert!(admit(10, false, 0));
         assert!(!admit(10, false, 1), "duplicate");
@@ -130,10 +130,10 @@ mod tests {
         let start = Instant::now();
         let mut newest = NewestScrapes::default();
         let empty = Scrape::default();
-        assert!(newest.admit("n", &empty, true, start, STALE));
-        assert!(!newest.admit("n", &empty, false, start, STALE));
-        assert!(newest.admit("n", &at(1), false, start, STALE));
-        assert!(!newest.admit("n", &empty, true, start, STALE));
+        assert!(newest.admit("n", &empty, true, start, STALE_AFTER));
+        assert!(!newest.admit("n", &empty, false, start, STALE_AFTER));
+        assert!(newest.admit("n", &at(1), false, start, STALE_AFTER));
+        assert!(!newest.admit("n", &empty, true, start, STALE_AFTER));
         assert!(newest.accepted("n").is_some());
         assert_eq!(newest.retain(|_| false), ["n".into()]);
         assert!(newest.accepted("n").is_none());
@@ -145,7 +145,7 @@ mod tests {
         fn accepted_times_only_increase(times in proptest::collection::vec((0..20_i64, any::<bool>()), 1..50)) {
             let (now, mut newest, mut last) = (Instant::now(), NewestScrapes::default(), i64::MIN);
             for (time, _) in times {
-                let accepted = newest.admit("n", &at(time), false, now, STALE);
+                let accepted = newest.admit("n", &at(time), false, now, STALE_AFTER);
                 prop_assert_eq!(accepted, time > last);
                 last = last.max(time);
             }

@@ -9,8 +9,8 @@ use super::*;
 use crate::inventory::Node;
 use crate::kubelet::{IncompletePod, MetricsPoint, MissingUsage, PodPoints};
 
-const RESOLUTION: u64 = 15;
-const KEEP: u64 = 60;
+const RESOLUTION_SECONDS: u64 = 15;
+const RETENTION_SECONDS: u64 = 60;
 
 /// A small cluster whose clock is in seconds.
 struct StoredCluster {
@@ -22,8 +22,8 @@ struct StoredCluster {
 impl StoredCluster {
     fn new(compat: Compat) -> Self {
         let settings = StoreSettings {
-            resolution: Duration::from_secs(RESOLUTION),
-            keep: Duration::from_secs(KEEP),
+            resolution: Duration::from_secs(RESOLUTION_SECONDS),
+            keep: Duration::from_secs(RETENTION_SECONDS),
             compat,
         };
         let inventory = Inventory::new();

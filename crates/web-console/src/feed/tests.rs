@@ -130,7 +130,7 @@ async fn earlier_counts_may_come_after_the_first_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn publisher_waits_until_somebody_looks() {
+async fn publisher_waits_until_a_client_connects() {
     let feed = Arc::new(Feed::new("p"));
     assert!(feed.watched().now_or_never().is_none());
     let events = Arc::clone(&feed).events(None);

@@ -11,7 +11,7 @@ use crate::row_names::RowNames;
 const PORT: u16 = 7437;
 const HOST: &str = "127.0.0.1:7437";
 
-/// Answers with what it was asked.
+/// Responds with the request that it received.
 struct Echo;
 
 impl ConsoleBackend for Echo {

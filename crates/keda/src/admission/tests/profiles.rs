@@ -5,13 +5,13 @@ use serde_json::json;
 
 use super::*;
 
-fn ask_in(object: &Value, around: &ClusterSnapshot, compat: Compat, profile: KedaProfile) -> Verdict {
+fn verdict_in(object: &Value, around: &ClusterSnapshot, compat: Compat, profile: KedaProfile) -> Verdict {
     let rules = AdmissionRules::of(compat).in_profile(profile);
     review(&create(AdmissionKind::ScaledObject, object), around, &rules)
 }
 
 fn warnings(spec: Value, profile: KedaProfile) -> Vec<String> {
-    match ask_in(&object("so", spec), &around(), Compat::Strict, profile) {
+    match verdict_in(&object("so", spec), &around(), Compat::Strict, profile) {
         Verdict::Allowed(allowed) => allowed.warnings,
         Verdict::Denied(denial) => panic!("{denial:?}"),
     }
@@ -40,7 +40,7 @@ fn warnings_about_settings_without_effect_follow_the_release() {
 }
 
 #[test]
-fn conflicts_are_looked_for_among_namesakes() {
+fn conflicts_are_searched_among_objects_of_the_same_name() {
     let mut here = around();
     here.add(object(
         "lost",
@@ -48,14 +48,14 @@ fn conflicts_are_looked_for_among_namesakes() {
     ))
     .unwrap();
     let fine = object("so", json!({}));
-    assert!(matches!(ask_in(&fine, &here, Compat::Strict, V2_20), Verdict::Denied(_)));
-    assert!(matches!(ask_in(&fine, &here, Compat::Strict, V2_21), Verdict::Allowed(_)));
+    assert!(matches!(verdict_in(&fine, &here, Compat::Strict, V2_20), Verdict::Denied(_)));
+    assert!(matches!(verdict_in(&fine, &here, Compat::Strict, V2_21), Verdict::Allowed(_)));
     here.add(object(
         "namesake",
         json!({"scaleTargetRef": {"apiVersion": "x.io/v9", "kind": "Gizmo", "name": "web"}}),
     ))
     .unwrap();
-    let denied = denial(ask_in(&fine, &here, Compat::Strict, V2_21));
+    let denied = denial(verdict_in(&fine, &here, Compat::Strict, V2_21));
     assert_eq!(denied.message, "no matches for kind \"Gizmo\" in version \"x.io/v9\"");
 }
 
@@ -70,7 +70,7 @@ fn equal_targets_precede_equal_hpas() {
     ))
     .unwrap();
     let label = |here: &ClusterSnapshot, profile| {
-        denial(ask_in(&object("so", json!({})), here, Compat::Strict, profile)).label
+        denial(verdict_in(&object("so", json!({})), here, Compat::Strict, profile)).label
     };
     assert_eq!(label(&here, V2_21), Some("other-scaled-object-hpa"));
     here.add(object("b", json!({}))).unwrap();
@@ -88,7 +88,7 @@ fn denials_name_the_hpa_of_the_new_object() {
     .unwrap();
     let taking =
         object("so", json!({"advanced": {"horizontalPodAutoscalerConfig": {"name": "keda-hpa-other"}}}));
-    let message = |profile| denial(ask_in(&taking, &here, Compat::Strict, profile)).message;
+    let message = |profile| denial(verdict_in(&taking, &here, Compat::Strict, profile)).message;
     assert_eq!(message(V2_20), "the HPA '' is already managed by the ScaledObject 'other'");
     assert_eq!(message(V2_21), "the HPA 'keda-hpa-other' is already managed by the ScaledObject 'other'");
 }
@@ -103,7 +103,7 @@ fn resources_of_the_pod_count_unless_one_container_is_measured() {
     let is_denied = |metadata: Value, type_: &str, profile| {
         let triggers = json!([{"type": type_, "metadata": metadata}]);
         let spec = json!({"scaleTargetRef": {"name": "whole"}, "triggers": triggers, "minReplicaCount": 1});
-        matches!(ask_in(&object("so", spec), &here, Compat::Strict, profile), Verdict::Denied(_))
+        matches!(verdict_in(&object("so", spec), &here, Compat::Strict, profile), Verdict::Denied(_))
     };
     assert!(is_denied(json!({}), "cpu", V2_20));
     assert!(!is_denied(json!({}), "cpu", V2_21));

@@ -11,7 +11,7 @@ use crate::executor::{ExecutorInput, ScaleReason, decide};
 
 proptest! {
     #[test]
-    fn cooldown_ends_when_the_record_says(
+    fn cooldown_ends_at_the_recorded_time(
         min in 0..5, idle in prop::option::of(0..5), current in 0..9, quiet in 0_i64..1000,
         period in prop::option::of(0..600), strict in any::<bool>(),
     ) {

@@ -53,7 +53,7 @@ fn arithmetic_keeps_integers_except_in_division_and_powers() {
 }
 
 #[test]
-fn operators_bind_as_the_table_says() {
+fn operators_bind_by_precedence() {
     yields(&[
         ("1 + 2 * 3", "int 7"),
         ("(1 + 2) * 3", "int 9"),

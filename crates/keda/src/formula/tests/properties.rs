@@ -51,7 +51,7 @@ fn words() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn numbers_are_what_arithmetic_says((text, expected) in arithmetic()) {
+    fn numbers_follow_arithmetic((text, expected) in arithmetic()) {
         let value = run(&text, &[2.0, 3.0, 5.0].map(Value::Float)).map_err(TestCaseError::fail)?;
         let number = value.number().unwrap_or(f64::INFINITY);
         prop_assert!(number == expected || (number.is_nan() && expected.is_nan()), "{text}: {number} {expected}");

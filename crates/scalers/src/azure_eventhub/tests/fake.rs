@@ -171,7 +171,7 @@ impl Hub {
         out
     }
 
-    /// What the hub says about itself or about a partition.
+    /// The properties of the hub or of a partition.
     fn described(&self, kind: &str, partition: &str) -> AmqpValue {
         if kind == "com.microsoft:eventhub" {
             let ids = (0..self.partitions.len()).map(|id| AmqpValue::text(id.to_string()));

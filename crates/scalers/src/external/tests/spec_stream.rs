@@ -12,7 +12,7 @@ const WAIT_TIMEOUT: Duration = Duration::from_mins(1);
 /// A scaler whose target a test changes; an update is sent for each, an empty one for zero.
 struct Changing {
     target: watch::Receiver<f64>,
-    asked: Arc<AtomicUsize>,
+    requested: Arc<AtomicUsize>,
 }
 
 fn specs(target: f64) -> Vec<MetricSpec> {
@@ -21,7 +21,7 @@ fn specs(target: f64) -> Vec<MetricSpec> {
 
 impl ExternalScaler for Changing {
     async fn metric_specs(&self, _: &ScaledObjectRef) -> Result<Vec<MetricSpec>, Status> {
-        self.asked.fetch_add(1, Ordering::SeqCst);
+        self.requested.fetch_add(1, Ordering::SeqCst);
         Ok(specs(7.0))
     }
 
@@ -54,20 +54,20 @@ async fn target(scaler: &Arc<dyn Scaler>) -> String {
 async fn streamed_specs_replace_requests() {
     let (listener, address) = listener().await;
     let (change, seen) = watch::channel(3.0);
-    let asked = Arc::<AtomicUsize>::default();
-    let server = Server::new(Changing { target: seen, asked: Arc::clone(&asked) });
+    let requested = Arc::<AtomicUsize>::default();
+    let server = Server::new(Changing { target: seen, requested: Arc::clone(&requested) });
     let serving = tokio::spawn(server.serve_until(listener, std::future::pending()));
     let scaler = built(Compat::Strict, &push_trigger(&address, KedaProfile::V2_21));
-    assert_eq!(target(&scaler).await, "7", "until the first update it is asked");
-    let (tell, mut changes) = mpsc::channel(1);
-    let streaming = tokio::spawn(Arc::clone(&scaler).push_specs(tell).unwrap());
+    assert_eq!(target(&scaler).await, "7", "until the first update, specs are requested");
+    let (changes_sender, mut changes) = mpsc::channel(1);
+    let streaming = tokio::spawn(Arc::clone(&scaler).push_specs(changes_sender).unwrap());
     for expected in ["3", "4"] {
         timeout(WAIT_TIMEOUT, changes.recv()).await.unwrap().unwrap();
         assert_eq!(target(&scaler).await, expected);
         change.send_replace(4.0);
     }
-    assert_eq!(asked.load(Ordering::SeqCst), 1);
-    // Empty and repeated updates say nothing new; the next report is that of 5.
+    assert_eq!(requested.load(Ordering::SeqCst), 1);
+    // Empty and repeated updates change nothing; the next report is that of 5.
     for value in [0.0, 4.0, 5.0] {
         change.send_replace(value);
     }
@@ -78,22 +78,23 @@ async fn streamed_specs_replace_requests() {
 }
 
 #[tokio::test]
-async fn old_servers_are_asked_for_their_specs() {
+async fn specs_of_old_servers_are_requested() {
     let (address, play, _end) = served().await;
     let scaler = built(Compat::Strict, &push_trigger(&address, KedaProfile::V2_21));
-    let (tell, mut changes) = mpsc::channel(1);
-    let streaming = Arc::clone(&scaler).push_specs(tell).unwrap();
+    let (changes_sender, mut changes) = mpsc::channel(1);
+    let streaming = Arc::clone(&scaler).push_specs(changes_sender).unwrap();
     let ended = timeout(WAIT_TIMEOUT, streaming).await;
     assert!(ended.is_ok(), "a server that does not know the method ends the stream for good");
     assert_eq!(changes.recv().await, None);
     assert_eq!(target(&scaler).await, "5");
-    assert_eq!(play.asked.load(Ordering::SeqCst), 1);
+    assert_eq!(play.requested.load(Ordering::SeqCst), 1);
 }
 
 #[tokio::test]
 async fn only_push_triggers_of_new_releases_stream_specs() {
-    let (tell, _changes) = mpsc::channel(1);
-    let streams = |trigger: &Trigger| built(Compat::Strict, trigger).push_specs(tell.clone()).is_some();
+    let (changes_sender, _changes) = mpsc::channel(1);
+    let streams =
+        |trigger: &Trigger| built(Compat::Strict, trigger).push_specs(changes_sender.clone()).is_some();
     assert!(streams(&push_trigger("a:1", KedaProfile::V2_21)));
     assert!(!streams(&push_trigger("a:1", KedaProfile::V2_20)));
     assert!(!streams(&Trigger { profile: KedaProfile::V2_21, ..trigger("a:1", &[]) }));

@@ -38,7 +38,7 @@ impl WorkBudget {
 
     pub(super) fn spend(&self, steps: u64) -> Result<(), TooMuchWork> {
         let left = self.0.get().checked_sub(steps);
-        // An exhausted budget stays exhausted, whatever is asked next.
+        // An exhausted budget stays exhausted, whatever is requested next.
         self.0.set(left.unwrap_or(0));
         left.map(|_| ()).ok_or(TooMuchWork)
     }

@@ -60,7 +60,7 @@ impl TdsPeer {
     async fn serve(&mut self, mode: FakeMode) -> Option<()> {
         let (kind, prelogin) = self.receive().await?;
         assert_eq!(kind, 0x12);
-        // Version and encryption, which the client wants.
+        // Version and encryption, which the client requests.
         assert_eq!(prelogin, [0, 0, 11, 0, 6, 1, 0, 17, 0, 1, 0xff, 0, 0, 0, 0, 0, 0, 1]);
         let encryption = if mode == FakeMode::Tls { 1 } else { 2 };
         self.send(&[0, 0, 11, 0, 6, 1, 0, 17, 0, 1, 0xff, 16, 0, 0, 0, 0, 0, encryption]).await?;

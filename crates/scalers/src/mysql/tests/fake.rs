@@ -18,7 +18,7 @@ pub(super) enum Plugin {
     Native,
     /// `caching_sha2_password` that knows the hash.
     CachingFast,
-    /// `caching_sha2_password` that wants the password, encrypted with its key.
+    /// `caching_sha2_password` that requires the password, encrypted with its key.
     CachingFull,
     /// Greets with a plugin that the client does not know, and switches.
     SwitchToNative,

@@ -246,7 +246,7 @@ impl pool::PooledServer for AmqpServer {
         })
     }
 
-    fn ask<'a>(
+    fn query<'a>(
         &'a self,
         connection: &'a mut AmqpConnection,
         queue: &'a String,

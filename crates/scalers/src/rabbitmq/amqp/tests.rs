@@ -60,10 +60,10 @@ async fn play(mut stream: TcpStream, lets_in: bool) -> Option<()> {
     stream.write_all(&[8, 0, 0, 0, 0, 0, 0, 0xCE]).await.ok()?;
     stream.write_all(&frame(0, 10, 41, &[0])).await.ok()?;
     loop {
-        let asked = read(&mut stream).await?;
-        let answer = match asked.get(..4)? {
+        let requested = read(&mut stream).await?;
+        let answer = match requested.get(..4)? {
             [0, 20, 0, 10] => frame(1, 20, 11, &[0; 4]),
-            [0, 50, 0, 10] if asked.get(6..8)? == b"\x01q" => {
+            [0, 50, 0, 10] if requested.get(6..8)? == b"\x01q" => {
                 frame(1, 50, 11, &[&[1][..], b"q", &[0, 0, 0, 7], &[0; 4]].concat())
             }
             [0, 50, 0, 10] => frame(1, 20, 40, &close(404, "NOT_FOUND - no queue 'x' in vhost '/'")),
@@ -90,17 +90,17 @@ async fn listening<F: Future<Output = ()> + Send + 'static>(
 #[tokio::test]
 async fn connection_is_reused_after_missing_queue() {
     let pool = listening(|stream| async move { play(stream, true).await.unwrap_or_default() }).await;
-    assert_eq!(pool.ask(&"q".to_owned()).await, Ok(7));
-    let missing = pool.ask(&"x".to_owned()).await.unwrap_err();
+    assert_eq!(pool.query(&"q".to_owned()).await, Ok(7));
+    let missing = pool.query(&"x".to_owned()).await.unwrap_err();
     assert!(missing.message.ends_with("NOT_FOUND - no queue 'x' in vhost '/' (404)"), "{missing}");
     assert_eq!(missing.cause(), Some(&SourceRefusal::UnknownName));
-    assert_eq!(pool.ask(&"q".to_owned()).await, Ok(7));
+    assert_eq!(pool.query(&"q".to_owned()).await, Ok(7));
 }
 
 #[tokio::test]
 async fn wrong_password_error_does_not_contain_it() {
     let pool = listening(|stream| async move { play(stream, false).await.unwrap_or_default() }).await;
-    let error = pool.ask(&"q".to_owned()).await.unwrap_err();
+    let error = pool.query(&"q".to_owned()).await.unwrap_err();
     assert!(error.message.contains("ACCESS_REFUSED") && !error.message.contains("hunter2"), "{error}");
     assert_eq!(error.cause(), Some(&SourceRefusal::Credentials));
 }
@@ -108,18 +108,18 @@ async fn wrong_password_error_does_not_contain_it() {
 #[tokio::test]
 async fn long_names_and_other_servers_are_errors() {
     let pool = listening(|stream| async move { play(stream, true).await.unwrap_or_default() }).await;
-    let error = pool.ask(&"q".repeat(256)).await.unwrap_err();
+    let error = pool.query(&"q".repeat(256)).await.unwrap_err();
     assert!(error.message.contains("longer than 255 bytes"), "{error}");
 
-    for said in
+    for frames in
         [&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], b"AMQP\x00\x00\x09\x01", b"\x01\x00\x00\xff\xff\xff\xff"]
     {
         let pool = listening(move |mut stream| async move {
-            let _ = stream.write_all(said).await;
+            let _ = stream.write_all(frames).await;
             let _ = stream.read(&mut [0; 64]).await;
         })
         .await;
-        let error = pool.ask(&"q".to_owned()).await.unwrap_err();
+        let error = pool.query(&"q".to_owned()).await.unwrap_err();
         let reported =
             error.message.contains("does not speak AMQP") || error.message.contains("closed the connection");
         assert!(reported, "{error}");

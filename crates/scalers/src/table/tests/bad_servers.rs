@@ -206,15 +206,15 @@ async fn judge(mode: Mode, which: usize) -> Option<String> {
 async fn judge_all(modes: &[Mode], fits: impl Fn(Protocol) -> bool) {
     let mut wrong = Vec::new();
     for mode in modes.chunks(6) {
-        let mut asked = JoinSet::new();
+        let mut requested = JoinSet::new();
         for (which, (protocol, _)) in samples(1).into_iter().enumerate() {
             if fits(protocol) {
                 for mode in mode {
-                    asked.spawn(judge(*mode, which));
+                    requested.spawn(judge(*mode, which));
                 }
             }
         }
-        while let Some(reported) = asked.join_next().await {
+        while let Some(reported) = requested.join_next().await {
             // Fails the test if the task panicked.
             wrong.extend(reported.unwrap());
         }

@@ -265,7 +265,7 @@ fn unusual_values_are_accepted_or_refused_by_name_in_short_errors() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn accepted_unusual_values_yield_no_numbers() {
     let backends = backends();
-    let mut asked = tokio::task::JoinSet::new();
+    let mut requested = tokio::task::JoinSet::new();
     for (protocol, trigger) in samples(1) {
         if matches!(protocol, Protocol::Offline | Protocol::Fixed) {
             continue;
@@ -285,7 +285,7 @@ async fn accepted_unusual_values_yield_no_numbers() {
                 // Only errors matter here, because unknown host names are looked up in the network of the test machine.
                 let Ok(scaler) = build(&given, &backends) else { continue };
                 let what = format!("{} {} {value:?}", given.type_, parameter.name());
-                asked.spawn(async move {
+                requested.spawn(async move {
                     let answer = tokio::time::timeout(Duration::from_secs(20), scaler.read("s0-m")).await;
                     match answer {
                         Ok(Ok(reading)) => Some(format!("{what}: {reading:?}")),
@@ -299,7 +299,7 @@ async fn accepted_unusual_values_yield_no_numbers() {
         }
     }
     let mut wrong = Vec::new();
-    while let Some(done) = asked.join_next().await {
+    while let Some(done) = requested.join_next().await {
         // Fails the test if the task panicked.
         wrong.extend(done.unwrap());
     }

@@ -12,9 +12,9 @@ use crate::test_support::{FakeCluster, backends, texts, trigger};
 use crate::{Reading, ScalerError, Trigger, off_thread, table};
 
 /// Size of a large body; the limit of one answer is 8 MiB.
-const LARGE: usize = 3 << 20;
+const LARGE_BODY_BYTES: usize = 3 << 20;
 /// Upper limit of the whole test.
-const LIMIT: Duration = Duration::from_mins(5);
+const TEST_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// An answer of a hostile server.
 struct HostileAnswer {
@@ -43,7 +43,7 @@ impl HostileAnswer {
 }
 
 fn repeated(text: &str) -> String {
-    text.repeat(LARGE / text.len())
+    text.repeat(LARGE_BODY_BYTES / text.len())
 }
 
 fn answers() -> Vec<HostileAnswer> {
@@ -63,7 +63,7 @@ fn answers() -> Vec<HostileAnswer> {
         hostile("deep lists", "json", "0.0", repeated("[")).fails("not JSON"),
         hostile("deep objects", "json", "a.a", repeated("{\"a\":")).fails("not JSON"),
         hostile("an endless string", "json", "a", format!("{{\"a\":\"{}", repeated("x"))).fails("not JSON"),
-        hostile("no UTF-8", "json", "a", vec![0xff; LARGE]).fails("not text"),
+        hostile("no UTF-8", "json", "a", vec![0xff; LARGE_BODY_BYTES]).fails("not text"),
         HostileAnswer { headers: "content-encoding: gzip\r\n", ..hostile("compressed", "json", "a", gzip) }
             .fails("not text"),
         hostile("ampersands", "xml", "a", format!("<a>7{}</a>", repeated("&"))).fails("got String"),
@@ -172,7 +172,7 @@ async fn hostile_answers_end_and_others_are_served() {
             () = others => vec!["the good server could not be read".to_owned()],
         }
     };
-    let wrong = tokio::time::timeout(LIMIT, judged).await.unwrap();
+    let wrong = tokio::time::timeout(TEST_TIMEOUT, judged).await.unwrap();
     assert_eq!(wrong, [] as [String; 0]);
     assert!(served.load(Ordering::Relaxed) > 0, "{count} hostile answers, and no other was served");
 }

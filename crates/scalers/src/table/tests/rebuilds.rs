@@ -1,5 +1,5 @@
 //! Every scaler type that uses the network, rebuilt again and again, as after changes of its object or its Secret: neither scalers nor
-//! connections are left behind, and a scaler that failed asks its server again.
+//! connections are left behind, and a scaler that failed sends requests to its server again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ const READ_EVERY: usize = 10;
 /// Connections that may stay open for the next scaler: those of the shared HTTP client.
 const MAX_IDLE_CONNECTIONS: usize = 4;
 /// Upper limit of each wait.
-const LIMIT: Duration = Duration::from_mins(1);
+const STEP_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// Connections to a server.
 #[derive(Clone, Copy, Debug, Default)]
@@ -90,7 +90,7 @@ async fn rebuild(which: usize) -> Option<String> {
             let before = seen.borrow().accepted;
             let connected = seen.wait_for(|counts| counts.accepted > before);
             tokio::select! {
-                reading = timeout(LIMIT, read_first(&*scaler)) => {
+                reading = timeout(STEP_TIMEOUT, read_first(&*scaler)) => {
                     if !matches!(reading, Ok(Err(_))) {
                         return Some(format!("{name}: {reading:?} from a server that never responds"));
                     }
@@ -106,15 +106,16 @@ async fn rebuild(which: usize) -> Option<String> {
     if seen.borrow().accepted == 0 {
         return Some(format!("{name}: never connected"));
     }
-    let few = timeout(LIMIT, seen.wait_for(|counts| counts.open <= MAX_IDLE_CONNECTIONS)).await.is_ok();
+    let few =
+        timeout(STEP_TIMEOUT, seen.wait_for(|counts| counts.open <= MAX_IDLE_CONNECTIONS)).await.is_ok();
     drop(backends);
-    let none = timeout(LIMIT, seen.wait_for(|counts| counts.open == 0)).await.is_ok();
+    let none = timeout(STEP_TIMEOUT, seen.wait_for(|counts| counts.open == 0)).await.is_ok();
     let counts = *seen.borrow();
     (!few || !none).then(|| format!("{name}: {counts:?}"))
 }
 
 /// Reads a scaler whose server closes every connection until it connects once more; returns what is wrong.
-async fn ask_again(which: usize) -> Option<String> {
+async fn check_reconnect(which: usize) -> Option<String> {
     let (port, seen) = server(ServerMode::Close).await;
     let (_, trigger) = samples(port).into_iter().nth(which)?;
     let name = trigger.type_.clone();
@@ -133,7 +134,7 @@ async fn ask_again(which: usize) -> Option<String> {
             let _ = read_first(&*scaler).await;
         }
     };
-    timeout(LIMIT, again).await.is_err().then(|| format!("{name}: does not connect after a failure"))
+    timeout(STEP_TIMEOUT, again).await.is_err().then(|| format!("{name}: does not connect after a failure"))
 }
 
 /// Runs a check for all samples that use the network.
@@ -161,5 +162,5 @@ async fn rebuilds_leave_neither_scalers_nor_connections_behind() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn scalers_connect_again_after_a_failure() {
-    check_all(ask_again).await;
+    check_all(check_reconnect).await;
 }

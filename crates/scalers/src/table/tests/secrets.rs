@@ -67,13 +67,13 @@ async fn errors_never_contain_secrets() {
             {
                 let given = with(&trigger, parameter, *source, value);
                 // Servers at fixed addresses are not contacted.
-                let said = if protocol == Protocol::Fixed {
+                let shown = if protocol == Protocol::Fixed {
                     test_support::build(&given).err().map(|error| error.message).unwrap_or_default()
                 } else {
                     reported(&given).await
                 };
                 tried += 1;
-                for text in [said, format!("{given:?}")] {
+                for text in [shown, format!("{given:?}")] {
                     if contains_secret(&text) {
                         wrong.push(format!("{} {} in {source:?}: {text}", trigger.type_, parameter.name()));
                     }

@@ -22,7 +22,7 @@ fn api(router: Router) -> Route {
                             known.iter().map(|name| format!(r#"{{"name":"{name}"}}"#)).collect();
                         (200, format!(r#"{{"kind":"APIResourceList","resources":[{}]}}"#, names.join(",")))
                     }
-                    Some(metric) => match ask(&router, metric).await {
+                    Some(metric) => match query_metric(&router, metric).await {
                         Ok(found) => (200, values(metric, &found[0])),
                         Err(MetricsError::NoMetric(why)) => (404, status(404, "NotFound", &why)),
                         Err(other) => (503, status(503, "ServiceUnavailable", &other.to_string())),
@@ -46,10 +46,10 @@ async fn own_server_as_upstream_is_detected() {
     let router = Router::new(named("us"), own("ours", Ok(1)), FederationConfig::default());
     let server = Server::new(with_loop_guard(api(router.clone()), &named("us"))).await;
     router.configure(upstream(&server));
-    assert_eq!(ask(&router, "ours").await.unwrap(), ["1"]);
-    let Err(MetricsError::Unavailable(why)) = ask(&router, "nope").await else { panic!() };
+    assert_eq!(query_metric(&router, "ours").await.unwrap(), ["1"]);
+    let Err(MetricsError::Unavailable(why)) = query_metric(&router, "nope").await else { panic!() };
     assert_eq!(why, "upstream other: it is this server itself");
-    assert_eq!(server.asked(), 1);
+    assert_eq!(server.requested(), 1);
     router.relist().await;
     let report = router.report();
     let UpstreamCondition::Failing { remedy, .. } = &report[0].condition else { panic!("{report:?}") };
@@ -66,13 +66,13 @@ async fn mutual_upstreams_do_not_loop() {
     a.configure(upstream(&at_b));
     b.configure(upstream(&at_a));
     for router in [&a, &b] {
-        assert_eq!(ask(router, "in-a").await.unwrap(), ["1"]);
-        assert_eq!(ask(router, "in-b").await.unwrap(), ["2"]);
-        assert!(matches!(ask(router, "nope").await, Err(MetricsError::NoMetric(_))));
+        assert_eq!(query_metric(router, "in-a").await.unwrap(), ["1"]);
+        assert_eq!(query_metric(router, "in-b").await.unwrap(), ["2"]);
+        assert!(matches!(query_metric(router, "nope").await, Err(MetricsError::NoMetric(_))));
         router.relist().await;
     }
     // One request each and no loop; the metric lists do not feed each other either.
-    assert_eq!((at_a.asked(), at_b.asked()), (3, 3));
+    assert_eq!((at_a.requested(), at_b.requested()), (3, 3));
     assert_eq!(*ExternalMetricsProvider::known(&a), ["in-a", "in-b"]);
     assert_eq!(*ExternalMetricsProvider::known(&b), ["in-b", "in-a"]);
     // Lists of `a` for another plimsoll server, and for other clients.

@@ -93,7 +93,7 @@ pub(crate) fn own(metric: &'static str, value: Result<i64, MetricsError>) -> Loc
 }
 
 /// The values of an external metric as texts.
-pub(crate) async fn ask(router: &Router, metric: &str) -> Result<Vec<String>, MetricsError> {
+pub(crate) async fn query_metric(router: &Router, metric: &str) -> Result<Vec<String>, MetricsError> {
     let values = ExternalMetricsProvider::values(router, &external(metric)).await?;
     Ok(values.iter().map(|value| value.value.to_string()).collect())
 }

@@ -6,8 +6,8 @@ use super::*;
 
 #[tokio::test]
 async fn several_adapters_work_behind_one_service() {
-    let keda = Server::saying(metrics_api("s0-kafka-orders", "42")).await;
-    let datadog = Server::saying(metrics_api("datadogmetric", "7500m")).await;
+    let keda = Server::answering(metrics_api("s0-kafka-orders", "42")).await;
+    let datadog = Server::answering(metrics_api("datadogmetric", "7500m")).await;
     let text = format!(
         "upstreams:\n- {{name: keda, group: external, url: '{}', metrics: ['s[0-9]*-*']}}\n\
          - {{name: datadog, group: external, url: '{}'}}\n",
@@ -15,19 +15,19 @@ async fn several_adapters_work_behind_one_service() {
         datadog.url()
     );
     let router = Router::new(OwnService::default(), own("ours", Ok(1)), config(&text));
-    assert_eq!(ask(&router, "ours").await.unwrap(), ["1"]);
-    assert_eq!(ask(&router, "datadogmetric").await.unwrap(), ["7500m"]);
-    assert_eq!(keda.asked(), 0, "only its own metrics are asked of it");
-    assert_eq!(ask(&router, "s0-kafka-orders").await.unwrap(), ["42"]);
+    assert_eq!(query_metric(&router, "ours").await.unwrap(), ["1"]);
+    assert_eq!(query_metric(&router, "datadogmetric").await.unwrap(), ["7500m"]);
+    assert_eq!(keda.requested(), 0, "only its own metrics are requested from it");
+    assert_eq!(query_metric(&router, "s0-kafka-orders").await.unwrap(), ["42"]);
     let query = external("datadogmetric");
     ExternalMetricsProvider::values(&router, &query).await.unwrap();
     assert_eq!(query.source.stated().as_deref(), Some("upstream datadog"));
     // An owned metric is not queried elsewhere.
-    let before = datadog.asked();
-    assert!(matches!(ask(&router, "s1-unknown").await, Err(MetricsError::NoMetric(_))));
-    assert_eq!(datadog.asked(), before);
+    let before = datadog.requested();
+    assert!(matches!(query_metric(&router, "s1-unknown").await, Err(MetricsError::NoMetric(_))));
+    assert_eq!(datadog.requested(), before);
     // An unknown metric has the text of the first response.
-    let missing = ask(&router, "nope").await.unwrap_err();
+    let missing = query_metric(&router, "nope").await.unwrap_err();
     assert_eq!(missing, MetricsError::no_metric("nope", "own"));
 
     assert_eq!(*ExternalMetricsProvider::known(&router), ["ours"]);
@@ -41,26 +41,26 @@ async fn several_adapters_work_behind_one_service() {
 
 #[tokio::test]
 async fn upstream_that_announced_a_metric_is_queried_first() {
-    let first = Server::saying(metrics_api("a", "1")).await;
-    let second = Server::saying(metrics_api("b", "2")).await;
+    let first = Server::answering(metrics_api("a", "1")).await;
+    let second = Server::answering(metrics_api("b", "2")).await;
     let text = format!(
         "upstreams:\n- {{name: first, group: external, url: '{}'}}\n- {{name: second, group: external, url: '{}'}}\n",
         first.url(),
         second.url()
     );
     let router = Router::new(OwnService::default(), LocalProviders::default(), config(&text));
-    assert_eq!(ask(&router, "b").await.unwrap(), ["2"]);
-    assert_eq!((first.asked(), second.asked()), (1, 1));
+    assert_eq!(query_metric(&router, "b").await.unwrap(), ["2"]);
+    assert_eq!((first.requested(), second.requested()), (1, 1));
     router.relist().await;
-    assert_eq!((first.asked(), second.asked()), (2, 2));
-    assert_eq!(ask(&router, "b").await.unwrap(), ["2"]);
-    assert_eq!((first.asked(), second.asked()), (2, 3));
+    assert_eq!((first.requested(), second.requested()), (2, 2));
+    assert_eq!(query_metric(&router, "b").await.unwrap(), ["2"]);
+    assert_eq!((first.requested(), second.requested()), (2, 3));
 }
 
 #[tokio::test]
 async fn outage_is_not_reported_as_missing_metric() {
-    let good = Server::saying(metrics_api("a", "1")).await;
-    let down = Server::saying(|_| (503, status(503, "ServiceUnavailable", "not ready"))).await;
+    let good = Server::answering(metrics_api("a", "1")).await;
+    let down = Server::answering(|_| (503, status(503, "ServiceUnavailable", "not ready"))).await;
     let text = |one: &Server, other: &Server| {
         config(&format!(
             "upstreams:\n- {{name: one, group: external, url: '{}'}}\n- {{name: other, group: external, url: '{}'}}\n",
@@ -70,8 +70,8 @@ async fn outage_is_not_reported_as_missing_metric() {
     };
     for (one, other) in [(&good, &down), (&down, &good)] {
         let router = Router::new(OwnService::default(), own("ours", Ok(1)), text(one, other));
-        assert_eq!(ask(&router, "a").await.unwrap(), ["1"], "somebody has it");
-        let Err(MetricsError::Status { code, reason, message }) = ask(&router, "nope").await else {
+        assert_eq!(query_metric(&router, "a").await.unwrap(), ["1"], "one of them has it");
+        let Err(MetricsError::Status { code, reason, message }) = query_metric(&router, "nope").await else {
             panic!()
         };
         assert_eq!((code, reason.as_str()), (503, "ServiceUnavailable"));
@@ -83,21 +83,24 @@ async fn outage_is_not_reported_as_missing_metric() {
     // An outage of a local provider counts too.
     let broken = own("ours", Err(MetricsError::Internal("unable to fetch metrics".into())));
     let router = Router::new(OwnService::default(), broken, text(&good, &good));
-    assert_eq!(ask(&router, "ours").await, Err(MetricsError::Internal("unable to fetch metrics".into())));
+    assert_eq!(
+        query_metric(&router, "ours").await,
+        Err(MetricsError::Internal("unable to fetch metrics".into()))
+    );
 }
 
 #[tokio::test]
 async fn empty_list_for_any_name_does_not_hide_other_upstreams() {
-    let says_nothing = Server::saying(|_| (200, nothing())).await;
-    let good = Server::saying(metrics_api("a", "1")).await;
+    let empty = Server::answering(|_| (200, nothing())).await;
+    let good = Server::answering(metrics_api("a", "1")).await;
     let text = format!(
         "upstreams:\n- {{name: one, group: external, url: '{}'}}\n- {{name: other, group: external, url: '{}'}}\n",
-        says_nothing.url(),
+        empty.url(),
         good.url()
     );
     let router = Router::new(OwnService::default(), LocalProviders::default(), config(&text));
-    assert_eq!(ask(&router, "a").await.unwrap(), ["1"]);
-    assert_eq!(ask(&router, "b").await.unwrap(), Vec::<String>::new());
+    assert_eq!(query_metric(&router, "a").await.unwrap(), ["1"]);
+    assert_eq!(query_metric(&router, "b").await.unwrap(), Vec::<String>::new());
 }
 
 #[tokio::test]
@@ -105,7 +108,7 @@ async fn identical_queries_are_sent_once() {
     let count = Arc::new(AtomicUsize::new(0));
     let server = {
         let count = Arc::clone(&count);
-        Server::saying(move |_| {
+        Server::answering(move |_| {
             std::thread::sleep(Duration::from_millis(100));
             let n = count.fetch_add(1, Ordering::SeqCst);
             (200, values("a", &n.to_string()))
@@ -114,10 +117,10 @@ async fn identical_queries_are_sent_once() {
     };
     let text = format!("upstreams: [{{name: one, group: external, url: '{}'}}]", server.url());
     let router = Router::new(OwnService::default(), LocalProviders::default(), config(&text));
-    let answers = futures::future::join_all((0..50).map(|_| ask(&router, "a"))).await;
+    let answers = futures::future::join_all((0..50).map(|_| query_metric(&router, "a"))).await;
     assert!(answers.iter().all(|answer| *answer == Ok(vec!["0".to_owned()])), "{answers:?}");
     assert_eq!(count.load(Ordering::SeqCst), 1);
-    assert_eq!(ask(&router, "a").await.unwrap(), ["1"], "nothing is kept");
+    assert_eq!(query_metric(&router, "a").await.unwrap(), ["1"], "nothing is kept");
 }
 
 #[tokio::test]
@@ -130,7 +133,7 @@ async fn both_versions_of_custom_metrics_are_supported() {
             r#"{"describedObject":{"kind":"Pod","name":"web-0"},"metricName":"qps","timestamp":null,"value":"1","selector":null}"#
         }
     };
-    let speaks = move |versions: &'static [&'static str]| {
+    let serving = move |versions: &'static [&'static str]| {
         move |path: &str| {
             let found = versions.iter().find_map(|version| {
                 let rest = path.strip_prefix(&format!("/apis/custom.metrics.k8s.io/{version}"))?;
@@ -161,7 +164,7 @@ async fn both_versions_of_custom_metrics_are_supported() {
         }
     };
     for (versions, value) in [(&["v1beta1", "v1beta2"][..], "2"), (&["v1beta2"], "2"), (&["v1beta1"], "1")] {
-        let server = Server::saying(speaks(versions)).await;
+        let server = Server::answering(serving(versions)).await;
         let text = format!("upstreams: [{{name: one, group: custom, url: '{}'}}]", server.url());
         let router = Router::new(OwnService::default(), LocalProviders::default(), config(&text));
         for _ in 0..2 {
@@ -170,7 +173,7 @@ async fn both_versions_of_custom_metrics_are_supported() {
             assert_eq!((values.len(), values[0].value.to_string().as_str()), (1, value));
         }
         // The discovered version is remembered.
-        assert_eq!(server.asked(), if value == "1" { 3 } else { 2 });
+        assert_eq!(server.requested(), if value == "1" { 3 } else { 2 });
         assert_eq!(CustomMetricsProvider::values(&router, &custom("qps", all())).await.unwrap().len(), 2);
         let missing = CustomMetricsProvider::values(&router, &custom("nope", all())).await;
         assert!(matches!(missing, Err(MetricsError::NoMetric(_))), "{missing:?}");
@@ -185,15 +188,16 @@ async fn both_versions_of_custom_metrics_are_supported() {
         let known = CustomMetricsProvider::known(&router);
         assert_eq!((known.len(), known[0].resource.as_str(), known[0].metric.as_str()), (1, "pods", "qps"));
         // External metrics are not queried from it.
-        let before = server.asked();
-        assert_eq!(ask(&router, "a").await, Err(MetricsError::no_metric("a", "namespaces")));
-        assert_eq!(server.asked(), before);
+        let before = server.requested();
+        assert_eq!(query_metric(&router, "a").await, Err(MetricsError::no_metric("a", "namespaces")));
+        assert_eq!(server.requested(), before);
     }
 }
 
 #[tokio::test]
 async fn unchanged_upstreams_keep_their_state() {
-    let (a, b) = (Server::saying(metrics_api("a", "1")).await, Server::saying(metrics_api("b", "2")).await);
+    let (a, b) =
+        (Server::answering(metrics_api("a", "1")).await, Server::answering(metrics_api("b", "2")).await);
     let line = |name: &str, server: &Server| {
         format!("- {{name: {name}, group: external, url: '{}'}}\n", server.url())
     };
@@ -216,7 +220,7 @@ async fn unchanged_upstreams_keep_their_state() {
         .unwrap();
     };
     listed(&["a"]).await;
-    assert_eq!(ask(&router, "a").await.unwrap(), ["1"]);
+    assert_eq!(query_metric(&router, "a").await.unwrap(), ["1"]);
     router.configure(config(&format!("upstreams:\n{}{}", line("b", &b), line("a", &a))));
     listed(&["b", "a"]).await;
     let report = router.report();

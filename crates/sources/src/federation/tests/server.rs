@@ -24,7 +24,7 @@ use crate::federation::{Body, Route, full};
 /// A server that stops, with its connections, when dropped.
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
-    asked: Arc<AtomicUsize>,
+    requested: Arc<AtomicUsize>,
     accepting: AbortHandle,
 }
 
@@ -33,8 +33,8 @@ impl Server {
     pub(crate) async fn at(address: SocketAddr, route: Route, tls: Option<TlsAcceptor>) -> Self {
         let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
-        let asked = Arc::new(AtomicUsize::new(0));
-        let count = Arc::clone(&asked);
+        let requested = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&requested);
         let accepting = tokio::spawn(async move {
             let mut connections = JoinSet::new();
             loop {
@@ -43,7 +43,7 @@ impl Server {
                 connections.spawn(connection(stream, route, tls, count));
             }
         });
-        Self { address, asked, accepting: accepting.abort_handle() }
+        Self { address, requested, accepting: accepting.abort_handle() }
     }
 
     pub(crate) async fn new(route: Route) -> Self {
@@ -51,13 +51,13 @@ impl Server {
     }
 
     /// Responds with the result of a function of path and query.
-    pub(crate) async fn saying(say: impl Fn(&str) -> (u16, String) + Send + Sync + 'static) -> Self {
-        let say = Arc::new(say);
+    pub(crate) async fn answering(respond: impl Fn(&str) -> (u16, String) + Send + Sync + 'static) -> Self {
+        let respond = Arc::new(respond);
         Self::new(BoxCloneSyncService::new(tower::service_fn(move |request: Request<Body>| {
-            let say = Arc::clone(&say);
+            let respond = Arc::clone(&respond);
             async move {
                 let path = request.uri().path_and_query().map(ToString::to_string).unwrap_or_default();
-                let (code, text) = say(&path);
+                let (code, text) = respond(&path);
                 Ok::<_, Infallible>(Response::builder().status(code).body(full(text)).unwrap())
             }
         })))
@@ -69,8 +69,8 @@ impl Server {
     }
 
     /// Requests so far.
-    pub(crate) fn asked(&self) -> usize {
-        self.asked.load(Ordering::SeqCst)
+    pub(crate) fn requested(&self) -> usize {
+        self.requested.load(Ordering::SeqCst)
     }
 }
 
@@ -119,11 +119,12 @@ pub(crate) fn metrics_api(
                 ),
             );
         }
-        let Some(asked) = path.strip_prefix(list).and_then(|rest| rest.strip_prefix("/namespaces/default/"))
+        let Some(requested) =
+            path.strip_prefix(list).and_then(|rest| rest.strip_prefix("/namespaces/default/"))
         else {
             return (404, "404 page not found\n".into());
         };
-        if asked == metric {
+        if requested == metric {
             (200, values(metric, value))
         } else {
             (
@@ -131,7 +132,7 @@ pub(crate) fn metrics_api(
                 status(
                     404,
                     "NotFound",
-                    &format!("the server could not find the metric {asked} for namespaces"),
+                    &format!("the server could not find the metric {requested} for namespaces"),
                 ),
             )
         }

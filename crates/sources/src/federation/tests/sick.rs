@@ -31,15 +31,15 @@ async fn hanging_upstream_opens_the_circuit() {
     let router = router(&format!("http://{}", listener.local_addr().unwrap()));
     for _ in 0..3 {
         let start = Instant::now();
-        let Err(MetricsError::Unavailable(why)) = ask(&router, "a").await else { panic!() };
+        let Err(MetricsError::Unavailable(why)) = query_metric(&router, "a").await else { panic!() };
         assert_eq!(why, "upstream sick: timed out after 300ms");
         assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
     }
     // The circuit is open, so the same error is returned at once.
     let start = Instant::now();
-    assert!(matches!(ask(&router, "a").await, Err(MetricsError::Unavailable(_))));
+    assert!(matches!(query_metric(&router, "a").await, Err(MetricsError::Unavailable(_))));
     assert!(start.elapsed() < Duration::from_millis(250), "{:?}", start.elapsed());
-    assert_eq!(ask(&router, "ours").await.unwrap(), ["1"], "others do not suffer");
+    assert_eq!(query_metric(&router, "ours").await.unwrap(), ["1"], "others do not suffer");
     let (cause, remedy, circuit_open) = failing(&router);
     assert_eq!((cause.as_str(), circuit_open), ("timed out after 300ms", true));
     assert!(remedy.contains("raise its timeout"), "{remedy}");
@@ -57,7 +57,7 @@ async fn slow_body_times_out() {
     let server = Server::new(route).await;
     let router = router(&server.url());
     let start = Instant::now();
-    assert!(matches!(ask(&router, "a").await, Err(MetricsError::Unavailable(_))));
+    assert!(matches!(query_metric(&router, "a").await, Err(MetricsError::Unavailable(_))));
     assert!(start.elapsed() < Duration::from_secs(3), "{:?}", start.elapsed());
 }
 
@@ -72,11 +72,11 @@ async fn malformed_responses_are_errors() {
         (404, "<html>not found</html>".into()),
     ];
     for (code, body) in bodies {
-        let server = Server::saying(move |_| (code, body.clone())).await;
+        let server = Server::answering(move |_| (code, body.clone())).await;
         let router = router(&server.url());
         // More often than the failure limit: one broken metric does not hide the others.
         for _ in 0..5 {
-            let answer = ask(&router, "a").await;
+            let answer = query_metric(&router, "a").await;
             assert!(matches!(answer, Err(MetricsError::Unavailable(_))), "{code}: {answer:?}");
         }
         assert!(!router.report()[0].circuit_open);
@@ -86,10 +86,10 @@ async fn malformed_responses_are_errors() {
 
 #[tokio::test]
 async fn oversized_responses_are_not_read() {
-    let server = Server::saying(|_| (200, " ".repeat(17 << 20))).await;
+    let server = Server::answering(|_| (200, " ".repeat(17 << 20))).await;
     let text = format!("upstreams: [{{name: sick, group: external, url: '{}', timeout: 30s}}]", server.url());
     let router = Router::new(OwnService::default(), LocalProviders::default(), config(&text));
-    let Err(MetricsError::Unavailable(why)) = ask(&router, "a").await else { panic!() };
+    let Err(MetricsError::Unavailable(why)) = query_metric(&router, "a").await else { panic!() };
     assert!(why.contains("too large"), "{why}");
 }
 
@@ -102,9 +102,9 @@ async fn error_status_is_passed_through() {
         (400, "BadRequest", "log"),
         (429, "TooManyRequests", "overloaded"),
     ] {
-        let server = Server::saying(move |_| (code, status(code, reason, "because"))).await;
+        let server = Server::answering(move |_| (code, status(code, reason, "because"))).await;
         let router = router(&server.url());
-        let answer = ask(&router, "a").await;
+        let answer = query_metric(&router, "a").await;
         let message = format!("upstream sick: answered {code}: because");
         assert_eq!(answer, Err(MetricsError::Status { code, reason: reason.into(), message }));
         let (cause, remedy, _) = failing(&router);
@@ -118,7 +118,7 @@ async fn recovered_upstream_is_queried_again() {
     let server = {
         let well = Arc::clone(&well);
         let api = metrics_api("a", "1");
-        Server::saying(move |path| {
+        Server::answering(move |path| {
             if well.load(Ordering::SeqCst) {
                 api(path)
             } else {
@@ -129,13 +129,13 @@ async fn recovered_upstream_is_queried_again() {
     };
     let router = router(&server.url());
     for _ in 0..10 {
-        assert!(matches!(ask(&router, "a").await, Err(MetricsError::Status { code: 503, .. })));
+        assert!(matches!(query_metric(&router, "a").await, Err(MetricsError::Status { code: 503, .. })));
     }
-    assert_eq!(server.asked(), 3, "after three failures it is left alone");
+    assert_eq!(server.requested(), 3, "after three failures it is left alone");
     well.store(true, Ordering::SeqCst);
     // Successful discovery allows a probe.
     router.relist().await;
-    assert_eq!(ask(&router, "a").await.unwrap(), ["1"]);
+    assert_eq!(query_metric(&router, "a").await.unwrap(), ["1"]);
     let report = router.report();
     assert!(matches!(report[0].condition, UpstreamCondition::Healthy(_)) && !report[0].circuit_open);
     assert_eq!((report[0].requests, report[0].errors), (4, 3));
@@ -145,21 +145,21 @@ async fn recovered_upstream_is_queried_again() {
 async fn connection_and_file_errors_are_reported() {
     let gone = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     let router = router(&format!("http://{gone}"));
-    let Err(MetricsError::Unavailable(why)) = ask(&router, "a").await else { panic!() };
+    let Err(MetricsError::Unavailable(why)) = query_metric(&router, "a").await else { panic!() };
     assert_eq!(why, "upstream sick: connection refused");
     router.relist().await;
     assert!(failing(&router).1.contains("check that the server runs"));
 
     let text = "upstreams: [{name: sick, group: external, url: 'https://127.0.0.1:1', tls: {caFile: /nowhere/ca.crt}}]";
     let router = Router::new(OwnService::default(), LocalProviders::default(), config(text));
-    let Err(MetricsError::Unavailable(why)) = ask(&router, "a").await else { panic!() };
+    let Err(MetricsError::Unavailable(why)) = query_metric(&router, "a").await else { panic!() };
     assert!(why.contains("/nowhere/ca.crt"), "{why}");
 }
 
 /// KEDA answers 500 for a metric without its labels; that must not hide its other metrics.
 #[tokio::test]
 async fn error_of_one_metric_does_not_affect_others() {
-    let server = Server::saying(|path| {
+    let server = Server::answering(|path| {
         if path.ends_with("/s0-kafka") {
             (200, values("s0-kafka", "3"))
         } else {
@@ -169,7 +169,7 @@ async fn error_of_one_metric_does_not_affect_others() {
     .await;
     let router = router(&server.url());
     for _ in 0..10 {
-        assert!(matches!(ask(&router, "nope").await, Err(MetricsError::Status { code: 500, .. })));
+        assert!(matches!(query_metric(&router, "nope").await, Err(MetricsError::Status { code: 500, .. })));
     }
-    assert_eq!(ask(&router, "s0-kafka").await.unwrap(), ["3"]);
+    assert_eq!(query_metric(&router, "s0-kafka").await.unwrap(), ["3"]);
 }

@@ -22,8 +22,7 @@ pub(super) async fn connect(
     stage: &mut RequestStage,
 ) -> Result<KubeletStream, ScrapeError> {
     *stage = RequestStage::Connecting;
-    let tcp =
-        dial(target).await.map_err(|(resolved, error)| unreachable(target, authority, resolved, &error))?;
+    let tcp = dial(target).await.map_err(|error| unreachable(target, authority, &error))?;
     // Requests are single small packets and must not be delayed by the Nagle algorithm.
     let _ = tcp.set_nodelay(true);
     if target.plain {
@@ -32,24 +31,31 @@ pub(super) async fn connect(
     let name = ServerName::try_from(&*target.host).map_err(|_| {
         ScrapeError::new(unknown(target), format!("failed to connect to {authority}: not a host name"))
     })?;
-    *stage = RequestStage::Greeting;
+    *stage = RequestStage::Handshake;
     KubeletStream::handshake(tcp, config, name.to_owned()).await.map_err(|broken| {
         ScrapeError::new(refused(target, &broken), format!("TLS handshake with {authority} failed: {broken}"))
     })
 }
 
-/// Connects to the first reachable address; the flag of the error says whether the name was resolved.
-async fn dial(target: &KubeletAddress) -> Result<TcpStream, (bool, io::Error)> {
+/// Why no TCP connection was opened.
+enum TcpError {
+    /// The name does not resolve.
+    Lookup(io::Error),
+    /// No address accepted the connection.
+    Connect(io::Error),
+}
+
+/// Connects to the first reachable address.
+async fn dial(target: &KubeletAddress) -> Result<TcpStream, TcpError> {
     if let Ok(address) = target.host.parse::<IpAddr>() {
-        return TcpStream::connect((address, target.port)).await.map_err(|error| (true, error));
+        return TcpStream::connect((address, target.port)).await.map_err(TcpError::Connect);
     }
-    let found =
-        tokio::net::lookup_host((&*target.host, target.port)).await.map_err(|error| (false, error))?;
-    let mut last = (false, io::Error::other("the name has no address"));
+    let found = tokio::net::lookup_host((&*target.host, target.port)).await.map_err(TcpError::Lookup)?;
+    let mut last = TcpError::Lookup(io::Error::other("the name has no address"));
     for address in found {
         match TcpStream::connect(address).await {
             Ok(stream) => return Ok(stream),
-            Err(error) => last = (true, error),
+            Err(error) => last = TcpError::Connect(error),
         }
     }
     Err(last)
@@ -59,10 +65,15 @@ fn unknown(target: &KubeletAddress) -> ScrapeErrorCause {
     ScrapeErrorCause::UnknownName { name: target.host.clone() }
 }
 
-fn unreachable(target: &KubeletAddress, authority: &str, resolved: bool, error: &io::Error) -> ScrapeError {
+fn unreachable(target: &KubeletAddress, authority: &str, error: &TcpError) -> ScrapeError {
     use io::ErrorKind as Kind;
+    let error = match error {
+        TcpError::Connect(error) => error,
+        TcpError::Lookup(error) => {
+            return ScrapeError::new(unknown(target), format!("failed to connect to {authority}: {error}"));
+        }
+    };
     let cause = match error.kind() {
-        _ if !resolved => unknown(target),
         Kind::ConnectionRefused => ScrapeErrorCause::Refused,
         Kind::HostUnreachable | Kind::NetworkUnreachable | Kind::NetworkDown | Kind::TimedOut => {
             ScrapeErrorCause::Unreachable

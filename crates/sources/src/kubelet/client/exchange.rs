@@ -49,30 +49,47 @@ pub(super) fn request(
     Ok(request)
 }
 
-/// Sends the request and waits for the response head. The flag of the error says whether the connection was closed or
-/// broken before.
+/// Where the connection of a request comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum ConnectionOrigin {
+    /// It was kept after an earlier request; the kubelet may have closed it since.
+    Kept,
+    /// It was opened for this request.
+    New,
+}
+
+/// Why there is no response head.
+pub(super) enum BeginError {
+    /// The connection was closed or broken before the response head.
+    Disconnected(ScrapeError),
+    /// The response is not valid.
+    Invalid(ScrapeError),
+}
+
+/// Sends the request and waits for the response head.
 pub(super) async fn begin(
     mut stream: KubeletStream,
     request: &[u8],
-    fresh: bool,
-) -> Result<PendingExchange, (bool, ScrapeError)> {
-    if !fresh && !stream.is_idle() {
-        return Err((true, broken(&StreamError::Ended)));
+    origin: ConnectionOrigin,
+) -> Result<PendingExchange, BeginError> {
+    let disconnected = |error: StreamError| BeginError::Disconnected(broken(&error));
+    if origin == ConnectionOrigin::Kept && !stream.is_idle() {
+        return Err(disconnected(StreamError::Ended));
     }
-    stream.write(request).await.map_err(|error| (true, broken(&error)))?;
+    stream.write(request).await.map_err(disconnected)?;
     let (mut rest, mut seen) = (Vec::new(), 0);
     loop {
         match stream.read(&mut rest).await {
-            Ok(0) => return Err((true, broken(&StreamError::Ended))),
+            Ok(0) => return Err(disconnected(StreamError::Ended)),
             Ok(_) => {}
-            Err(error) => return Err((true, broken(&error))),
+            Err(error) => return Err(disconnected(error)),
         }
         loop {
-            let read = ResponseHead::read(&rest, seen).map_err(|flaw| (false, not_http(flaw)))?;
+            let read = ResponseHead::read(&rest, seen).map_err(|flaw| BeginError::Invalid(not_http(flaw)))?;
             let Some((head, length)) = read else { break };
             rest.drain(..length);
             match head.status {
-                101 => return Err((false, not_http("it switches to another protocol"))),
+                101 => return Err(BeginError::Invalid(not_http("it switches to another protocol"))),
                 // An informational response precedes the final one.
                 100..200 => {}
                 _ => return Ok(PendingExchange { stream, head, rest }),

@@ -45,7 +45,7 @@ impl TestCa {
     }
 
     /// A certificate for a server with this TLS version only.
-    pub(crate) fn speaking(
+    pub(crate) fn with_tls_version(
         &self,
         version: &'static rustls::SupportedProtocolVersion,
         names: &[&str],
@@ -88,13 +88,13 @@ impl TestCa {
 }
 
 /// Reaction of a fake kubelet.
-pub(crate) enum Act {
+pub(crate) enum FakeAction {
     /// Sends this and waits for the next request.
-    Say(Vec<u8>),
+    Respond(Vec<u8>),
     /// Sends this after a delay.
-    SayAfter(Duration, Vec<u8>),
+    RespondAfter(Duration, Vec<u8>),
     /// Sends this and closes the connection.
-    SayAndClose(Vec<u8>),
+    RespondAndClose(Vec<u8>),
     /// Never responds.
     Silence,
     /// Sends this one byte at a time.
@@ -106,12 +106,12 @@ pub(crate) enum Act {
 }
 
 /// A received request, and its number from 1.
-pub(crate) struct Asked<'a> {
+pub(crate) struct ReceivedRequest<'a> {
     pub(crate) number: usize,
     pub(crate) head: &'a str,
 }
 
-type Script = dyn Fn(Asked<'_>) -> Act + Send + Sync;
+type Script = dyn Fn(ReceivedRequest<'_>) -> FakeAction + Send + Sync;
 
 /// A fake kubelet on a local port; it stops when dropped.
 pub(crate) struct Fake {
@@ -144,7 +144,7 @@ impl Drop for Fake {
 impl Fake {
     pub(crate) async fn new(
         tls: Arc<ServerConfig>,
-        script: impl Fn(Asked<'_>) -> Act + Send + Sync + 'static,
+        script: impl Fn(ReceivedRequest<'_>) -> FakeAction + Send + Sync + 'static,
     ) -> Self {
         Self::start(0, Some(tls), Arc::default(), script).await
     }
@@ -153,7 +153,7 @@ impl Fake {
         port: u16,
         tls: Option<Arc<ServerConfig>>,
         counts: Arc<Counts>,
-        script: impl Fn(Asked<'_>) -> Act + Send + Sync + 'static,
+        script: impl Fn(ReceivedRequest<'_>) -> FakeAction + Send + Sync + 'static,
     ) -> Self {
         let listener = loop {
             match TcpListener::bind(("127.0.0.1", port)).await {
@@ -208,8 +208,8 @@ async fn serve(mut stream: Stream, script: &Script, counts: &Counts) -> std::io:
         let open = counts.at_once.fetch_add(1, Ordering::SeqCst) + 1;
         counts.most.fetch_max(open, Ordering::SeqCst);
         let head = String::from_utf8_lossy(&head).to_lowercase();
-        let next = script(Asked { number, head: &head });
-        if let Act::SayAfter(wait, _) = &next {
+        let next = script(ReceivedRequest { number, head: &head });
+        if let FakeAction::RespondAfter(wait, _) = &next {
             tokio::time::sleep(*wait).await;
         }
         // Before the response, because afterwards the client may be faster.
@@ -222,28 +222,28 @@ async fn serve(mut stream: Stream, script: &Script, counts: &Counts) -> std::io:
 }
 
 /// Whether the connection stays open.
-async fn act(stream: &mut Stream, act: Act) -> std::io::Result<bool> {
+async fn act(stream: &mut Stream, act: FakeAction) -> std::io::Result<bool> {
     match act {
-        Act::Say(bytes) | Act::SayAfter(_, bytes) => stream.write_all(&bytes).await?,
-        Act::SayAndClose(bytes) => {
+        FakeAction::Respond(bytes) | FakeAction::RespondAfter(_, bytes) => stream.write_all(&bytes).await?,
+        FakeAction::RespondAndClose(bytes) => {
             stream.write_all(&bytes).await?;
             return Ok(false);
         }
-        Act::Silence => std::future::pending().await,
-        Act::Dribble(bytes, wait) => {
+        FakeAction::Silence => std::future::pending().await,
+        FakeAction::Dribble(bytes, wait) => {
             for byte in bytes {
                 stream.write_all(&[byte]).await?;
                 stream.flush().await?;
                 tokio::time::sleep(wait).await;
             }
         }
-        Act::Endless(head, more) => {
+        FakeAction::Endless(head, more) => {
             stream.write_all(&head).await?;
             loop {
                 stream.write_all(&more).await?;
             }
         }
-        Act::HangUp => return Ok(false),
+        FakeAction::HangUp => return Ok(false),
     }
     stream.flush().await?;
     Ok(true)

@@ -6,7 +6,7 @@
 //! Compression is not requested, because inside a cluster it costs both sides more CPU than it saves in bandwidth.
 //!
 //! ```text
-//! connect   opens a connection, or says why that failed
+//! connect   opens a connection, and classifies the errors of that
 //! stream    bytes over a connection, with or without TLS
 //! head      response head and body framing
 //! exchange  one request and its response over a connection
@@ -36,6 +36,7 @@ use super::trust::KubeletTrust;
 use crate::Clock;
 use budget::MemoryBudget;
 pub use budget::ScrapeBody;
+use exchange::{BeginError, ConnectionOrigin};
 use stream::KubeletStream;
 
 /// Settings of a client.
@@ -191,11 +192,13 @@ impl KubeletClient {
         let after = self.settings.timeout;
         let deadline = Instant::now() + after;
         // One timer covers all stages.
-        let response = tokio::time::timeout_at(deadline, self.ask(node, target, connection, deadline)).await;
+        let response =
+            tokio::time::timeout_at(deadline, self.scrape_with_retries(node, target, connection, deadline))
+                .await;
         response.unwrap_or_else(|_| Err(ScrapeError::timed_out(connection.stage, after)))
     }
 
-    async fn ask(
+    async fn scrape_with_retries(
         &self,
         node: &str,
         target: &KubeletAddress,
@@ -204,10 +207,10 @@ impl KubeletClient {
     ) -> Result<ScrapeResponse, ScrapeError> {
         let (mut reconnected, mut renewed) = (false, false);
         loop {
-            let (open, fresh) = self.open_connection(node, target, connection).await?;
+            let (open, origin) = self.open_connection(node, target, connection).await?;
             let generation = open.generation;
             let token = if target.plain { None } else { self.trust.token() };
-            let ended = self.exchange(open, target, connection, token.as_ref(), fresh, deadline).await;
+            let ended = self.exchange(open, target, connection, token.as_ref(), origin, deadline).await;
             match ended {
                 ExchangeOutcome::Answered(answer) => return Ok(answer),
                 ExchangeOutcome::Stale(_) if !reconnected => reconnected = true,
@@ -225,24 +228,25 @@ impl KubeletClient {
         }
     }
 
-    /// Returns the open connection if it still fits the address and the trust settings, or a new one (`true`).
+    /// Returns the kept connection if it still fits the address and the trust settings, or a new one.
     async fn open_connection(
         &self,
         node: &str,
         target: &KubeletAddress,
         connection: &mut KubeletConnection,
-    ) -> Result<(OpenConnection, bool), ScrapeError> {
+    ) -> Result<(OpenConnection, ConnectionOrigin), ScrapeError> {
         let authority = target.authority();
         if let Some(open) = connection.open.take()
             && *open.authority == *authority
             && open.plain == target.plain
             && (target.plain || open.generation == self.trust.generation())
         {
-            return Ok((open, false));
+            return Ok((open, ConnectionOrigin::Kept));
         }
         let (config, generation) = self.trust.tls_config(node);
         let stream = connect::connect(target, &authority, config, &mut connection.stage).await?;
-        Ok((OpenConnection { stream, authority: authority.into(), plain: target.plain, generation }, true))
+        let open = OpenConnection { stream, authority: authority.into(), plain: target.plain, generation };
+        Ok((open, ConnectionOrigin::New))
     }
 
     async fn exchange(
@@ -251,7 +255,7 @@ impl KubeletClient {
         target: &KubeletAddress,
         connection: &mut KubeletConnection,
         token: Option<&http::HeaderValue>,
-        fresh: bool,
+        origin: ConnectionOrigin,
         deadline: Instant,
     ) -> ExchangeOutcome {
         let OpenConnection { stream, authority, plain, generation } = open;
@@ -261,10 +265,14 @@ impl KubeletClient {
             Err(failure) => return ExchangeOutcome::Failed(failure),
         };
         connection.stage = RequestStage::Waiting;
-        let mut exchange = match exchange::begin(stream, &request, fresh).await {
+        let mut exchange = match exchange::begin(stream, &request, origin).await {
             Ok(exchange) => exchange,
-            Err((true, failure)) if !fresh => return ExchangeOutcome::Stale(failure),
-            Err((_, failure)) => return ExchangeOutcome::Failed(failure),
+            Err(BeginError::Disconnected(failure)) if origin == ConnectionOrigin::Kept => {
+                return ExchangeOutcome::Stale(failure);
+            }
+            Err(BeginError::Disconnected(failure) | BeginError::Invalid(failure)) => {
+                return ExchangeOutcome::Failed(failure);
+            }
         };
         connection.stage = RequestStage::Reading;
         let status = exchange.status();
@@ -301,7 +309,7 @@ impl KubeletClient {
     }
 }
 
-/// Error of a non-200 response. The body is included because kubelets say there which permission is missing.
+/// Error of a non-200 response. The body is included because kubelets name the missing permission there.
 fn refused(status: StatusCode, body: &[u8]) -> ScrapeError {
     let cause = match status {
         StatusCode::UNAUTHORIZED => ScrapeErrorCause::NotAuthenticated,

@@ -33,7 +33,7 @@ pub(super) enum StreamError {
 impl fmt::Display for StreamError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Ended => f.write_str("the other side closed the connection"),
+            Self::Ended => f.write_str("the kubelet closed the connection"),
             Self::Tls(error) => error.fmt(f),
             Self::Io(error) => error.fmt(f),
         }
@@ -242,7 +242,7 @@ impl TlsSession {
     }
 }
 
-/// Appends what `write` produces; `write` may ask for more space once.
+/// Appends what `write` produces; `write` may request more space once.
 fn add(
     outgoing: &mut Vec<u8>,
     mut write: impl FnMut(&mut [u8]) -> Result<usize, Option<usize>>,

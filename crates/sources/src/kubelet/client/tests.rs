@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use api::provider::Compat;
 
-use super::fake::{Act, Fake, TestCa, answer, chunked};
+use super::fake::{Fake, FakeAction, TestCa, answer, chunked};
 use super::*;
 use crate::http::Secret;
 use crate::kubelet::trust;
@@ -39,13 +39,15 @@ fn at(port: u16) -> KubeletAddress {
 }
 
 /// Requests a fake kubelet once; returns the error.
-async fn failure(script: impl Fn(fake::Asked<'_>) -> Act + Send + Sync + 'static) -> ScrapeError {
+async fn failure(
+    script: impl Fn(fake::ReceivedRequest<'_>) -> FakeAction + Send + Sync + 'static,
+) -> ScrapeError {
     failure_after(Duration::from_secs(10), script).await
 }
 
 async fn failure_after(
     timeout: Duration,
-    script: impl Fn(fake::Asked<'_>) -> Act + Send + Sync + 'static,
+    script: impl Fn(fake::ReceivedRequest<'_>) -> FakeAction + Send + Sync + 'static,
 ) -> ScrapeError {
     let authority = TestCa::new();
     let fake = Fake::new(authority.certificate(&["127.0.0.1"], "a"), script).await;
@@ -66,13 +68,13 @@ fn other(failure: &ScrapeError) -> &str {
 async fn requests_reuse_one_connection() {
     let authority = TestCa::new();
     let long = METRICS.repeat(3000);
-    let said = chunked(&long);
-    let fake = Fake::new(authority.certificate(&["127.0.0.1"], "a"), move |asked| {
-        assert!(asked.head.starts_with("get /metrics/resource http/1.1\r\n"), "{}", asked.head);
-        assert!(asked.head.contains("\r\nauthorization: bearer opensesame\r\n"), "{}", asked.head);
-        assert!(asked.head.contains("\r\nhost: 127.0.0.1:"), "{}", asked.head);
-        assert!(!asked.head.contains("accept-encoding"), "{}", asked.head);
-        Act::Say(if asked.number == 1 { answer("200 OK", METRICS) } else { said.clone() })
+    let response = chunked(&long);
+    let fake = Fake::new(authority.certificate(&["127.0.0.1"], "a"), move |requested| {
+        assert!(requested.head.starts_with("get /metrics/resource http/1.1\r\n"), "{}", requested.head);
+        assert!(requested.head.contains("\r\nauthorization: bearer opensesame\r\n"), "{}", requested.head);
+        assert!(requested.head.contains("\r\nhost: 127.0.0.1:"), "{}", requested.head);
+        assert!(!requested.head.contains("accept-encoding"), "{}", requested.head);
+        FakeAction::Respond(if requested.number == 1 { answer("200 OK", METRICS) } else { response.clone() })
     })
     .await;
     let (client, mut peer) = (client(&authority), KubeletConnection::default());
@@ -90,9 +92,9 @@ async fn requests_reuse_one_connection() {
 #[tokio::test]
 async fn plain_http_sends_no_credentials() {
     let authority = TestCa::new();
-    let fake = Fake::start(0, None, Arc::default(), |asked| {
-        assert!(!asked.head.contains("authorization"), "{}", asked.head);
-        Act::Say(answer("200 OK", METRICS))
+    let fake = Fake::start(0, None, Arc::default(), |requested| {
+        assert!(!requested.head.contains("authorization"), "{}", requested.head);
+        FakeAction::Respond(answer("200 OK", METRICS))
     })
     .await;
     let target = KubeletAddress { plain: true, ..at(fake.port) };
@@ -107,7 +109,7 @@ async fn closed_idle_connections_are_replaced() {
     let (client, mut peer) = (client(&authority), KubeletConnection::default());
     let begun = Instant::now();
     // The server closes the connection after each request.
-    let fake = Fake::new(Arc::clone(&tls), |_| Act::SayAndClose(answer("200 OK", METRICS))).await;
+    let fake = Fake::new(Arc::clone(&tls), |_| FakeAction::RespondAndClose(answer("200 OK", METRICS))).await;
     for _ in 0..5 {
         client.get("a", &at(fake.port), &mut peer).await.unwrap();
     }
@@ -115,7 +117,9 @@ async fn closed_idle_connections_are_replaced() {
     // The kubelet restarts, so connections are reset.
     let port = fake.port;
     drop(fake);
-    let fake = Fake::start(port, Some(tls), Arc::default(), |_| Act::Say(answer("200 OK", METRICS))).await;
+    let fake =
+        Fake::start(port, Some(tls), Arc::default(), |_| FakeAction::Respond(answer("200 OK", METRICS)))
+            .await;
     client.get("a", &at(port), &mut peer).await.unwrap();
     client.get("a", &at(port), &mut peer).await.unwrap();
     assert_eq!(fake.connections(), 1);
@@ -124,7 +128,11 @@ async fn closed_idle_connections_are_replaced() {
     let hangs_up = Arc::new(AtomicBool::new(false));
     let own = Arc::clone(&hangs_up);
     let fake = Fake::new(authority.certificate(&["127.0.0.1"], "a"), move |_| {
-        if own.swap(false, Ordering::SeqCst) { Act::HangUp } else { Act::Say(answer("200 OK", METRICS)) }
+        if own.swap(false, Ordering::SeqCst) {
+            FakeAction::HangUp
+        } else {
+            FakeAction::Respond(answer("200 OK", METRICS))
+        }
     })
     .await;
     client.get("a", &at(fake.port), &mut peer).await.unwrap();
@@ -137,7 +145,7 @@ async fn closed_idle_connections_are_replaced() {
 #[tokio::test]
 async fn closing_server_gets_one_retry() {
     let authority = TestCa::new();
-    let fake = Fake::new(authority.certificate(&["127.0.0.1"], "a"), |_| Act::HangUp).await;
+    let fake = Fake::new(authority.certificate(&["127.0.0.1"], "a"), |_| FakeAction::HangUp).await;
     let failed =
         client(&authority).get("a", &at(fake.port), &mut KubeletConnection::default()).await.unwrap_err();
     assert!(other(&failed).contains("before its response was complete"), "{failed}");
@@ -154,25 +162,27 @@ async fn error_status_includes_the_body() {
         ("204 No Content", ScrapeErrorCause::Status(204)),
     ];
     for (status, cause) in cases {
-        let said = answer(status, b"");
-        let failed = failure(move |_| Act::Say(said.clone())).await;
+        let response = answer(status, b"");
+        let failed = failure(move |_| FakeAction::Respond(response.clone())).await;
         assert_eq!(failed, ScrapeError { cause, error: format!("request failed, status: \"{status}\"") });
     }
     let words = "Forbidden (user=metrics, verb=get, resource=nodes, subresource(s)=[metrics])\n<html>";
-    let failed = failure(move |_| Act::Say(answer("403 Forbidden", words.as_bytes()))).await;
+    let failed = failure(move |_| FakeAction::Respond(answer("403 Forbidden", words.as_bytes()))).await;
     assert_eq!(
         failed.error,
         "request failed, status: \"403 Forbidden\": \
          Forbidden (user=metrics, verb=get, resource=nodes, subresource(s)=[metrics])"
     );
-    let endless = |_: fake::Asked<'_>| Act::Endless(b"HTTP/1.1 500 Oh\r\n\r\n".to_vec(), vec![b'x'; 4096]);
+    let endless = |_: fake::ReceivedRequest<'_>| {
+        FakeAction::Endless(b"HTTP/1.1 500 Oh\r\n\r\n".to_vec(), vec![b'x'; 4096])
+    };
     assert_eq!(failure(endless).await.cause, ScrapeErrorCause::Status(500));
 }
 
 #[tokio::test]
 async fn refused_and_unresolved_addresses_are_classified() {
     let authority = TestCa::new();
-    let fake = Fake::new(authority.certificate(&["127.0.0.1"], "a"), |_| Act::Silence).await;
+    let fake = Fake::new(authority.certificate(&["127.0.0.1"], "a"), |_| FakeAction::Silence).await;
     let port = fake.port;
     drop(fake);
     let client = waiting(&authority, Duration::from_millis(400));
@@ -193,15 +203,15 @@ async fn refused_and_unresolved_addresses_are_classified() {
 #[tokio::test]
 async fn slow_responses_time_out_with_their_stage() {
     let after = Duration::from_millis(800);
-    let silent = failure_after(after, |_| Act::Silence).await;
+    let silent = failure_after(after, |_| FakeAction::Silence).await;
     assert_eq!(silent.cause, ScrapeErrorCause::TimedOut { stage: RequestStage::Waiting, after });
     let slow = Duration::from_millis(200);
-    let head = failure_after(after, move |_| Act::Dribble(answer("200 OK", METRICS), slow)).await;
+    let head = failure_after(after, move |_| FakeAction::Dribble(answer("200 OK", METRICS), slow)).await;
     assert_eq!(head.cause, ScrapeErrorCause::TimedOut { stage: RequestStage::Waiting, after });
     let body = failure_after(after, |_| {
         let mut bytes = answer("200 OK", &METRICS.repeat(100));
         bytes.truncate(200);
-        Act::Say(bytes)
+        FakeAction::Respond(bytes)
     })
     .await;
     assert_eq!(body.cause, ScrapeErrorCause::TimedOut { stage: RequestStage::Reading, after });
@@ -216,7 +226,7 @@ async fn slow_responses_time_out_with_their_stage() {
         .get("a", &at(port), &mut KubeletConnection::default())
         .await
         .unwrap_err();
-    assert_eq!(failed.cause, ScrapeErrorCause::TimedOut { stage: RequestStage::Greeting, after });
+    assert_eq!(failed.cause, ScrapeErrorCause::TimedOut { stage: RequestStage::Handshake, after });
     mute.abort();
 }
 
@@ -225,34 +235,35 @@ async fn oversized_body_is_not_read_to_its_end() {
     let limit = 1 << 20;
     let endless = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
     let chunk = [b"4000\r\n".to_vec(), vec![b'x'; 0x4000], b"\r\n".to_vec()].concat();
-    let failed = failure(move |_| Act::Endless(endless.clone(), chunk.clone())).await;
+    let failed = failure(move |_| FakeAction::Endless(endless.clone(), chunk.clone())).await;
     assert_eq!(failed.cause, ScrapeErrorCause::TooLarge { limit });
     assert_eq!(failed.error, "response is longer than 1 MiB");
     let until_closed = b"HTTP/1.1 200 OK\r\n\r\n".to_vec();
-    let failed = failure(move |_| Act::Endless(until_closed.clone(), vec![b'x'; 8192])).await;
+    let failed = failure(move |_| FakeAction::Endless(until_closed.clone(), vec![b'x'; 8192])).await;
     assert_eq!(failed.cause, ScrapeErrorCause::TooLarge { limit });
     let reported = b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n".to_vec();
-    let failed = failure(move |_| Act::Say(reported.clone())).await;
+    let failed = failure(move |_| FakeAction::Respond(reported.clone())).await;
     assert_eq!(failed.cause, ScrapeErrorCause::TooLarge { limit });
     let heads = b"HTTP/1.1 200 OK\r\n".to_vec();
-    let failed = failure(move |_| Act::Endless(heads.clone(), b"x-more: and more\r\n".repeat(100))).await;
+    let failed =
+        failure(move |_| FakeAction::Endless(heads.clone(), b"x-more: and more\r\n".repeat(100))).await;
     assert!(other(&failed).starts_with("the response is not HTTP"), "{failed}");
 }
 
 #[tokio::test]
 async fn mismatched_lengths_are_errors() {
-    let short = failure(|_| Act::SayAndClose(answer("200 OK", METRICS)[..80].to_vec())).await;
+    let short = failure(|_| FakeAction::RespondAndClose(answer("200 OK", METRICS)[..80].to_vec())).await;
     assert!(other(&short).contains("before its response was complete"), "{short}");
-    let garbage = failure(|_| Act::SayAndClose(b"\x00\xff\x13garbage\r\n\r\n".to_vec())).await;
+    let garbage = failure(|_| FakeAction::RespondAndClose(b"\x00\xff\x13garbage\r\n\r\n".to_vec())).await;
     assert!(other(&garbage).starts_with("the response is not HTTP"), "{garbage}");
     let chunks = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n".to_vec();
-    let failed = failure(move |_| Act::Say(chunks.clone())).await;
+    let failed = failure(move |_| FakeAction::Respond(chunks.clone())).await;
     assert!(other(&failed).contains("chunk"), "{failed}");
     // Bytes beyond the announced length are not taken for the next response.
     let authority = TestCa::new();
     let fake = Fake::new(authority.certificate(&["127.0.0.1"], "a"), |_| {
         let bytes = [answer("200 OK", METRICS), answer("200 OK", b"somebody else's")].concat();
-        Act::Say(bytes)
+        FakeAction::Respond(bytes)
     })
     .await;
     let (client, mut peer) = (client(&authority), KubeletConnection::default());
@@ -265,9 +276,10 @@ async fn mismatched_lengths_are_errors() {
 #[tokio::test]
 async fn concurrent_long_bodies_respect_the_memory_budget() {
     let authority = TestCa::new();
-    let fake =
-        Fake::new(authority.certificate(&["127.0.0.1"], "a"), |_| Act::Say(chunked(&vec![b'x'; 900_000])))
-            .await;
+    let fake = Fake::new(authority.certificate(&["127.0.0.1"], "a"), |_| {
+        FakeAction::Respond(chunked(&vec![b'x'; 900_000]))
+    })
+    .await;
     // Memory for two bodies.
     let settings = KubeletClientSettings { memory: 2 << 20, ..KubeletClientSettings::default() };
     let client = Arc::new(client_with(trusting(known(&authority), Compat::Better), settings));
@@ -289,9 +301,13 @@ async fn concurrent_long_bodies_respect_the_memory_budget() {
 #[tokio::test]
 async fn replaced_token_is_reloaded_on_401() {
     let authority = TestCa::new();
-    let fake = Fake::new(authority.certificate(&["127.0.0.1"], "a"), |asked| {
-        let good = asked.head.contains("bearer new\r\n");
-        Act::Say(if good { answer("200 OK", METRICS) } else { answer("401 Unauthorized", b"Unauthorized") })
+    let fake = Fake::new(authority.certificate(&["127.0.0.1"], "a"), |requested| {
+        let good = requested.head.contains("bearer new\r\n");
+        FakeAction::Respond(if good {
+            answer("200 OK", METRICS)
+        } else {
+            answer("401 Unauthorized", b"Unauthorized")
+        })
     })
     .await;
     let folder = std::env::temp_dir().join(format!("plimsoll-token-{}", std::process::id()));
@@ -323,9 +339,9 @@ async fn replaced_token_is_reloaded_on_401() {
 async fn all_tls_versions_and_interim_responses_work() {
     let authority = TestCa::new();
     for version in [&rustls::version::TLS12, &rustls::version::TLS13] {
-        let fake = Fake::new(authority.speaking(version, &["127.0.0.1"]), |_| {
+        let fake = Fake::new(authority.with_tls_version(version, &["127.0.0.1"]), |_| {
             let interim = b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n";
-            Act::Say([&interim[..], &chunked(&METRICS.repeat(3000))].concat())
+            FakeAction::Respond([&interim[..], &chunked(&METRICS.repeat(3000))].concat())
         })
         .await;
         let (client, mut peer) = (client(&authority), KubeletConnection::default());
@@ -336,7 +352,7 @@ async fn all_tls_versions_and_interim_responses_work() {
         assert_eq!(fake.connections(), 1);
     }
     let other_language = b"HTTP/1.1 101 Switching Protocols\r\n\r\n".to_vec();
-    let failed = failure(move |_| Act::Say(other_language.clone())).await;
+    let failed = failure(move |_| FakeAction::Respond(other_language.clone())).await;
     assert!(other(&failed).starts_with("the response is not HTTP"), "{failed}");
 }
 
@@ -344,7 +360,9 @@ async fn all_tls_versions_and_interim_responses_work() {
 async fn connections_with_close_are_not_reused() {
     let authority = TestCa::new();
     let fake = Fake::new(authority.certificate(&["127.0.0.1"], "a"), |_| {
-        Act::Say(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\na 1\n".to_vec())
+        FakeAction::Respond(
+            b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\na 1\n".to_vec(),
+        )
     })
     .await;
     let (client, mut peer) = (client(&authority), KubeletConnection::default());
@@ -358,7 +376,7 @@ async fn connections_with_close_are_not_reused() {
 #[tokio::test]
 async fn missing_error_body_does_not_hide_the_status() {
     let failed = failure_after(Duration::from_millis(400), |_| {
-        Act::Say(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 9\r\n\r\nno".to_vec())
+        FakeAction::Respond(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 9\r\n\r\nno".to_vec())
     })
     .await;
     assert_eq!(failed.cause, ScrapeErrorCause::NotAuthorized);

@@ -8,7 +8,7 @@ pub enum RequestStage {
     /// Name resolution and TCP connect.
     Connecting,
     /// The TLS handshake.
-    Greeting,
+    Handshake,
     /// Waiting for the response head.
     Waiting,
     /// Reading the response body.
@@ -107,7 +107,7 @@ impl ScrapeErrorCause {
             Self::TimedOut { stage, after } => {
                 let what = match stage {
                     RequestStage::Connecting => "connecting timed out",
-                    RequestStage::Greeting => "TLS handshake timed out",
+                    RequestStage::Handshake => "TLS handshake timed out",
                     RequestStage::Waiting => "timed out",
                     RequestStage::Reading => "response was not complete",
                 };

@@ -6,7 +6,7 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(1_700_000_000 + second).unwrap()
 }
 
-const TOOK: Duration = Duration::from_millis(7);
+const SCRAPE_DURATION: Duration = Duration::from_millis(7);
 
 fn report(nodes: &[&str]) -> ScrapeReport {
     let report = ScrapeReport::new(ScrapeReportSettings::new(Duration::from_secs(15), Compat::Better));
@@ -17,20 +17,20 @@ fn report(nodes: &[&str]) -> ScrapeReport {
 }
 
 fn fail(report: &ScrapeReport, node: &str, cause: ScrapeErrorCause, second: i64) {
-    report.record_failure(&node.into(), true, cause, "why", TOOK, at(second));
+    report.record_failure(&node.into(), true, cause, "why", SCRAPE_DURATION, at(second));
 }
 
 #[test]
 fn node_status_follows_success_and_failure() {
     let report = report(&["a"]);
     assert_eq!(report.node_status("a"), Some(NodeScrapeStatus::default()));
-    report.record_success(&"a".into(), TOOK, at(0));
+    report.record_success(&"a".into(), SCRAPE_DURATION, at(0));
     fail(&report, "a", ScrapeErrorCause::Refused, 15);
     fail(&report, "a", ScrapeErrorCause::Unreachable, 30);
     let status = report.node_status("a").unwrap();
     assert_eq!((status.good, status.failing_since, status.failures), (Some(at(0)), Some(at(15)), 2));
     assert_eq!(status.cause, Some(ScrapeErrorCause::Unreachable));
-    report.record_success(&"a".into(), TOOK, at(45));
+    report.record_success(&"a".into(), SCRAPE_DURATION, at(45));
     let status = report.node_status("a").unwrap();
     assert_eq!(
         status,
@@ -54,7 +54,7 @@ fn problems_are_grouped_by_cause_the_most_frequent_first() {
     );
     fail(&report, "b", without("10.0.0.1"), 0);
     fail(&report, "c", without("10.0.0.2"), 0);
-    report.record_success(&"d".into(), TOOK, at(0));
+    report.record_success(&"d".into(), SCRAPE_DURATION, at(0));
     fail(&report, "e", ScrapeErrorCause::UnknownAuthority, 0);
     let problems = report.problems();
     assert_eq!((problems.nodes, problems.not_scraped), (6, 1));
@@ -75,11 +75,11 @@ fn removed_node_leaves_no_data() {
     let report =
         ScrapeReport::new(ScrapeReportSettings { resolution: Duration::from_secs(15), by_node: true });
     report.track(&"a".into());
-    report.record_success(&"a".into(), TOOK, at(0));
+    report.record_success(&"a".into(), SCRAPE_DURATION, at(0));
     assert_eq!(report.counters().by_node.len(), 1);
     report.forget_node("a");
     // A late result does not restore a removed node.
-    report.record_success(&"a".into(), TOOK, at(1));
+    report.record_success(&"a".into(), SCRAPE_DURATION, at(1));
     fail(&report, "a", ScrapeErrorCause::Refused, 2);
     let counters = report.counters();
     assert_eq!((counters.by_node.len(), counters.last_request.len(), counters.nodes), (0, 0, 0));
@@ -89,8 +89,8 @@ fn removed_node_leaves_no_data() {
 #[test]
 fn scrapes_are_counted() {
     let report = report(&["a", "b"]);
-    report.record_success(&"a".into(), TOOK, at(0));
-    report.record_success(&"a".into(), TOOK, at(15));
+    report.record_success(&"a".into(), SCRAPE_DURATION, at(0));
+    report.record_success(&"a".into(), SCRAPE_DURATION, at(15));
     fail(&report, "b", ScrapeErrorCause::Refused, 20);
     fail(&report, "b", ScrapeErrorCause::Refused, 23);
     let counters = report.counters();

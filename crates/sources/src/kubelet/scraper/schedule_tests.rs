@@ -28,24 +28,24 @@ fn play(
     end: Duration,
     answer: impl Fn(&str, Duration) -> (Duration, bool),
 ) -> HashMap<Arc<str>, Vec<Duration>> {
-    let mut asked: HashMap<Arc<str>, Vec<Duration>> = HashMap::new();
+    let mut requested: HashMap<Arc<str>, Vec<Duration>> = HashMap::new();
     let mut open: BTreeSet<(Duration, Arc<str>, bool)> = BTreeSet::new();
     let mut busy = BTreeSet::new();
     let mut now = from;
     loop {
         let step = schedule.step(now);
-        for ask in step.due_nodes {
-            assert!(ask.due <= now);
-            let name = &ask.node.name;
-            assert!(busy.insert(Arc::clone(name)), "{name} is asked already");
-            asked.entry(Arc::clone(name)).or_default().push(now);
+        for due_node in step.due_nodes {
+            assert!(due_node.due <= now);
+            let name = &due_node.node.name;
+            assert!(busy.insert(Arc::clone(name)), "a scrape of {name} is under way already");
+            requested.entry(Arc::clone(name)).or_default().push(now);
             let (took, good) = answer(name, now);
             open.insert((now + took, Arc::clone(name), good));
         }
         let answered = open.first().map(|(at, ..)| *at);
         let Some(then) = [answered, step.until].into_iter().flatten().min().filter(|&then| then <= end)
         else {
-            return asked;
+            return requested;
         };
         assert!(then > now || answered == Some(now), "it does not stand still");
         now = then;
@@ -57,19 +57,19 @@ fn play(
     }
 }
 
-const QUICK: Duration = Duration::from_millis(5);
+const QUICK_SCRAPE_TIME: Duration = Duration::from_millis(5);
 
 #[test]
 fn new_node_gets_early_scrapes_then_its_offset() {
     let mut schedule = Schedule::new(limits(64));
     let (added, removed) = schedule.set(&[node("a")], secs(3.0));
     assert_eq!((added.len(), removed.len()), (1, 0));
-    let asked = play(&mut schedule, secs(3.0), secs(120.0), |_, _| (QUICK, true));
-    let times = &asked["a"];
+    let requested = play(&mut schedule, secs(3.0), secs(120.0), |_, _| (QUICK_SCRAPE_TIME, true));
+    let times = &requested["a"];
     let offset = offset("a", PERIOD).as_secs_f64();
     assert_eq!(times[0], secs(3.0));
     for pair in times.windows(2).take(3) {
-        assert!(pair[1] - pair[0] <= EARLY_SCRAPE_INTERVAL + QUICK, "{times:?}");
+        assert!(pair[1] - pair[0] <= EARLY_SCRAPE_INTERVAL + QUICK_SCRAPE_TIME, "{times:?}");
     }
     for time in &times[4..] {
         let off = (time.as_secs_f64() - offset).rem_euclid(15.0);
@@ -115,10 +115,10 @@ fn silent_requests_do_not_count_up_to_a_limit() {
 fn failing_node_is_retried_then_backs_off() {
     let mut schedule = Schedule::new(limits(64));
     schedule.set(&[node("a")], Duration::ZERO);
-    play(&mut schedule, Duration::ZERO, secs(60.0), |_, _| (QUICK, true));
-    let asked = play(&mut schedule, secs(60.0), secs(1800.0), |_, _| (QUICK, false));
+    play(&mut schedule, Duration::ZERO, secs(60.0), |_, _| (QUICK_SCRAPE_TIME, true));
+    let requested = play(&mut schedule, secs(60.0), secs(1800.0), |_, _| (QUICK_SCRAPE_TIME, false));
     let gaps: Vec<f64> =
-        asked["a"].windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64().round()).collect();
+        requested["a"].windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64().round()).collect();
     // Three periods with a retry each, then every 2nd, 4th and 8th: two minutes.
     assert_eq!(gaps[..10], [3.0, 12.0, 3.0, 12.0, 3.0, 12.0, 30.0, 60.0, 120.0, 120.0], "{gaps:?}");
     assert!(gaps[10..].iter().all(|gap| *gap == 120.0));
@@ -129,10 +129,10 @@ fn recovered_node_returns_to_its_interval() {
     let mut schedule = Schedule::new(limits(64));
     schedule.set(&[node("a")], Duration::ZERO);
     let until = secs(600.0);
-    play(&mut schedule, Duration::ZERO, until, |_, _| (QUICK, false));
-    let asked = play(&mut schedule, until, secs(900.0), |_, _| (QUICK, true));
+    play(&mut schedule, Duration::ZERO, until, |_, _| (QUICK_SCRAPE_TIME, false));
+    let requested = play(&mut schedule, until, secs(900.0), |_, _| (QUICK_SCRAPE_TIME, true));
     // A new node that never succeeded still gets its early scrapes once it does.
-    let gaps: Vec<f64> = asked["a"].windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64()).collect();
+    let gaps: Vec<f64> = requested["a"].windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64()).collect();
     assert!(gaps.iter().all(|gap| *gap <= 15.1), "{gaps:?}");
 }
 
@@ -140,11 +140,12 @@ fn recovered_node_returns_to_its_interval() {
 fn successful_retry_ends_retrying() {
     let mut schedule = Schedule::new(limits(64));
     schedule.set(&[node("a")], Duration::ZERO);
-    play(&mut schedule, Duration::ZERO, secs(60.0), |_, _| (QUICK, true));
+    play(&mut schedule, Duration::ZERO, secs(60.0), |_, _| (QUICK_SCRAPE_TIME, true));
     let failing = schedule.nodes["a"].due;
-    let asked = play(&mut schedule, secs(60.0), secs(150.0), |_, now| (QUICK, now != failing));
+    let requested =
+        play(&mut schedule, secs(60.0), secs(150.0), |_, now| (QUICK_SCRAPE_TIME, now != failing));
     let gaps: Vec<f64> =
-        asked["a"].windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64().round()).collect();
+        requested["a"].windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64().round()).collect();
     assert_eq!(gaps, [3.0, 12.0, 15.0, 15.0, 15.0, 15.0]);
 }
 
@@ -152,11 +153,11 @@ fn successful_retry_ends_retrying() {
 fn slow_failure_near_period_end_is_not_retried() {
     let mut schedule = Schedule::new(limits(64));
     schedule.set(&[node("a")], Duration::ZERO);
-    play(&mut schedule, Duration::ZERO, secs(60.0), |_, _| (QUICK, true));
+    play(&mut schedule, Duration::ZERO, secs(60.0), |_, _| (QUICK_SCRAPE_TIME, true));
     // A scrape of 13 of 15 seconds leaves no time for a retry.
-    let asked = play(&mut schedule, secs(60.0), secs(119.0), |_, _| (secs(13.0), false));
+    let requested = play(&mut schedule, secs(60.0), secs(119.0), |_, _| (secs(13.0), false));
     let gaps: Vec<f64> =
-        asked["a"].windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64().round()).collect();
+        requested["a"].windows(2).map(|pair| (pair[1] - pair[0]).as_secs_f64().round()).collect();
     assert!(gaps.iter().all(|gap| *gap == 15.0 || *gap == 30.0), "{gaps:?}");
 }
 
@@ -166,11 +167,12 @@ fn healthy_nodes_do_not_wait_for_hanging_ones() {
     let all = nodes(2000);
     schedule.set(&all, Duration::ZERO);
     let hangs = |name: &str| offset(name, PERIOD) < PERIOD / 4;
-    let hung = |name: &str, _: Duration| if hangs(name) { (secs(10.0), false) } else { (QUICK, true) };
+    let hung =
+        |name: &str, _: Duration| if hangs(name) { (secs(10.0), false) } else { (QUICK_SCRAPE_TIME, true) };
     play(&mut schedule, Duration::ZERO, secs(60.0), hung);
-    let asked = play(&mut schedule, secs(60.0), secs(240.0), hung);
+    let requested = play(&mut schedule, secs(60.0), secs(240.0), hung);
     for node in all.iter().filter(|node| !hangs(&node.name)) {
-        let worst = asked[&node.name].windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
+        let worst = requested[&node.name].windows(2).map(|pair| pair[1] - pair[0]).max().unwrap();
         assert!(worst < secs(15.2), "{} waited {worst:?}", node.name);
     }
 }
@@ -181,11 +183,11 @@ fn five_thousand_nodes_start_within_seconds_with_a_fifth_hanging() {
     let all = nodes(5000);
     schedule.set(&all, Duration::ZERO);
     let hangs = |name: &str| offset(name, PERIOD) < PERIOD / 5;
-    let asked = play(&mut schedule, Duration::ZERO, secs(60.0), |name, _| {
-        if hangs(name) { (secs(10.0), false) } else { (QUICK, true) }
+    let requested = play(&mut schedule, Duration::ZERO, secs(60.0), |name, _| {
+        if hangs(name) { (secs(10.0), false) } else { (QUICK_SCRAPE_TIME, true) }
     });
     let healthy = all.iter().filter(|node| !hangs(&node.name));
-    let last = healthy.map(|node| asked[&node.name][0]).max().unwrap();
+    let last = healthy.map(|node| requested[&node.name][0]).max().unwrap();
     assert!(last < secs(17.0), "{last:?}");
 }
 
@@ -194,7 +196,7 @@ fn moved_or_ready_node_is_scraped_at_once() {
     let mut schedule = Schedule::new(limits(64));
     let mut changing = Node { name: "a".into(), ready: false, ..Node::default() };
     schedule.set(&[Arc::new(changing.clone())], Duration::ZERO);
-    play(&mut schedule, Duration::ZERO, secs(600.0), |_, _| (QUICK, false));
+    play(&mut schedule, Duration::ZERO, secs(600.0), |_, _| (QUICK_SCRAPE_TIME, false));
     changing.ready = true;
     schedule.set(&[Arc::new(changing.clone())], secs(601.0));
     assert_eq!(schedule.step(secs(601.0)).due_nodes.len(), 1);
@@ -221,8 +223,8 @@ fn removed_node_is_not_scraped_and_its_late_result_is_ignored() {
     assert_eq!((added.len(), removed), (0, vec![Arc::from("a")]));
     assert!(!schedule.done(&"a".into(), true, secs(2.0)));
     assert!(schedule.done(&"b".into(), true, secs(2.0)));
-    let asked = play(&mut schedule, secs(2.0), secs(60.0), |_, _| (QUICK, true));
-    assert!(!asked.contains_key("a"));
+    let requested = play(&mut schedule, secs(2.0), secs(60.0), |_, _| (QUICK_SCRAPE_TIME, true));
+    assert!(!requested.contains_key("a"));
     assert!(schedule.running.is_empty());
 }
 
@@ -235,6 +237,6 @@ fn node_removed_and_readded_during_scrape_is_scraped_once() {
     schedule.set(&[node("a")], secs(2.0));
     assert!(schedule.step(secs(2.0)).due_nodes.is_empty());
     assert!(schedule.done(&"a".into(), true, secs(3.0)));
-    let asked = play(&mut schedule, secs(3.0), secs(33.0), |_, _| (QUICK, true));
-    assert!((3..=6).contains(&asked["a"].len()), "{asked:?}");
+    let requested = play(&mut schedule, secs(3.0), secs(33.0), |_, _| (QUICK_SCRAPE_TIME, true));
+    assert!((3..=6).contains(&requested["a"].len()), "{requested:?}");
 }

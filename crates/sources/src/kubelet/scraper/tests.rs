@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::task::JoinHandle;
 
 use super::*;
-use crate::kubelet::client::fake::{Act, Asked, Counts, Fake, TestCa, answer, chunked};
+use crate::kubelet::client::fake::{Counts, Fake, FakeAction, ReceivedRequest, TestCa, answer, chunked};
 use crate::kubelet::report::ScrapeErrorCause;
 
 const METRICS: &[u8] = b"\
@@ -84,7 +84,11 @@ impl ScrapedCluster {
         Self { signer, tls, inventory, recorded, report: None, stop, run: None, fakes: Vec::new() }
     }
 
-    async fn node(&mut self, name: &str, script: impl Fn(Asked<'_>) -> Act + Send + Sync + 'static) {
+    async fn node(
+        &mut self,
+        name: &str,
+        script: impl Fn(ReceivedRequest<'_>) -> FakeAction + Send + Sync + 'static,
+    ) {
         self.node_with(name, Arc::clone(&self.tls), script).await;
     }
 
@@ -92,7 +96,7 @@ impl ScrapedCluster {
         &mut self,
         name: &str,
         tls: Arc<rustls::ServerConfig>,
-        script: impl Fn(Asked<'_>) -> Act + Send + Sync + 'static,
+        script: impl Fn(ReceivedRequest<'_>) -> FakeAction + Send + Sync + 'static,
     ) {
         let fake = Fake::new(tls, script).await;
         self.set(name, fake.port);
@@ -145,8 +149,8 @@ fn everyone() -> NodeFilter {
     Arc::new(|_| true)
 }
 
-fn good(_: Asked<'_>) -> Act {
-    Act::Say(chunked(METRICS))
+fn good(_: ReceivedRequest<'_>) -> FakeAction {
+    FakeAction::Respond(chunked(METRICS))
 }
 
 async fn until(what: &str, condition: impl Fn() -> bool) {
@@ -164,24 +168,28 @@ async fn bad_kubelets_do_not_affect_others() {
         cluster.node(&format!("good-{number}"), good).await;
     }
     let html = answer("200 OK", b"<!DOCTYPE html>\n<html><body>It works!</body></html>");
-    cluster.node("html", move |_| Act::Say(html.clone())).await;
-    cluster.node("garbage", |_| Act::Say(answer("200 OK", &[0xff, 0x00, 0x80, b'\n', 0x1f]))).await;
+    cluster.node("html", move |_| FakeAction::Respond(html.clone())).await;
     cluster
-        .node("unable", |_| Act::Say(answer("200 OK", b"resource_scrape_error 1\nscrape_error 1\n")))
+        .node("garbage", |_| FakeAction::Respond(answer("200 OK", &[0xff, 0x00, 0x80, b'\n', 0x1f])))
         .await;
-    cluster.node("nothing", |_| Act::Say(answer("200 OK", b""))).await;
-    cluster.node("refuses", |_| Act::Say(answer("403 Forbidden", b"no"))).await;
-    cluster.node("silent", |_| Act::Silence).await;
-    cluster.node("dribbles", |_| Act::Dribble(chunked(METRICS), Duration::from_millis(20))).await;
+    cluster
+        .node("unable", |_| {
+            FakeAction::Respond(answer("200 OK", b"resource_scrape_error 1\nscrape_error 1\n"))
+        })
+        .await;
+    cluster.node("nothing", |_| FakeAction::Respond(answer("200 OK", b""))).await;
+    cluster.node("refuses", |_| FakeAction::Respond(answer("403 Forbidden", b"no"))).await;
+    cluster.node("silent", |_| FakeAction::Silence).await;
+    cluster.node("dribbles", |_| FakeAction::Dribble(chunked(METRICS), Duration::from_millis(20))).await;
     cluster
         .node("endless", |_| {
             let head = b"HTTP/1.1 200 OK\r\n\r\nnode_cpu_usage_seconds_total ".to_vec();
-            Act::Endless(head, vec![b'1'; 64 << 10])
+            FakeAction::Endless(head, vec![b'1'; 64 << 10])
         })
         .await;
     let line = [b"node_cpu_usage_seconds_total{a=\"".to_vec(), vec![b'x'; 10 << 20]].concat();
     let long = answer("200 OK", &line);
-    cluster.node("long-line", move |_| Act::Say(long.clone())).await;
+    cluster.node("long-line", move |_| FakeAction::Respond(long.clone())).await;
     let stranger = TestCa::new().certificate(&["127.0.0.1"], "stranger");
     cluster.node_with("stranger", stranger, good).await;
     let other = cluster.signer.certificate(&["other"], "system:node:other");
@@ -209,7 +217,7 @@ async fn bad_kubelets_do_not_affect_others() {
         let found = cluster.cause(name).map_or("", |cause| cause.label());
         found == label || (["endless", "long-line"].contains(&name) && found == "timed_out")
     };
-    until("the good ones were asked four times and the bad ones are told by their causes", || {
+    until("the good ones were scraped four times and the bad ones have their causes", || {
         (0..10).all(|number| cluster.recorded.scrapes(&format!("good-{number}")) >= 4)
             && cluster.recorded.scrapes("own-name") >= 4
             && bad.iter().all(|(name, label)| is(name, label))
@@ -231,7 +239,7 @@ async fn two_hundred_nodes_respect_the_concurrency_limit() {
     let counts: Arc<Counts> = Arc::default();
     for number in 0..200 {
         let fake = Fake::start(0, Some(Arc::clone(&cluster.tls)), Arc::clone(&counts), |_| {
-            Act::SayAfter(Duration::from_millis(5), chunked(METRICS))
+            FakeAction::RespondAfter(Duration::from_millis(5), chunked(METRICS))
         })
         .await;
         cluster.set(&format!("node-{number}"), fake.port);
@@ -246,12 +254,12 @@ async fn two_hundred_nodes_respect_the_concurrency_limit() {
         },
         everyone(),
     );
-    until("all were asked three times", || {
+    until("all were scraped three times", || {
         (0..200).all(|number| cluster.recorded.scrapes(&format!("node-{number}")) >= 3)
     })
     .await;
     assert!(counts.most() <= 8, "{}", counts.most());
-    assert!(counts.most() >= 2, "they are asked in parallel");
+    assert!(counts.most() >= 2, "they are scraped in parallel");
     let connections = counts.connections.load(Ordering::SeqCst);
     assert_eq!(connections, 200, "connections are kept");
     let counters = cluster.report().counters();
@@ -279,9 +287,9 @@ async fn restarted_kubelet_is_scraped_again() {
 async fn failed_scrape_is_retried_within_the_period() {
     let mut cluster = ScrapedCluster::new();
     cluster
-        .node("a", |asked| {
-            let bad = asked.number == 3;
-            Act::Say(if bad { answer("500 Internal Server Error", b"") } else { chunked(METRICS) })
+        .node("a", |requested| {
+            let bad = requested.number == 3;
+            FakeAction::Respond(if bad { answer("500 Internal Server Error", b"") } else { chunked(METRICS) })
         })
         .await;
     let period = Duration::from_secs(2);
@@ -306,7 +314,7 @@ async fn removed_nodes_are_forgotten_but_not_those_of_other_replicas() {
     until("all are scraped", || ["a", "b", "c"].iter().all(|name| cluster.recorded.scrapes(name) >= 1)).await;
     without_b.store(true, Ordering::SeqCst);
     cluster.inventory.remove_node("a");
-    until("a and b are not asked any more", || cluster.report().nodes().len() == 1).await;
+    until("a and b are not scraped any more", || cluster.report().nodes().len() == 1).await;
     assert_eq!(*cluster.recorded.forgotten.lock().unwrap(), ["a"]);
     assert_eq!(cluster.report().counters().last_request.len(), 1);
     let before =
@@ -327,7 +335,7 @@ async fn strict_tick_contains_all_nodes_except_failed_ones() {
     for name in ["a", "b", "c"] {
         cluster.node(name, good).await;
     }
-    cluster.node("silent", |_| Act::Silence).await;
+    cluster.node("silent", |_| FakeAction::Silence).await;
     let by_name = cluster.signer.certificate(&["named"], "named");
     cluster.node_with("named", by_name, good).await;
     cluster.run(Compat::Strict, |_| {}, everyone());
@@ -349,9 +357,9 @@ async fn strict_tick_contains_all_nodes_except_failed_ones() {
 async fn scraper_stops_on_signal() {
     for compat in [Compat::Better, Compat::Strict] {
         let mut cluster = ScrapedCluster::new();
-        cluster.node("a", |_| Act::Silence).await;
+        cluster.node("a", |_| FakeAction::Silence).await;
         cluster.run(compat, |settings| settings.client.timeout = Duration::from_secs(500), everyone());
-        until("it is asked", || cluster.fakes[0].requests() == 1).await;
+        until("it is scraped", || cluster.fakes[0].requests() == 1).await;
         cluster.stop.send_replace(true);
         cluster.run.as_mut().unwrap().await.unwrap();
     }

@@ -42,9 +42,9 @@ impl<'a> RowTable<'a> {
     /// Creates a table for a response of `size` bytes.
     pub(super) fn new(size: usize, sent: Timestamp, compat: Compat) -> Self {
         /// Minimum bytes per container in a response.
-        const ONE: usize = 300;
-        let sent = sent.as_millisecond().saturating_mul(NANOS);
-        let containers = Vec::with_capacity(size / ONE);
+        const MIN_CONTAINER_BYTES: usize = 300;
+        let sent = sent.as_millisecond().saturating_mul(NANOS_PER_MILLI);
+        let containers = Vec::with_capacity(size / MIN_CONTAINER_BYTES);
         Self { containers, node: Row::default(), not_measured: false, next: 0, count: 0, sent, compat }
     }
 
@@ -122,8 +122,8 @@ impl<'a> RowTable<'a> {
     fn time(&self, sample: Option<SampleValue>) -> Option<i64> {
         match sample?.time {
             None => Some(self.sent),
-            Some(time) if self.compat.is_strict() => Some(time.wrapping_mul(NANOS)),
-            Some(time) => time.checked_mul(NANOS),
+            Some(time) if self.compat.is_strict() => Some(time.wrapping_mul(NANOS_PER_MILLI)),
+            Some(time) => time.checked_mul(NANOS_PER_MILLI),
         }
     }
 
@@ -147,7 +147,7 @@ impl<'a> RowTable<'a> {
 }
 
 /// Nanoseconds in a millisecond.
-const NANOS: i64 = 1_000_000;
+const NANOS_PER_MILLI: i64 = 1_000_000;
 
 impl Row {
     /// Merges the later values of another row of the same container.
@@ -158,7 +158,7 @@ impl Row {
         true
     }
 
-    /// Builds the point, or says which value is missing.
+    /// Builds the point, or returns which value is missing.
     fn point(&self, compat: Compat) -> Result<MetricsPoint, MissingUsage> {
         match (self.cpu.value, self.memory.value) {
             (0, 0) => return Err(MissingUsage::Both),
@@ -182,7 +182,7 @@ impl<T: Copy> RowValue<T> {
 }
 
 /// 2⁶⁴.
-const BEYOND: f64 = 18_446_744_073_709_551_616.0;
+const TWO_POW_64: f64 = 18_446_744_073_709_551_616.0;
 
 /// CPU time in nanoseconds; 0 if unknown or out of range.
 fn cpu(value: Option<f64>) -> u64 {
@@ -191,11 +191,11 @@ fn cpu(value: Option<f64>) -> u64 {
 
 /// Whole bytes; 0 if unknown or out of range.
 fn memory(value: Option<f64>) -> u64 {
-    value.filter(|value| (0.0..BEYOND).contains(value)).map_or(0, |value| value as u64)
+    value.filter(|value| (0.0..TWO_POW_64).contains(value)).map_or(0, |value| value as u64)
 }
 
 /// Nanoseconds since the epoch, if known and in range.
 fn start(sample: Option<SampleValue>) -> Option<i64> {
     let nanos = sample?.value * 1e9;
-    (nanos.abs() < BEYOND / 2.0).then_some(nanos as i64)
+    (nanos.abs() < TWO_POW_64 / 2.0).then_some(nanos as i64)
 }

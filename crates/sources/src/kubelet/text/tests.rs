@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::kubelet::{MetricsPoint, MissingUsage};
 
-const SENT: Timestamp = Timestamp::constant(1_700_000_000, 123_456_789);
+const SENT_AT: Timestamp = Timestamp::constant(1_700_000_000, 123_456_789);
 const EXAMPLE: &str = r#"# HELP container_cpu_usage_seconds_total [STABLE] Cumulative cpu time
 # TYPE container_cpu_usage_seconds_total counter
 container_cpu_usage_seconds_total{container="coredns",namespace="kube-system",pod="coredns-558bd4d5db-4dpjz"} 4.710169 1633253812125
@@ -23,11 +23,11 @@ resource_scrape_error 0
 "#;
 
 fn better(body: &str) -> Result<Scrape, ParseError> {
-    parse(body.as_bytes(), SENT, Compat::Better)
+    parse(body.as_bytes(), SENT_AT, Compat::Better)
 }
 
 fn strict(body: &str) -> Result<Scrape, ParseError> {
-    parse(body.as_bytes(), SENT, Compat::Strict)
+    parse(body.as_bytes(), SENT_AT, Compat::Strict)
 }
 
 /// A container with both families.
@@ -121,7 +121,7 @@ fn invalid_numbers_are_missing() {
     for bad in ["NaN", "+Inf", "-Inf", "-5", "1e300", "0", "-0"] {
         let body = container("a", "1", "c").replace(" 5 ", &format!(" {bad} "));
         for compat in [Compat::Strict, Compat::Better] {
-            let scrape = parse(body.as_bytes(), SENT, compat).unwrap();
+            let scrape = parse(body.as_bytes(), SENT_AT, compat).unwrap();
             assert!(scrape.pods.is_empty(), "{bad}");
             assert_eq!(scrape.incomplete[0].lacks, MissingUsage::Cpu, "{bad}");
         }
@@ -300,13 +300,13 @@ proptest! {
             body.push('\n');
         }
         for compat in [Compat::Strict, Compat::Better] {
-            let quick = parse(body.as_bytes(), SENT, compat).map_err(drop);
-            prop_assert_eq!(quick, reference::parse(body.as_bytes(), SENT, compat), "{:?}: {:?}", compat, body);
+            let quick = parse(body.as_bytes(), SENT_AT, compat).map_err(drop);
+            prop_assert_eq!(quick, reference::parse(body.as_bytes(), SENT_AT, compat), "{:?}: {:?}", compat, body);
         }
     }
 
     #[test]
     fn arbitrary_bytes_do_not_panic(body in prop::collection::vec(any::<u8>(), 0..300)) {
-        let _ = (parse(&body, SENT, Compat::Strict), parse(&body, SENT, Compat::Better));
+        let _ = (parse(&body, SENT_AT, Compat::Strict), parse(&body, SENT_AT, Compat::Better));
     }
 }

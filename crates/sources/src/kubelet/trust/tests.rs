@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::kubelet::address::KubeletAddress;
-use crate::kubelet::client::fake::{Act, Fake, TestCa as Signer, answer};
+use crate::kubelet::client::fake::{Fake, FakeAction, TestCa as Signer, answer};
 use crate::kubelet::client::{self, KubeletClient, KubeletConnection};
 use crate::kubelet::report::ScrapeErrorCause;
 
@@ -12,8 +12,8 @@ fn settings(signer: &Signer, compat: Compat) -> TrustSettings {
 }
 
 /// Scrapes the kubelet of `node-a` by its address; returns the error cause.
-async fn asked(settings: TrustSettings, tls: Arc<rustls::ServerConfig>) -> Result<(), ScrapeErrorCause> {
-    let fake = Fake::new(tls, |_| Act::Say(answer("200 OK", b""))).await;
+async fn requested(settings: TrustSettings, tls: Arc<rustls::ServerConfig>) -> Result<(), ScrapeErrorCause> {
+    let fake = Fake::new(tls, |_| FakeAction::Respond(answer("200 OK", b""))).await;
     let client = KubeletClient::new(
         client::KubeletClientSettings::default(),
         KubeletTrust::new(settings).unwrap(),
@@ -32,7 +32,7 @@ async fn dialled_address_is_verified() {
     let signer = Signer::new();
     for compat in [Compat::Strict, Compat::Better] {
         let tls = signer.certificate(&["127.0.0.1"], "whoever");
-        assert_eq!(asked(settings(&signer, compat), tls).await, Ok(()));
+        assert_eq!(requested(settings(&signer, compat), tls).await, Ok(()));
     }
 }
 
@@ -42,8 +42,8 @@ async fn certificate_naming_the_node_is_accepted_unless_strict() {
     let by_dns = signer.certificate(&["other", "Node-A"], "whoever");
     let by_common = signer.certificate(&["other"], "system:node:node-a");
     for tls in [by_dns, by_common] {
-        assert_eq!(asked(settings(&signer, Compat::Better), Arc::clone(&tls)).await, Ok(()));
-        let failed = asked(settings(&signer, Compat::Strict), tls).await.unwrap_err();
+        assert_eq!(requested(settings(&signer, Compat::Better), Arc::clone(&tls)).await, Ok(()));
+        let failed = requested(settings(&signer, Compat::Strict), tls).await.unwrap_err();
         assert!(matches!(failed, ScrapeErrorCause::CertificateWithoutAddress { .. }), "{failed:?}");
     }
 }
@@ -57,11 +57,11 @@ async fn certificate_of_another_node_is_rejected() {
         signer.certificate(&["node-b"], "system:node:node-a.example.com"),
     ];
     for tls in others {
-        let failed = asked(settings(&signer, Compat::Better), tls).await.unwrap_err();
+        let failed = requested(settings(&signer, Compat::Better), tls).await.unwrap_err();
         assert!(matches!(failed, ScrapeErrorCause::CertificateWithoutAddress { .. }), "{failed:?}");
     }
     let tls = signer.certificate(&["node-b", "10.0.0.7"], "system:node:node-b");
-    let failed = asked(settings(&signer, Compat::Better), tls).await.unwrap_err();
+    let failed = requested(settings(&signer, Compat::Better), tls).await.unwrap_err();
     assert_eq!(failed.message(), "certificate has no address 127.0.0.1, only node-b, 10.0.0.7");
 }
 
@@ -71,12 +71,13 @@ async fn node_name_does_not_replace_a_trusted_signature() {
     let tls = other.certificate(&["node-a", "127.0.0.1"], "system:node:node-a");
     for compat in [Compat::Strict, Compat::Better] {
         assert_eq!(
-            asked(settings(&signer, compat), Arc::clone(&tls)).await,
+            requested(settings(&signer, compat), Arc::clone(&tls)).await,
             Err(ScrapeErrorCause::UnknownAuthority)
         );
     }
-    let anybody = TrustSettings { authority: TrustedAuthority::Any, ..settings(&signer, Compat::Better) };
-    assert_eq!(asked(anybody, tls).await, Ok(()));
+    let any_certificate =
+        TrustSettings { authority: TrustedAuthority::Any, ..settings(&signer, Compat::Better) };
+    assert_eq!(requested(any_certificate, tls).await, Ok(()));
 }
 
 #[tokio::test]
@@ -84,19 +85,19 @@ async fn expired_and_future_certificates_are_rejected() {
     let signer = Signer::new();
     let old = signer.certificate_of(&["127.0.0.1"], "a", (2019, 2021));
     assert_eq!(
-        asked(settings(&signer, Compat::Better), old).await,
+        requested(settings(&signer, Compat::Better), old).await,
         Err(ScrapeErrorCause::CertificateExpired)
     );
     let new = signer.certificate_of(&["127.0.0.1"], "a", (2090, 2091));
     assert_eq!(
-        asked(settings(&signer, Compat::Better), new).await,
+        requested(settings(&signer, Compat::Better), new).await,
         Err(ScrapeErrorCause::CertificateNotYetValid)
     );
 }
 
 #[tokio::test]
 async fn plain_text_server_is_classified() {
-    let fake = Fake::start(0, None, Arc::default(), |_| Act::Silence).await;
+    let fake = Fake::start(0, None, Arc::default(), |_| FakeAction::Silence).await;
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(fake);

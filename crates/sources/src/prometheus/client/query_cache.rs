@@ -67,7 +67,7 @@ enum Lookup {
 }
 
 /// Answers a query from the cache, by the same query in flight, or by a new one.
-pub(super) async fn ask(
+pub(super) async fn get(
     backend: &Arc<PrometheusInner>,
     query: &str,
     now: Timestamp,
@@ -77,7 +77,7 @@ pub(super) async fn ask(
         Lookup::Known(result) => result,
         Lookup::Wait(pending) => match timeout(within, pending).await {
             Ok(Ok(result)) => result,
-            Ok(Err(oneshot::Canceled)) | Err(_) => Err(PrometheusError::Late(within)),
+            Ok(Err(oneshot::Canceled)) | Err(_) => Err(PrometheusError::TimedOut(within)),
         },
     }
 }
@@ -141,7 +141,7 @@ async fn run_query(backend: &PrometheusInner, query: &str, now: Timestamp) -> Qu
     let query_timeout = backend.settings.timeout;
     let started = Instant::now();
     let Ok(permit) = timeout(query_timeout, backend.query_cache.permits.acquire()).await else {
-        return Err(PrometheusError::Late(query_timeout));
+        return Err(PrometheusError::TimedOut(query_timeout));
     };
     let _in_flight = backend.stats.sent();
     let left = query_timeout.saturating_sub(started.elapsed());

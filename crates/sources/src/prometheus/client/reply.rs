@@ -122,15 +122,15 @@ pub(super) fn decode(status: StatusCode, body: &[u8]) -> Result<QueryResponse, P
     if !is_of_prometheus(status) {
         return Err(PrometheusError::Code { code: status.as_u16(), body: PrometheusError::excerpt(body) });
     }
-    let garbled = |error: JsonError| PrometheusError::garbled(&error, body);
-    let envelope = Envelope::read(body).map_err(garbled)?;
+    let malformed = |error: JsonError| PrometheusError::malformed(&error, body);
+    let envelope = Envelope::read(body).map_err(malformed)?;
     if let Some(error) = envelope.reported_error() {
         return Err(error);
     }
     let Some(data) = envelope.data else {
-        return Err(garbled(JsonError { what: "no data" }));
+        return Err(malformed(JsonError { what: "no data" }));
     };
-    let result = query_value(data).map_err(garbled)?;
+    let result = query_value(data).map_err(malformed)?;
     Ok(QueryResponse { result, warnings: envelope.warnings, infos: envelope.infos, size: body.len() })
 }
 

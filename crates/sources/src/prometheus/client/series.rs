@@ -119,7 +119,7 @@ impl SeriesReader {
     }
 
     fn wrong(&self, what: &'static str) -> PrometheusError {
-        PrometheusError::garbled(&JsonError { what }, &self.first)
+        PrometheusError::malformed(&JsonError { what }, &self.first)
     }
 
     /// Parses the next chunk.
@@ -191,21 +191,21 @@ impl SeriesReader {
 
     /// Handles a complete key, member value or series.
     fn complete(&mut self, text: &[u8]) -> Result<(), PrometheusError> {
-        let garbled = |error: JsonError, first: &[u8]| PrometheusError::garbled(&error, first);
+        let malformed = |error: JsonError, first: &[u8]| PrometheusError::malformed(&error, first);
         let next = match std::mem::replace(&mut self.phase, ParsePhase::End) {
             ParsePhase::InKey => {
-                let key = JsonCursor::new(text).string().map_err(|error| garbled(error, &self.first))?;
+                let key = JsonCursor::new(text).string().map_err(|error| malformed(error, &self.first))?;
                 ParsePhase::Colon(key.into_owned())
             }
             ParsePhase::InValue(key) => {
-                self.member(&key, text).map_err(|error| garbled(error, &self.first))?;
+                self.member(&key, text).map_err(|error| malformed(error, &self.first))?;
                 ParsePhase::Key { comma: true }
             }
             ParsePhase::InElement => {
                 match self.tally.series(text) {
                     Ok(true) => {}
                     Ok(false) => return Err(too_many(self.tally.most)),
-                    Err(error) => return Err(garbled(error, &self.first)),
+                    Err(error) => return Err(malformed(error, &self.first)),
                 }
                 ParsePhase::Element { comma: true }
             }
@@ -249,7 +249,7 @@ impl SeriesReader {
 }
 
 fn too_many(most: usize) -> PrometheusError {
-    PrometheusError::TooMuch(format!(
+    PrometheusError::TooLarge(format!(
         "the selector selects more than {most} different combinations of metric and label names"
     ))
 }

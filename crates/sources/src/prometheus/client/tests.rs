@@ -12,49 +12,53 @@ use crate::http::tests::{answer, plainly};
 use crate::http::{Endpoint, HttpClient};
 
 /// Response of a fake Prometheus to a path and a query or selector.
-pub(crate) type Say = Box<dyn Fn(&str, &str) -> (u16, String) + Send + Sync>;
+pub(crate) type Responder = Box<dyn Fn(&str, &str) -> (u16, String) + Send + Sync>;
 
 /// A fake Prometheus that records its requests.
 pub(crate) struct Played {
-    say: Say,
+    respond_with: Responder,
     delay: Duration,
-    pub(crate) asked: Mutex<Vec<(String, String)>>,
+    pub(crate) requested: Mutex<Vec<(String, String)>>,
     pub(crate) busy: AtomicUsize,
     pub(crate) busiest: AtomicUsize,
 }
 
 impl Played {
-    pub(crate) fn new(say: impl Fn(&str, &str) -> (u16, String) + Send + Sync + 'static) -> Arc<Self> {
-        Self::slow(Duration::ZERO, say)
+    pub(crate) fn new(
+        respond_with: impl Fn(&str, &str) -> (u16, String) + Send + Sync + 'static,
+    ) -> Arc<Self> {
+        Self::slow(Duration::ZERO, respond_with)
     }
 
     pub(crate) fn slow(
         delay: Duration,
-        say: impl Fn(&str, &str) -> (u16, String) + Send + Sync + 'static,
+        respond_with: impl Fn(&str, &str) -> (u16, String) + Send + Sync + 'static,
     ) -> Arc<Self> {
-        let (asked, busy, busiest) = Default::default();
-        Arc::new(Self { say: Box::new(say), delay, asked, busy, busiest })
+        let (requested, busy, busiest) = Default::default();
+        Arc::new(Self { respond_with: Box::new(respond_with), delay, requested, busy, busiest })
     }
 
     pub(crate) fn count(&self) -> usize {
-        self.asked.lock().unwrap().len()
+        self.requested.lock().unwrap().len()
     }
 
-    async fn respond(&self, ask: &HttpRequest) -> (StatusCode, Bytes) {
+    async fn respond(&self, http_request: &HttpRequest) -> (StatusCode, Bytes) {
         let busy = self.busy.fetch_add(1, Ordering::SeqCst) + 1;
         self.busiest.fetch_max(busy, Ordering::SeqCst);
         if !self.delay.is_zero() {
             tokio::time::sleep(self.delay).await;
         }
         self.busy.fetch_sub(1, Ordering::SeqCst);
-        let (path, form) = match ask.path().split_once('?') {
+        let (path, form) = match http_request.path().split_once('?') {
             Some((path, form)) => (path.to_owned(), form.to_owned()),
-            None => (ask.path().to_owned(), String::from_utf8(ask.payload().to_vec()).unwrap()),
+            None => {
+                (http_request.path().to_owned(), String::from_utf8(http_request.payload().to_vec()).unwrap())
+            }
         };
         let first = form.split('&').next().and_then(|field| field.split_once('=')).unwrap().1;
         let text = decoded(first);
-        self.asked.lock().unwrap().push((path.clone(), text.clone()));
-        let (status, body) = (self.say)(&path, &text);
+        self.requested.lock().unwrap().push((path.clone(), text.clone()));
+        let (status, body) = (self.respond_with)(&path, &text);
         (StatusCode::from_u16(status).unwrap(), Bytes::from(body))
     }
 }
@@ -81,16 +85,16 @@ impl Transport for Shared {
         "http://played".to_owned()
     }
 
-    fn send(&self, ask: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, web::HttpError>> {
+    fn send(&self, http_request: HttpRequest) -> BoxFuture<'_, Result<HttpResponse, web::HttpError>> {
         Box::pin(async move {
-            let (status, body) = self.0.respond(&ask).await;
+            let (status, body) = self.0.respond(&http_request).await;
             Ok(HttpResponse { status, headers: HeaderMap::new(), body })
         })
     }
 
-    fn stream(&self, ask: HttpRequest) -> BoxFuture<'_, Result<StreamedResponse, web::HttpError>> {
+    fn stream(&self, http_request: HttpRequest) -> BoxFuture<'_, Result<StreamedResponse, web::HttpError>> {
         Box::pin(async move {
-            let (status, body) = self.0.respond(&ask).await;
+            let (status, body) = self.0.respond(&http_request).await;
             // Chunks with arbitrary boundaries.
             let pieces: Vec<Bytes> = body.chunks(7).map(Bytes::copy_from_slice).collect();
             Ok(StreamedResponse::from_chunks(status, pieces))
@@ -107,7 +111,7 @@ pub(crate) fn vector(result: &str) -> String {
 }
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
-const PATIENCE: Duration = Duration::from_mins(1);
+const TEST_TIMEOUT: Duration = Duration::from_mins(1);
 
 fn decode(body: &str) -> Result<QueryResponse, PrometheusError> {
     reply::decode(StatusCode::OK, body.as_bytes())
@@ -234,7 +238,7 @@ fn million_series_are_not_held_in_memory() {
 async fn thousand_identical_queries_are_sent_once() {
     let played = Played::slow(Duration::from_millis(20), |_, _| (200, vector("")));
     let prometheus = prometheus(&played, PrometheusSettings::default());
-    let all = (0..1000).map(|_| prometheus.query("up", NOW, PATIENCE));
+    let all = (0..1000).map(|_| prometheus.query("up", NOW, TEST_TIMEOUT));
     let answers = futures::future::join_all(all).await;
     assert!(answers.iter().all(Result::is_ok));
     assert_eq!(played.count(), 1);
@@ -246,20 +250,20 @@ async fn thousand_identical_queries_are_sent_once() {
 async fn responses_are_cached_for_ten_seconds_and_refreshed_early() {
     let played = Played::slow(Duration::from_millis(10), |_, _| (200, vector("")));
     let prometheus = prometheus(&played, PrometheusSettings::default());
-    let ask = async || prometheus.query("up", NOW, PATIENCE).await.unwrap();
-    ask().await;
+    let query_up = async || prometheus.query("up", NOW, TEST_TIMEOUT).await.unwrap();
+    query_up().await;
     tokio::time::advance(Duration::from_secs(8)).await;
-    ask().await;
+    query_up().await;
     tokio::time::sleep(Duration::from_millis(20)).await;
     assert_eq!(played.count(), 1);
     // After nine seconds the cached response is returned, and refreshed in the background.
     tokio::time::advance(Duration::from_secs(1)).await;
-    ask().await;
+    query_up().await;
     assert_eq!(played.count(), 1);
     tokio::time::sleep(Duration::from_millis(20)).await;
     assert_eq!(played.count(), 2);
     tokio::time::advance(Duration::from_secs(10)).await;
-    ask().await;
+    query_up().await;
     assert_eq!(played.count(), 3);
 }
 
@@ -267,11 +271,11 @@ async fn responses_are_cached_for_ten_seconds_and_refreshed_early() {
 async fn errors_are_cached_for_one_second_at_most() {
     let played = Played::new(|_, _| (500, String::new()));
     let prometheus = prometheus(&played, PrometheusSettings::default());
-    assert!(prometheus.query("up", NOW, PATIENCE).await.is_err());
-    assert!(prometheus.query("up", NOW, PATIENCE).await.is_err());
+    assert!(prometheus.query("up", NOW, TEST_TIMEOUT).await.is_err());
+    assert!(prometheus.query("up", NOW, TEST_TIMEOUT).await.is_err());
     assert_eq!(played.count(), 1);
     tokio::time::advance(Duration::from_millis(1001)).await;
-    assert!(prometheus.query("up", NOW, PATIENCE).await.is_err());
+    assert!(prometheus.query("up", NOW, TEST_TIMEOUT).await.is_err());
     assert_eq!(played.count(), 2);
     assert_eq!(prometheus.report().failed, 2);
 }
@@ -287,7 +291,7 @@ async fn cache_size_and_concurrency_are_bounded() {
     let prometheus = prometheus(&played, settings);
     let all = (0..100).map(|number| {
         let prometheus = prometheus.clone();
-        async move { prometheus.query(&format!("q{number}"), NOW, PATIENCE).await }
+        async move { prometheus.query(&format!("q{number}"), NOW, TEST_TIMEOUT).await }
     });
     assert!(futures::future::join_all(all).await.iter().all(Result::is_ok));
     assert_eq!(played.count(), 100);
@@ -300,42 +304,42 @@ async fn cancelled_caller_does_not_cancel_the_query() {
     let played = Played::slow(Duration::from_secs(2), |_, _| (200, vector("")));
     let prometheus = prometheus(&played, PrometheusSettings::default());
     let error = prometheus.query("up", NOW, Duration::from_secs(1)).await.unwrap_err();
-    assert_eq!(error, PrometheusError::Late(Duration::from_secs(1)));
-    assert!(prometheus.query("up", NOW, PATIENCE).await.is_ok());
+    assert_eq!(error, PrometheusError::TimedOut(Duration::from_secs(1)));
+    assert!(prometheus.query("up", NOW, TEST_TIMEOUT).await.is_ok());
     assert_eq!(played.count(), 1);
 }
 
 #[tokio::test]
 async fn long_queries_are_sent_as_forms() {
     let address = plainly(|request| {
-        let said = format!("{} {}", request.method(), request.uri().path());
+        let request_line = format!("{} {}", request.method(), request.uri().path());
         let body = String::from_utf8_lossy(request.body()).into_owned();
         let form = request.uri().query().map_or(body, str::to_owned);
-        let sample = format!(r#"{{"metric":{{"said":"{said}","form":"{form}"}},"value":[1,"1"]}}"#);
+        let sample = format!(r#"{{"metric":{{"said":"{request_line}","form":"{form}"}},"value":[1,"1"]}}"#);
         answer(200, vector(&sample))
     })
     .await;
     let client = HttpClient::new(Endpoint::at(format!("http://{address}/prom/"))).unwrap();
     let prometheus = PrometheusClient::new(Arc::new(client), PrometheusSettings::default());
     let now = Timestamp::from_millisecond(1_767_225_600_250).unwrap();
-    let said = async |query: &str| {
-        let reply = prometheus.query(query, now, PATIENCE).await.unwrap();
+    let request_line = async |query: &str| {
+        let reply = prometheus.query(query, now, TEST_TIMEOUT).await.unwrap();
         let QueryValue::Vector(Some(samples)) = &reply.result else { panic!("no vector") };
         (samples[0].label("said").to_owned(), samples[0].label("form").to_owned())
     };
-    let (path, form) = said(r#"up{a="b c"}"#).await;
+    let (path, form) = request_line(r#"up{a="b c"}"#).await;
     assert_eq!(path, "GET /prom/api/v1/query");
     assert!(form.starts_with("query=up%7Ba%3D%22b%20c%22%7D&time=1767225600.250&timeout="), "{form}");
     let timeout: u64 = form.rsplit_once('=').unwrap().1.strip_suffix("ms").unwrap().parse().unwrap();
     assert!((1..=30_000).contains(&timeout));
-    assert_eq!(said(&"x".repeat(3000)).await.0, "POST /prom/api/v1/query");
+    assert_eq!(request_line(&"x".repeat(3000)).await.0, "POST /prom/api/v1/query");
 }
 
 #[tokio::test]
 async fn latencies_are_exposed_as_the_adapter_does() {
     let played = Played::new(|_, _| (200, vector("")));
     let prometheus = prometheus(&played, PrometheusSettings::default());
-    prometheus.query("up", NOW, PATIENCE).await.unwrap();
+    prometheus.query("up", NOW, TEST_TIMEOUT).await.unwrap();
     let text = prometheus.report().exposition();
     let name = "prometheus_adapter_prometheus_client_request_duration_seconds";
     assert!(
@@ -353,12 +357,12 @@ async fn ten_megabytes_are_read_and_more_are_rejected() {
     .await;
     let client = HttpClient::new(Endpoint::at(format!("http://{address}"))).unwrap();
     let good = PrometheusClient::new(Arc::new(client.clone()), PrometheusSettings::default());
-    let reply = good.query("up", NOW, PATIENCE).await.unwrap();
+    let reply = good.query("up", NOW, TEST_TIMEOUT).await.unwrap();
     assert!(matches!(&reply.result, QueryValue::Vector(Some(samples)) if samples.len() == 250_000));
     let small = PrometheusClient::new(
         Arc::new(client),
         PrometheusSettings { max_response_bytes: 1 << 20, ..PrometheusSettings::default() },
     );
-    let error = small.query("up", NOW, PATIENCE).await.unwrap_err();
+    let error = small.query("up", NOW, TEST_TIMEOUT).await.unwrap_err();
     assert!(error.to_string().contains("answer too large: more than 1048576 bytes"), "{error}");
 }

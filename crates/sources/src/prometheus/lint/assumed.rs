@@ -4,7 +4,7 @@ use crate::prometheus::config::{AdapterConfig, ResourceMapping};
 use crate::prometheus::mapper::{KnownResource, RestMapper};
 
 /// Resources of every cluster: group, plural, kind, whether namespaced.
-const COMMON: [(&str, &str, &str, bool); 14] = [
+const COMMON_RESOURCES: [(&str, &str, &str, bool); 14] = [
     ("", "namespaces", "Namespace", false),
     ("", "nodes", "Node", false),
     ("", "persistentvolumes", "PersistentVolume", false),
@@ -23,7 +23,7 @@ const COMMON: [(&str, &str, &str, bool); 14] = [
 
 /// Mapper of the common resources and of those named by overrides of the file.
 pub fn assumed_mapper(config: &AdapterConfig) -> RestMapper {
-    let mut known: Vec<KnownResource> = COMMON
+    let mut known: Vec<KnownResource> = COMMON_RESOURCES
         .iter()
         .map(|(group, plural, kind, namespaced)| KnownResource {
             group: (*group).to_owned(),

@@ -57,7 +57,7 @@ pub struct Explanation {
     /// Index in the section.
     pub rule: usize,
     /// Discovery request.
-    pub asks: String,
+    pub discovery_request: String,
     /// Result for each series.
     pub metrics: Vec<ExplainedMetric>,
 }
@@ -134,7 +134,7 @@ pub fn explain(
                 explanations.push(Explanation {
                     section: section.name(),
                     rule: index,
-                    asks: format!("/api/v1/series?match[]={}", rule.selector),
+                    discovery_request: format!("/api/v1/series?match[]={}", rule.selector),
                     metrics: explained.collect(),
                 });
             }
@@ -182,14 +182,14 @@ fn metric(
             (false, "namespaces") => format!("{base}/namespaces/{name}/metrics/{metric}"),
             (false, resource) => format!("{base}/{resource}/{name}/{metric}"),
         };
-        let ask = CustomQueryArgs {
+        let args = CustomQueryArgs {
             resource: "",
             namespace: namespaced.then_some("default"),
             objects: ObjectFilter::Named(&[&name]),
             metric: &metric,
             series: &everything,
         };
-        let query = rule.custom_query(mapper, &series.name, &resource, &ask).map(|query| query.text);
+        let query = rule.custom_query(mapper, &series.name, &resource, &args).map(|query| query.text);
         explained.examples.push(ExampleQuery { path, query });
         let (label, resource) = (label.to_string(), resource.to_string());
         explained.resources.push(ExplainedResource { label, resource, namespaced });

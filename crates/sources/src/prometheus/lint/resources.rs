@@ -22,38 +22,45 @@ pub(super) fn check(rules: &ResourceRules, mapper: &RestMapper, report: &mut Fin
 }
 
 fn one(name: &str, rule: &ResourceRule, mapper: &RestMapper, report: &mut FindingCollector<'_>) {
-    let mut say = |severity: Severity, key: &str, message: String, remedy: &str| {
+    let mut report_problem = |severity: Severity, key: &str, message: String, remedy: &str| {
         report
             .add(severity, ConfigSection::ResourceRules, None, &format!("{name}.{key}"), message)
             .remedy(remedy);
     };
     let labels = match ResourceLabels::new(&rule.resources, mapper) {
         Ok(labels) => labels,
-        Err(why) => return say(Error, "resources", why.to_string(), "name resources of the cluster"),
+        Err(why) => {
+            return report_problem(Error, "resources", why.to_string(), "name resources of the cluster");
+        }
     };
     for resource in ["namespaces", "pods", "nodes"] {
         let wanted = GroupResource { group: String::new(), resource: resource.to_owned() };
         if labels.label_of(&wanted, mapper).is_err() {
             let message = format!("no label names {resource}, so they cannot be queried");
-            say(Error, "resources", message, "add overrides for namespace, pod and node");
+            report_problem(Error, "resources", message, "add overrides for namespace, pod and node");
         }
     }
     if rule.container_label.is_empty() {
         let message = "no label names containers; `by (<<.GroupBy>>)` becomes `by (pod,)`".to_owned();
-        say(Error, "containerLabel", message, "add containerLabel: container");
+        report_problem(Error, "containerLabel", message, "add containerLabel: container");
     }
     let mut templates = Vec::new();
     for (key, text) in [("containerQuery", &rule.container_query), ("nodeQuery", &rule.node_query)] {
         if text.is_empty() {
-            say(Error, key, "there is no query, so nothing is answered".to_owned(), "add the query");
+            report_problem(
+                Error,
+                key,
+                "there is no query, so nothing is answered".to_owned(),
+                "add the query",
+            );
             continue;
         }
         match Template::parse("metrics-query", text) {
-            Err(why) => say(Error, key, why.to_string(), "correct the template between << and >>"),
+            Err(why) => report_problem(Error, key, why.to_string(), "correct the template between << and >>"),
             Ok(template) => {
                 for field in template.unknown_fields() {
                     let message = format!("there is no field `.{field}`: all queries fail");
-                    say(
+                    report_problem(
                         Error,
                         key,
                         message,
@@ -62,7 +69,7 @@ fn one(name: &str, rule: &ResourceRule, mapper: &RestMapper, report: &mut Findin
                 }
                 if !template.uses("GroupBy") && !template.uses("GroupBySlice") {
                     let message = "the query loses the labels that name the object".to_owned();
-                    say(Warning, key, message, "aggregate by (<<.GroupBy>>)");
+                    report_problem(Warning, key, message, "aggregate by (<<.GroupBy>>)");
                 }
                 templates.push(template);
             }
@@ -85,7 +92,7 @@ fn one(name: &str, rule: &ResourceRule, mapper: &RestMapper, report: &mut Findin
             && let Err(why) = promql::check(&query.text)
         {
             let message = format!("the query `{}` is not PromQL: {why}", query.text);
-            say(Error, key, message, "look at brackets and quotes");
+            report_problem(Error, key, message, "look at brackets and quotes");
         }
     }
 }

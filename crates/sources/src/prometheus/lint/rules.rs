@@ -14,12 +14,12 @@ pub(super) fn check(config: &AdapterConfig, mapper: &RestMapper, report: &mut Fi
         [(ConfigSection::Rules, &config.rules), (ConfigSection::ExternalRules, &config.external_rules)]
     {
         for (index, rule) in rules.iter().enumerate() {
-            let mut look = RuleCheck { section, index, rule, mapper, report };
-            look.series();
-            look.names();
-            look.resources();
-            look.query();
-            look.duplicates(rules);
+            let mut rule_check = RuleCheck { section, index, rule, mapper, report };
+            rule_check.series();
+            rule_check.names();
+            rule_check.resources();
+            rule_check.query();
+            rule_check.duplicates(rules);
         }
     }
 }

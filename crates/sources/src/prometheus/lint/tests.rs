@@ -216,7 +216,10 @@ fn explains_step_by_step() {
         [("rules", 0), ("externalRules", 0)]
     );
     let one = &explain("rules[0]")[0];
-    assert_eq!(one.asks, "/api/v1/series?match[]=http_requests_total{namespace!=\"\",pod!=\"\"}");
+    assert_eq!(
+        one.discovery_request,
+        "/api/v1/series?match[]=http_requests_total{namespace!=\"\",pod!=\"\"}"
+    );
     let metric = &one.metrics[0];
     assert_eq!(metric.metric.as_deref(), Some("http_requests_per_second"));
     assert_eq!(metric.other_labels, ["code"]);

@@ -64,14 +64,14 @@ async fn measured<'s>(
     } else {
         query::ObjectFilter::Named(names)
     };
-    let ask = CustomQueryArgs {
+    let args = CustomQueryArgs {
         resource: &request.resource,
         namespace: request.namespace.as_deref(),
         objects,
         metric: &request.metric,
         series: &request.series,
     };
-    let query = query::custom(&state.rules, &state.registry, &state.mapper, &ask);
+    let query = query::custom(&state.rules, &state.registry, &state.mapper, &args);
     let (query, resource) = query.map_err(|why| {
         if let QueryError::Build(why) = &why {
             tracing::warn!(

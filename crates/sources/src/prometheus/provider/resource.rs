@@ -194,13 +194,13 @@ impl ProviderInner {
 
     async fn both(&self, cpu: PromQuery, memory: PromQuery) -> Result<CpuAndMemory, UsageError> {
         let now = self.now();
-        let ask = async |query: PromQuery| {
+        let run_query = async |query: PromQuery| {
             let reply = self.prometheus.query(&query.text, now, self.settings.query_timeout).await;
             let reply = reply?;
             self.warnings_log.note(&query.text, &reply, 0, 0);
             Ok::<_, PrometheusError>((reply, query.label))
         };
-        let (cpu, memory) = futures::future::join(ask(cpu), ask(memory)).await;
+        let (cpu, memory) = futures::future::join(run_query(cpu), run_query(memory)).await;
         Ok(CpuAndMemory { cpu: cpu?, memory: memory? })
     }
 }

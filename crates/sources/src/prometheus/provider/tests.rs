@@ -184,9 +184,9 @@ async fn values_have_sample_times() {
     let report = provider.report();
     assert_eq!(report.without_value, 2);
     assert_eq!(report.custom.unwrap().rules[0].metrics, 2);
-    let asked = played.asked.lock().unwrap().clone();
+    let requested = played.requested.lock().unwrap().clone();
     assert_eq!(
-        asked[2].1,
+        requested[2].1,
         r#"sum(rate(http_requests_total{namespace="default",pod=~"web-0|web-1|web-2"}[2m])) by (pod)"#
     );
 }
@@ -197,11 +197,11 @@ async fn many_names_become_one_query_for_all_objects() {
         played(r#"{"metric":{"pod":"web-7"},"value":[1,"7"]},{"metric":{"pod":"other"},"value":[1,"9"]}"#);
     let provider = provider(&played, cluster(100)).await;
     assert_eq!(custom(&provider, all()).await.unwrap(), ["web-7 7 at 1"]);
-    let asked = played.asked.lock().unwrap().last().unwrap().1.clone();
-    assert!(asked.len() < 120 && !asked.contains("web-"), "{asked}");
+    let requested = played.requested.lock().unwrap().last().unwrap().1.clone();
+    assert!(requested.len() < 120 && !requested.contains("web-"), "{requested}");
     assert!(ResourceMetricsProvider::pods(&provider, &everything()).await.is_ok());
-    let asked = played.asked.lock().unwrap().last().unwrap().1.clone();
-    assert!(asked.len() < 120 && !asked.contains("web-"), "{asked}");
+    let requested = played.requested.lock().unwrap().last().unwrap().1.clone();
+    assert!(requested.len() < 120 && !requested.contains("web-"), "{requested}");
 }
 
 #[tokio::test]
@@ -209,20 +209,20 @@ async fn external_metrics_have_one_value_per_series() {
     let played =
         played(r#"{"metric":{"queue":"a"},"value":[1,"3"]},{"metric":{"queue":"b"},"value":[1,"NaN"]}"#);
     let provider = provider(&played, cluster(1)).await;
-    let ask = |metric: &str| ExternalMetricQuery {
+    let external_query = |metric: &str| ExternalMetricQuery {
         namespace: "default".to_owned(),
         metric: metric.to_owned(),
         series: Selector::parse("queue!=c").unwrap(),
         source: SampleSource::default(),
     };
-    let query = ask("queue_depth");
+    let query = external_query("queue_depth");
     let values = ExternalMetricsProvider::values(&provider, &query).await.unwrap();
     let source = query.source.stated().unwrap();
     assert!(source.starts_with("Prometheus: ") && source.contains("queue_depth"), "{source}");
     assert_eq!(values.len(), 1);
     assert_eq!(values[0].labels.as_deref().unwrap(), [("queue".to_owned(), "a".to_owned())]);
     assert!(matches!(
-        ExternalMetricsProvider::values(&provider, &ask("nope")).await,
+        ExternalMetricsProvider::values(&provider, &external_query("nope")).await,
         Err(MetricsError::NoMetric(_))
     ));
     assert_eq!(*ExternalMetricsProvider::known(&provider), ["queue_depth"]);
@@ -274,7 +274,7 @@ async fn prometheus_outage_is_not_an_empty_result() {
 
 #[tokio::test]
 async fn proxy_error_page_is_reported_with_its_cause() {
-    for (said, cause) in [
+    for (body, cause) in [
         ("<html>Log in</html>".to_owned(), "an HTML page"),
         (r#"{"status":"success","data":{"resultType":"vec"#.to_owned(), "string without end"),
         (r#"{"status":"error","errorType":"execution","error":"boom"}"#.to_owned(), "execution: boom"),
@@ -282,7 +282,7 @@ async fn proxy_error_page_is_reported_with_its_cause() {
         (vector(r#"{"metric":{"pod":"web-0"},"value":[1,"-Inf"]}"#), "the value of web-0 is -Inf"),
     ] {
         let played = Played::new(move |path, text| {
-            (200, if path.ends_with("series") { series(text) } else { said.clone() })
+            (200, if path.ends_with("series") { series(text) } else { body.clone() })
         });
         let provider = provider(&played, cluster(1)).await;
         let Err(MetricsError::Internal(text)) = custom(&provider, all()).await else { panic!("{cause}") };
@@ -371,9 +371,9 @@ async fn discovery_retries_soon_and_reload_triggers_it() {
     );
     assert_eq!(provider.reload(config(&more)), ReloadOutcome::Reloaded);
     tokio::time::sleep(Duration::from_secs(1)).await;
-    let asked: Vec<String> =
-        played.asked.lock().unwrap()[before..].iter().map(|asked| asked.1.clone()).collect();
-    assert!(asked.contains(&"others".to_owned()), "{asked:?}");
+    let requested: Vec<String> =
+        played.requested.lock().unwrap()[before..].iter().map(|requested| requested.1.clone()).collect();
+    assert!(requested.contains(&"others".to_owned()), "{requested:?}");
     let rules = provider.report().custom.unwrap().rules;
     assert!(rules[0].matches_nothing() && !rules[1].matches_nothing());
     // Discovery of a dropped provider stops.

@@ -37,7 +37,7 @@ fn fixture() -> (Rules, Registry) {
     (rules, registry)
 }
 
-fn ask(
+fn query_text(
     resource: &str,
     namespace: Option<&str>,
     objects: ObjectFilter<'_>,
@@ -45,8 +45,8 @@ fn ask(
 ) -> Result<String, QueryError> {
     let (rules, registry) = fixture();
     let series = &Selector::parse(selector).unwrap();
-    let ask = CustomQueryArgs { resource, namespace, objects, metric: "m", series };
-    custom(&rules, &registry, &mapper(), &ask).map(|(query, _)| query.text)
+    let args = CustomQueryArgs { resource, namespace, objects, metric: "m", series };
+    custom(&rules, &registry, &mapper(), &args).map(|(query, _)| query.text)
 }
 
 #[test]
@@ -70,31 +70,34 @@ fn custom_queries() {
         ("nodes", None, ObjectFilter::Named(&["a"]), "k!=v", "sum(m{k!=\"v\",node=\"a\"}) by (node)"),
         ("namespaces", None, ObjectFilter::Named(&["a"]), "", "sum(m{namespace=\"a\"}) by (namespace)"),
     ] {
-        assert_eq!(ask(resource, namespace, names, selector).as_deref(), Ok(expected));
+        assert_eq!(query_text(resource, namespace, names, selector).as_deref(), Ok(expected));
     }
 }
 
 #[test]
 fn custom_queries_that_fail() {
     let one = ObjectFilter::Named(&["a"]);
-    assert_eq!(ask("pods", None, one, ""), Err(QueryError::NoMetric), "pods live in namespaces");
-    assert_eq!(ask("services", Some("n"), one, ""), Err(QueryError::NoMetric));
-    assert_eq!(ask("pods", Some("n"), ObjectFilter::Named(&[]), ""), Err(QueryError::NoObjects));
-    assert!(matches!(ask("foos", Some("n"), one, ""), Err(QueryError::NoResource(_))));
+    assert_eq!(query_text("pods", None, one, ""), Err(QueryError::NoMetric), "pods live in namespaces");
+    assert_eq!(query_text("services", Some("n"), one, ""), Err(QueryError::NoMetric));
+    assert_eq!(query_text("pods", Some("n"), ObjectFilter::Named(&[]), ""), Err(QueryError::NoObjects));
+    assert!(matches!(query_text("foos", Some("n"), one, ""), Err(QueryError::NoResource(_))));
     let unsupported = QueryError::Build(QueryBuildError::UnsupportedOperator);
-    assert_eq!(ask("pods", Some("n"), one, "a>1"), Err(unsupported));
+    assert_eq!(query_text("pods", Some("n"), one, "a>1"), Err(unsupported));
 }
 
 #[test]
 fn external_queries() {
     let (rules, registry) = fixture();
-    let ask = |metric: &str, selector: &str| {
+    let query_text = |metric: &str, selector: &str| {
         external(&rules, &registry, &mapper(), "n", metric, &Selector::parse(selector).unwrap())
     };
-    assert_eq!(ask("free", "a=b").as_deref(), Ok("max(m{a=\"b\"}) by ()"));
-    assert_eq!(ask("nope", ""), Err(QueryError::NoMetric));
+    assert_eq!(query_text("free", "a=b").as_deref(), Ok("max(m{a=\"b\"}) by ()"));
+    assert_eq!(query_text("nope", ""), Err(QueryError::NoMetric));
     assert!(
-        ask("m", "").unwrap_err().to_string().contains("unable to convert resource namespaces into label")
+        query_text("m", "")
+            .unwrap_err()
+            .to_string()
+            .contains("unable to convert resource namespaces into label")
     );
 }
 
@@ -112,7 +115,7 @@ proptest::proptest! {
     #[test]
     fn quotes_are_balanced_for_any_object_name(names in proptest::collection::vec(".*", 1..4), namespace in ".*") {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let text = ask("pods", Some(&namespace), ObjectFilter::Named(&names), "").unwrap();
+        let text = query_text("pods", Some(&namespace), ObjectFilter::Named(&names), "").unwrap();
         proptest::prop_assert!(crate::prometheus::lint::promql::check(&text).is_ok(), "{text}");
     }
 }

@@ -116,7 +116,7 @@ pub enum MappingError {
     Inverse {
         /// The template.
         text: String,
-        /// Why.
+        /// The cause.
         #[source]
         reason: InverseError,
     },
@@ -145,7 +145,7 @@ pub enum InverseError {
 pub struct LabelError {
     /// The resource.
     pub resource: GroupResource,
-    /// Why.
+    /// The cause.
     #[source]
     pub reason: NoLabel,
 }

@@ -53,8 +53,8 @@ async fn start(id: &str, address: SocketAddr, ca: &str, tls: &TlsAcceptor, log: 
     let (sharding, store, inventory) = sharding(id, PERIOD, endpoint(ca, "right"), NODE_COUNT);
     let server = Server::at(address, with_token(sharding.route()), Some(tls.clone())).await;
     let mut tasks = JoinSet::new();
-    let asking = sharding.clone();
-    tasks.spawn(async move { asking.run().await });
+    let member = sharding.clone();
+    tasks.spawn(async move { member.run().await });
     tasks.spawn(scrape(sharding.clone(), id.to_owned(), Arc::clone(log)));
     Running { sharding, store, inventory, address: server.address, _server: server, _tasks: tasks }
 }

@@ -63,14 +63,14 @@ async fn endless_pages_are_stopped() {
     }));
     let server = Server::new(route).await;
     let (own, problem) = fetched(&server).await;
-    assert_eq!((problem, server.asked(), own.received()), (None, MAX_PAGES_PER_FETCH, 0));
+    assert_eq!((problem, server.requested(), own.received()), (None, MAX_PAGES_PER_FETCH, 0));
     // A peer that repeats the same page.
     let route: Route = BoxCloneSyncService::new(tower::service_fn(|_: Request<Body>| async {
         Ok::<_, Infallible>(Response::new(full(codec::head(9, 5, true, 0))))
     }));
     let server = Server::new(route).await;
     let (_, problem) = fetched(&server).await;
-    assert_eq!((problem.as_deref(), server.asked()), (Some("it repeats the same page"), 2));
+    assert_eq!((problem.as_deref(), server.requested()), (Some("it repeats the same page"), 2));
 }
 
 #[tokio::test]
@@ -118,19 +118,19 @@ async fn entries_are_stored_once_and_only_if_newer() {
 #[tokio::test]
 async fn route_rejects_invalid_requests() {
     let (own, _, _) = sharding("own", PERIOD, Endpoint::default(), 1);
-    let ask = async |method: Method, uri: &str| {
+    let send_request = async |method: Method, uri: &str| {
         let request = Request::builder().method(method).uri(uri).body(full("")).unwrap();
         let answer = own.route().oneshot(request).await.unwrap();
         let (parts, body) = answer.into_parts();
         (parts.status.as_u16(), body.collect().await.unwrap().to_bytes())
     };
-    let (codec, body) = ask(Method::GET, "/plimsoll/samples").await;
+    let (codec, body) = send_request(Method::GET, "/plimsoll/samples").await;
     assert_eq!((codec, codec::read(&body).unwrap().entries.len()), (200, 0));
-    assert_eq!(ask(Method::GET, "/plimsoll/samples/?since=5&of=7").await.0, 200);
-    assert_eq!(ask(Method::POST, "/plimsoll/samples").await.0, 405);
-    assert_eq!(ask(Method::GET, "/plimsoll/samples/x").await.0, 404);
-    assert_eq!(ask(Method::GET, "/plimsoll/samples?since=-1").await.0, 400);
-    assert_eq!(ask(Method::GET, "/plimsoll/samples?since=99999999999999999999").await.0, 400);
+    assert_eq!(send_request(Method::GET, "/plimsoll/samples/?since=5&of=7").await.0, 200);
+    assert_eq!(send_request(Method::POST, "/plimsoll/samples").await.0, 405);
+    assert_eq!(send_request(Method::GET, "/plimsoll/samples/x").await.0, 404);
+    assert_eq!(send_request(Method::GET, "/plimsoll/samples?since=-1").await.0, 400);
+    assert_eq!(send_request(Method::GET, "/plimsoll/samples?since=99999999999999999999").await.0, 400);
 }
 
 /// The owner is alive but reports no sample of a node: the next in rank scrapes it too until the owner does.
