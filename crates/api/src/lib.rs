@@ -30,5 +30,5 @@ pub mod table;
 pub mod text;
 pub mod time;
 pub mod url_escape;
-mod wire;
+pub mod wire;
 pub mod yaml;

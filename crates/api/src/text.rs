@@ -10,6 +10,12 @@ pub fn truncated(text: &str, max_chars: usize) -> String {
     }
 }
 
+/// Bytes as lower-case hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or_default();
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 0xf)]).collect()
+}
+
 /// Text, escaped for elements and quoted attributes of HTML.
 pub struct HtmlText<'a>(pub &'a str);
 
@@ -39,6 +45,11 @@ mod tests {
     fn only_longer_texts_get_an_ellipsis() {
         assert_eq!((truncated("", 0), truncated("é", 0)), (String::new(), "…".to_owned()));
         assert_eq!((truncated("éa", 2), truncated("éab", 2)), ("éa".to_owned(), "éa…".to_owned()));
+    }
+
+    #[test]
+    fn each_byte_is_two_lower_case_digits() {
+        assert_eq!((hex(&[]), hex(&[0x00, 0x0f, 0xa5, 0xff])), (String::new(), "000fa5ff".to_owned()));
     }
 
     #[test]

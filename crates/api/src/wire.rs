@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer};
 
 /// Reads `null` as the empty value, as Go does for every field.
-pub(crate) fn nullable<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+pub fn nullable<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
     T: Default + Deserialize<'de>,

@@ -27,7 +27,7 @@ pub(crate) struct Flag {
     pub(crate) kind: Kind,
     /// The default as text; empty if there is none.
     pub(crate) default: &'static str,
-    pub(crate) does: Does,
+    pub(crate) effect: FlagEffect,
     /// What it does, or why it is ignored.
     pub(crate) about: &'static str,
 }
@@ -51,7 +51,7 @@ pub(crate) enum Kind {
 
 /// Whether a flag has an effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Does {
+pub(crate) enum FlagEffect {
     Acts,
     /// It is accepted and ignored, so that manifests work unchanged.
     Nothing,
@@ -122,7 +122,7 @@ impl Flag {
         // Flags without effect are many, and listed in the documentation.
         arg.action(ArgAction::Append)
             .help(format!("{}{default}", self.about))
-            .hide(self.does == Does::Nothing)
+            .hide(self.effect == FlagEffect::Nothing)
     }
 
     /// Why a value is invalid.
@@ -148,7 +148,7 @@ pub(crate) const fn acts(
     default: &'static str,
     about: &'static str,
 ) -> Flag {
-    Flag { group, name, short: None, kind, default, does: Does::Acts, about }
+    Flag { group, name, short: None, kind, default, effect: FlagEffect::Acts, about }
 }
 
 /// A flag that is accepted and ignored, and why.
@@ -159,7 +159,7 @@ pub(crate) const fn idle(
     default: &'static str,
     why: &'static str,
 ) -> Flag {
-    Flag { group, name, short: None, kind, default, does: Does::Nothing, about: why }
+    Flag { group, name, short: None, kind, default, effect: FlagEffect::Nothing, about: why }
 }
 
 /// Go's words for true and false.
@@ -193,10 +193,15 @@ impl<T: Table> Flags<T> {
 
     /// Given flags that are ignored although their value differs from the default.
     pub(crate) fn idle(&self) -> Vec<&'static str> {
-        let says = |flag: &&Flag| {
+        let differs = |flag: &&Flag| {
             self.0.get(flag.name).is_some_and(|values| values.iter().any(|v| v != flag.default))
         };
-        T::FLAGS.iter().filter(|flag| flag.does == Does::Nothing).filter(says).map(|flag| flag.name).collect()
+        T::FLAGS
+            .iter()
+            .filter(|flag| flag.effect == FlagEffect::Nothing)
+            .filter(differs)
+            .map(|flag| flag.name)
+            .collect()
     }
 
     /// The last value, or the default; empty if there is none.

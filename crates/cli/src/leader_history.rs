@@ -14,7 +14,7 @@ const TOKEN_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/token";
 
 /// Reads passes of the leader with the token of our own account: that of the pod, or `tokenFile` of the kubeconfig. The certificate of
 /// the leader must be from the CA in the Secret that replicas share; none without that Secret. A CA of others would not do: the token is
-/// sent to whom it has certified.
+/// sent to every server that this CA has certified.
 pub(crate) fn fetcher(
     shared: &Shared,
     keyring: Option<&Keyring>,

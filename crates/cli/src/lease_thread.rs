@@ -51,7 +51,7 @@ mod tests {
 
     use super::*;
 
-    const LIMIT: Duration = Duration::from_mins(1);
+    const TEST_TIMEOUT: Duration = Duration::from_mins(1);
 
     /// A cluster on a thread of its own, until the returned sender is dropped; and its kubeconfig.
     fn cluster() -> (oneshot::Sender<()>, String) {
@@ -65,12 +65,12 @@ mod tests {
                 let _ = stopped.await;
             });
         });
-        (stop, kubeconfig.recv_timeout(LIMIT).unwrap())
+        (stop, kubeconfig.recv_timeout(TEST_TIMEOUT).unwrap())
     }
 
     fn get(address: SocketAddr, path: &str) -> String {
-        let mut stream = TcpStream::connect_timeout(&address, LIMIT).unwrap();
-        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        let mut stream = TcpStream::connect_timeout(&address, TEST_TIMEOUT).unwrap();
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
@@ -104,7 +104,8 @@ mod tests {
         let outside = std::thread::spawn(move || {
             let answer = get(address, "/healthz");
             let waiting = Builder::new_current_thread().enable_all().build().unwrap();
-            waiting.block_on(async { tokio::time::timeout(LIMIT, leadership.acquired()).await.unwrap() });
+            waiting
+                .block_on(async { tokio::time::timeout(TEST_TIMEOUT, leadership.acquired()).await.unwrap() });
             answer
         });
         let answer = outside.join().unwrap();
@@ -122,8 +123,8 @@ mod tests {
         let config = std::sync::Arc::new(config.with_no_client_auth());
         let name = ServerName::try_from("localhost").unwrap();
         let session = rustls::ClientConnection::new(config, name).unwrap();
-        let stream = TcpStream::connect_timeout(&address, LIMIT).unwrap();
-        stream.set_read_timeout(Some(LIMIT)).unwrap();
+        let stream = TcpStream::connect_timeout(&address, TEST_TIMEOUT).unwrap();
+        stream.set_read_timeout(Some(TEST_TIMEOUT)).unwrap();
         let mut stream = rustls::StreamOwned::new(session, stream);
         write!(stream, "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n").unwrap();
         let mut answer = Vec::new();

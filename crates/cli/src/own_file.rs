@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 
-/// A file that this process has created, readable by its user alone. Dropping this removes the file, unless somebody has put
+/// A file that this process has created, readable by its user alone. Dropping this removes the file, unless another process has put
 /// another one in its place.
 #[derive(Debug)]
 pub(crate) struct OwnFile {

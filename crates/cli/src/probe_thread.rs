@@ -83,7 +83,7 @@ pub(crate) fn on_runtime(route: Route, runtime: &Handle) -> Route {
     Route::new(service_fn(move |request: Request<Body>| {
         let (route, runtime) = (route.clone(), runtime.clone());
         async move {
-            // A task that nobody waits for any more is aborted with its set: the client has gone.
+            // A task without a waiting caller is aborted with its set: the client has gone.
             let mut task = JoinSet::new();
             task.spawn_on(route.oneshot(request), &runtime);
             match task.join_next().await {

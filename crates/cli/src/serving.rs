@@ -44,7 +44,7 @@ pub(crate) fn pair(certificate: Option<PathBuf>, key: Option<PathBuf>) -> Result
 pub(crate) fn certificate(given: Option<Pair>, names: Vec<String>) -> Certificate {
     match given {
         Some((certificate, key)) => Certificate::Files { certificate, key, authority: None },
-        None => Certificate::SelfMade(names),
+        None => Certificate::SelfSigned(names),
     }
 }
 
@@ -131,7 +131,7 @@ pub(crate) async fn rotated(
     Some(keyring)
 }
 
-/// Waits until the task of a role ends by itself, and says how. A task that has ended is taken, so that nobody waits for it again.
+/// Waits until the task of a role ends by itself, and says how. A task that has ended is taken, so that it is not awaited again.
 pub(crate) async fn ended(role: &str, task: &mut Option<JoinHandle<()>>) -> Failure {
     let Some(running) = task else { return std::future::pending().await };
     let result = running.await;
@@ -186,7 +186,7 @@ mod tests {
         let mut task = Some(tokio::spawn(async {}));
         let failure = ended("controller", &mut task).await;
         assert!(failure.to_string().starts_with("the controller has ended by itself; this process ends"));
-        assert!(task.is_none(), "nobody waits for it again");
+        assert!(task.is_none(), "it is not awaited again");
     }
 
     #[test]

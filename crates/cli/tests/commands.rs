@@ -16,13 +16,13 @@ fn examples() {
     for file in files {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_plimsoll"));
         let output = command.args(["simulate", "--quiet"]).arg(&file).output().unwrap();
-        let (said, complained) =
+        let (stdout, stderr) =
             [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap()).into();
-        assert!(output.status.success() && said.contains("pod-hours"), "{}: {complained}", file.display());
+        assert!(output.status.success() && stdout.contains("pod-hours"), "{}: {stderr}", file.display());
     }
 }
 
-/// Every change of the count is in the row of the decision that makes it, with the reason.
+/// Every change of the count is in the row of its decision, with the reason.
 #[test]
 fn wide_table_has_the_rows_that_explain_changes() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/scale-to-zero.yaml");
@@ -42,7 +42,7 @@ fn wide_table_has_the_rows_that_explain_changes() {
     }
 }
 
-/// Shells know the kinds, and the commands about events.
+/// Shell completion knows the kinds, and the commands about events.
 #[test]
 fn completion_knows_the_kinds() {
     for shell in ["bash", "zsh", "fish"] {
@@ -59,13 +59,13 @@ fn completion_knows_the_kinds() {
     }
 }
 
-/// In the place of metrics-server or prometheus-adapter we are called as they are, and take their flags.
+/// Under the names of metrics-server and prometheus-adapter the program accepts their flags.
 #[cfg(unix)]
 #[test]
 fn program_names_of_replaced_servers() {
     let folder = std::env::temp_dir().join(format!("plimsoll-replaced-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    let say = |name: &str, words: &[&str]| {
+    let output_of = |name: &str, words: &[&str]| {
         let link = folder.join(name);
         if !link.exists() {
             std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_plimsoll"), &link).unwrap();
@@ -73,17 +73,17 @@ fn program_names_of_replaced_servers() {
         let output = std::process::Command::new(&link).args(words).output().unwrap();
         String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
     };
-    assert!(say("metrics-server", &["--version"]).starts_with("plimsoll "));
-    let wrong = say("metrics-server", &["--metric-resolution=5s", "--cert-dir=/tmp"]);
+    assert!(output_of("metrics-server", &["--version"]).starts_with("plimsoll "));
+    let wrong = output_of("metrics-server", &["--metric-resolution=5s", "--cert-dir=/tmp"]);
     assert!(wrong.contains("but value 5s provided"), "{wrong}");
-    let wrong = say("adapter", &["--secure-port=6443", "--logtostderr=true"]);
+    let wrong = output_of("adapter", &["--secure-port=6443", "--logtostderr=true"]);
     assert!(wrong.contains("prometheus-adapter needs --config"), "{wrong}");
-    let wrong = say("prometheus-adapter", &["--metrics-max-age=1s", "--config=none"]);
+    let wrong = output_of("prometheus-adapter", &["--metrics-max-age=1s", "--config=none"]);
     assert!(wrong.contains("max age must not be less than relist interval"), "{wrong}");
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
-/// As a plugin of kubectl we are called by another name, and say so.
+/// As a plugin of kubectl the program has another name, which its help shows.
 #[cfg(unix)]
 #[test]
 fn kubectl_plugin() {
@@ -91,17 +91,17 @@ fn kubectl_plugin() {
     std::fs::create_dir_all(&folder).unwrap();
     let link = folder.join("kubectl-plimsoll");
     std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_plimsoll"), &link).unwrap();
-    let say = |words: &[&str]| {
+    let output_of = |words: &[&str]| {
         let output = std::process::Command::new(&link).args(words).output().unwrap();
         String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
     };
-    let help = say(&["--help"]);
+    let help = output_of(&["--help"]);
     assert!(help.contains("Usage: kubectl plimsoll <COMMAND>"), "{help}");
     assert!(help.contains("\n  kubectl plimsoll get -A\n"), "{help}");
-    let help = say(&["why", "--help"]);
+    let help = output_of(&["why", "--help"]);
     assert!(help.contains("Usage: kubectl plimsoll why [OPTIONS] <AUTOSCALER|FILE>..."), "{help}");
     assert!(help.contains("\n  kubectl plimsoll why hpa/php-apache --since 1h "), "{help}");
-    let usage = say(&["get", "--nonsense"]);
+    let usage = output_of(&["get", "--nonsense"]);
     assert!(usage.contains("Usage: kubectl plimsoll get"), "{usage}");
     std::fs::remove_dir_all(&folder).unwrap();
 }

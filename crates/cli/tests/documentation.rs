@@ -54,8 +54,8 @@ fn objects_of_the_documentation_are_valid() {
             std::fs::write(&file, &object).unwrap();
             let output =
                 Command::new(env!("CARGO_BIN_EXE_plimsoll")).arg("validate").arg(&file).output().unwrap();
-            let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
-            assert!(output.status.success(), "{}:\n{object}\n{said}", page.display());
+            let printed = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+            assert!(output.status.success(), "{}:\n{object}\n{printed}", page.display());
             checked += 1;
         }
     }

@@ -1,4 +1,4 @@
-//! The long-running commands as processes: they start, say what they do, take new settings, and stop in order.
+//! The long-running commands as processes: they start, log what they do, reload settings, and stop gracefully.
 
 #![allow(clippy::disallowed_methods, reason = "tests and benches measure with the clock of the machine")]
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
@@ -14,7 +14,7 @@ use serde_json::Value;
 
 const PATIENCE: Duration = Duration::from_mins(5);
 
-/// A process whose lines are read as they come.
+/// A process whose output is read line by line.
 struct Going {
     child: Child,
     lines: Receiver<String>,
@@ -26,13 +26,13 @@ impl Going {
         let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
         command.args(words).env_remove("KUBECONFIG").stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
-        let (tell, lines) = channel();
+        let (sender, lines) = channel();
         let (out, err) = (child.stdout.take().unwrap(), child.stderr.take().unwrap());
         for source in [Box::new(out) as Box<dyn Read + Send>, Box::new(err)] {
-            let tell = tell.clone();
+            let sender = sender.clone();
             std::thread::spawn(move || {
                 for line in BufReader::new(source).lines().map_while(Result::ok) {
-                    if tell.send(line).is_err() {
+                    if sender.send(line).is_err() {
                         break;
                     }
                 }
@@ -41,7 +41,7 @@ impl Going {
         Self { child, lines, seen: Vec::new() }
     }
 
-    /// Reads on until a line has all of these words.
+    /// Reads lines until one has all of these words.
     fn until(&mut self, words: &[&str]) -> String {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -66,7 +66,7 @@ impl Going {
         assert!(status.success());
     }
 
-    /// Waits for its end; its exit code.
+    /// Waits until the process has ended, and returns its exit code.
     fn end(mut self) -> Option<i32> {
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
@@ -91,7 +91,7 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// The example of `up`, hurried: decisions every second, and a load that is there at once.
+/// The example of `up` with decisions every second, and a load that begins immediately.
 fn hurried() -> String {
     let example = include_str!("../../../examples/up.yaml");
     let load = example.find("    load:\n").unwrap();
@@ -111,7 +111,7 @@ fn up_scales_prints_and_cleans_up() {
     up.until(&["localkube ready in", "3 nodes", "1 workload"]);
     up.until(&["console", "http://127.0.0.1:", "/?token="]);
     up.until(&["ask why", "why hpa/php-apache"]);
-    // A second one leaves the kubeconfig of the first alone.
+    // A second process does not change the kubeconfig of the first.
     let second = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
         .args(["up", "--kubeconfig", kubeconfig.to_str().unwrap()])
         .output()
@@ -120,12 +120,12 @@ fn up_scales_prints_and_cleans_up() {
     assert!(second.status.code() == Some(2) && text.contains("exists and is not overwritten"), "{second:?}");
     assert!(text.contains("remedy: stop the other `plimsoll up`"), "{text}");
     up.until(&["hpa/php-apache", "1 → "]);
-    let asked = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+    let output = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
         .args(["why", "hpa/php-apache", "--since", "10m", "--kubeconfig", kubeconfig.to_str().unwrap()])
         .output()
         .unwrap();
-    let text = String::from_utf8_lossy(&asked.stdout);
-    assert!(asked.status.success() && text.contains("1 → "), "{asked:?}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains("1 → "), "{output:?}");
     up.signal("-INT");
     assert_eq!(up.end(), Some(0));
     assert!(!kubeconfig.exists());
@@ -148,8 +148,8 @@ fn up_that_cannot_start_leaves_nothing_behind() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
-/// Runs a command to its end; what it printed.
-fn said(words: &[&str]) -> String {
+/// Runs a command, and returns its output.
+fn stdout_of(words: &[&str]) -> String {
     let output = Command::new(env!("CARGO_BIN_EXE_plimsoll")).args(words).output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{words:?}: {text}{}", String::from_utf8_lossy(&output.stderr));
@@ -194,7 +194,7 @@ async fn up_scales_a_worker_from_zero_when_orders_arrive() {
     })
     .await
     .unwrap();
-    let why = said(&["why", "so/orders-worker", "--kubeconfig", &file]);
+    let why = stdout_of(&["why", "so/orders-worker", "--kubeconfig", &file]);
     assert!(
         why.starts_with("so/orders-worker in default · ")
             && why.contains(" UTC · stayed at 0: no trigger is active"),
@@ -217,7 +217,7 @@ async fn up_scales_a_worker_from_zero_when_orders_arrive() {
     create(&client, "/apis/keda.sh/v1alpha1/namespaces/default/scaledobjects", object).await;
     let up = tokio::task::spawn_blocking(move || {
         up.sees(&["so/mails", "0 → 1", "kubernetes-workload has "]);
-        // The two need not come in this order.
+        // The order of these two lines is undefined.
         let line = up.sees(&["so/orders-worker", "0 → ", "queue has ", " messages (activation 5)"]);
         up.sees(&["hpa/keda-hpa-mails", "s0-workload-default"]);
         assert!(line.contains("queue: "), "{line}");
@@ -225,24 +225,24 @@ async fn up_scales_a_worker_from_zero_when_orders_arrive() {
     })
     .await
     .unwrap();
-    let why = said(&["why", "so/mails", "--kubeconfig", &file]);
+    let why = stdout_of(&["why", "so/mails", "--kubeconfig", &file]);
     assert!(why.contains("next       hpa/keda-hpa-mails decides between 1 and 100\n"), "{why}");
     assert!(why.contains("\nhpa/keda-hpa-mails in default · "), "{why}");
     let json: Value =
-        serde_json::from_str(&said(&["why", "so/mails", "-o", "json", "--kubeconfig", &file])).unwrap();
+        serde_json::from_str(&stdout_of(&["why", "so/mails", "-o", "json", "--kubeconfig", &file])).unwrap();
     assert_eq!(json.pointer("/hpa/autoscaler").unwrap(), "hpa/keda-hpa-mails");
     assert_eq!(json.pointer("/round/triggers/0/type").unwrap(), "kubernetes-workload");
-    let since = said(&["why", "so/orders-worker", "--since", "10m", "--kubeconfig", &file]);
+    let since = stdout_of(&["why", "so/orders-worker", "--since", "10m", "--kubeconfig", &file]);
     assert!(since.contains("0 → ") && since.contains("at rest: queue has "), "{since}");
-    let got = said(&["get", "--kubeconfig", &file]);
+    let got = stdout_of(&["get", "--kubeconfig", &file]);
     for name in ["hpa/php-apache", "hpa/keda-hpa-mails", "so/mails", "so/orders-worker"] {
         assert!(got.contains(name), "{got}");
     }
     assert!(
-        said(&["get", "so", "-o", "name", "--kubeconfig", &file])
+        stdout_of(&["get", "so", "-o", "name", "--kubeconfig", &file])
             .contains("scaledobject.keda.sh/orders-worker\n")
     );
-    assert!(said(&["top", "--once", "--kubeconfig", &file]).contains("so/orders-worker"));
+    assert!(stdout_of(&["top", "--once", "--kubeconfig", &file]).contains("so/orders-worker"));
     up.signal("-INT");
     assert_eq!(tokio::task::spawn_blocking(move || up.end()).await.unwrap(), Some(0));
     std::fs::remove_dir_all(folder).unwrap();
@@ -304,7 +304,7 @@ async fn controller_leads_reloads_settings_and_releases_its_lease() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
-/// The answer to a request without TLS.
+/// Sends a request without TLS, and returns the response.
 fn get(address: &str, path: &str) -> String {
     let mut stream = std::net::TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();

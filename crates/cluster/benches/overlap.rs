@@ -44,8 +44,8 @@ const SPREAD: Fleet =
 const CROWDED: Fleet = Fleet { namespaces: 1, ..SPREAD };
 
 /// Limits: seconds that the check may take, and MiB for 100,000 pods and their autoscalers.
-const SHARING: f64 = 5e-6;
-const MEMORY: f64 = 60.0;
+const MAX_CHECK_SECONDS: f64 = 5e-6;
+const MAX_INDEX_MIB: f64 = 60.0;
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
@@ -58,7 +58,7 @@ fn main() -> ExitCode {
     let mut table = Table::new("index: 10,000 autoscalers with 100 pods each");
     for (fleet, place) in [(CROWDED, "one namespace"), (SPREAD, "100 namespaces")] {
         let (mut index, keys) = built(fleet);
-        table.row(&format!("sharing, {place}"), sharing(&index, &keys), SHARING, table::micros);
+        table.row(&format!("sharing, {place}"), sharing(&index, &keys), MAX_CHECK_SECONDS, table::micros);
         costs(&mut index, &keys, fleet, place);
     }
     for (labels, what) in [(Labels::Shared, "labels alike"), (Labels::Own, "labels of their own")] {
@@ -67,7 +67,7 @@ fn main() -> ExitCode {
         table.row(
             &format!("sharing with another, pods with {what}"),
             sharing(&index, &keys),
-            SHARING,
+            MAX_CHECK_SECONDS,
             table::micros,
         );
     }
@@ -152,7 +152,7 @@ fn memory(table: &mut Table) {
         let output = Command::new(program).args(args).output().expect("this program runs");
         match String::from_utf8_lossy(&output.stdout).parse::<f64>() {
             Ok(bytes) => {
-                table.row(what, bytes / f64::from(1 << 20), MEMORY, show);
+                table.row(what, bytes / f64::from(1 << 20), MAX_INDEX_MIB, show);
                 table::note("  per pod, with a tenth of an autoscaler", bytes / 100_000.0, |n| {
                     format!("{n:.0} B")
                 });

@@ -11,6 +11,7 @@
 //! metrics    client of the three metrics APIs
 //! lease      leader election
 //! events     records Kubernetes events
+//! random     random numbers for jitter, and UUIDs
 //! ```
 
 pub mod connect;
@@ -21,6 +22,7 @@ pub mod key;
 pub mod lease;
 pub mod metrics;
 pub mod names;
+pub mod random;
 pub mod request;
 pub mod scale;
 pub mod watch;

@@ -76,9 +76,9 @@ impl NameLister {
             return Ok(known);
         }
         let inner = Arc::clone(&self.0);
-        let asked = key.clone();
-        let ask = || async move { inner.ask(asked).await }.boxed();
-        self.0.flights.run_within(&key, Duration::MAX, ask).await.0
+        let list_key = key.clone();
+        let fetch = || async move { inner.fetch(list_key).await }.boxed();
+        self.0.flights.run_within(&key, Duration::MAX, fetch).await.0
     }
 }
 
@@ -92,7 +92,7 @@ impl NameListerState {
         cache.get(key).filter(|(came, _)| came.elapsed() <= self.age).map(|(_, names)| Arc::clone(names))
     }
 
-    async fn ask(&self, key: ListKey) -> NamesResult {
+    async fn fetch(&self, key: ListKey) -> NamesResult {
         let request = Request::get(&key.uri, &key.resource, LIST_DEADLINE);
         let answer = exchange_as(&self.client, &request, METADATA_LIST).await?;
         let list: NameList = decode(&answer, &Expected::anything())?;
@@ -158,11 +158,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn concurrent_callers_share_one_list_which_is_cached_for_its_age() {
-        let asked = Arc::new(AtomicU32::new(0));
-        let count = Arc::clone(&asked);
-        let client = Fake::new(move |asked: &ReceivedRequest| {
+        let requests = Arc::new(AtomicU32::new(0));
+        let count = Arc::clone(&requests);
+        let client = Fake::new(move |request: &ReceivedRequest| {
             count.fetch_add(1, Ordering::Relaxed);
-            assert!(asked.headers["accept"].to_str().unwrap().contains("as=PartialObjectMetadataList"));
+            assert!(request.headers["accept"].to_str().unwrap().contains("as=PartialObjectMetadataList"));
             Reply::new(
                 200,
                 JSON,
@@ -171,16 +171,16 @@ mod tests {
         });
         let names = NameLister::new(client.client(), Duration::from_secs(5));
         let of = pods();
-        let ask = || names.list(&of, Some("shop"), "app=web");
-        let (one, two) = futures::join!(ask(), ask());
+        let list = || names.list(&of, Some("shop"), "app=web");
+        let (one, two) = futures::join!(list(), list());
         assert_eq!(*one.unwrap(), ["b", "a"]);
-        assert_eq!(asked.load(Ordering::Relaxed), 1);
+        assert_eq!(requests.load(Ordering::Relaxed), 1);
         assert_eq!(two.unwrap().len(), 2);
-        ask().await.unwrap();
-        assert_eq!(asked.load(Ordering::Relaxed), 1);
+        list().await.unwrap();
+        assert_eq!(requests.load(Ordering::Relaxed), 1);
         tokio::time::advance(Duration::from_secs(6)).await;
-        ask().await.unwrap();
-        assert_eq!(asked.load(Ordering::Relaxed), 2);
+        list().await.unwrap();
+        assert_eq!(requests.load(Ordering::Relaxed), 2);
     }
 
     #[tokio::test]

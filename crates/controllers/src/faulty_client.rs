@@ -22,7 +22,7 @@ type Bytes = <Body as http_body::Body>::Data;
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type Answer = UnsyncBoxBody<Bytes, BoxError>;
 
-/// Numbers that follow from a seed.
+/// Pseudo-random numbers from a seed.
 #[derive(Clone, Debug)]
 pub(crate) struct Random(u64);
 
@@ -40,7 +40,7 @@ impl Random {
         (mixed ^ (mixed >> 31)) % end.max(1)
     }
 
-    /// Whether something happens that happens so often in a hundred times.
+    /// Whether an event with this probability, in percent, happens.
     pub(crate) fn chance(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
@@ -51,7 +51,7 @@ impl Random {
     }
 }
 
-/// A number from the environment: how a long run is asked for.
+/// A number from an environment variable, with which a longer run is configured.
 pub(crate) fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().map_or(default, |text| text.parse().expect("a number"))
 }
@@ -147,7 +147,7 @@ impl FaultyClient {
         self.state.lock().unwrap().rate = percent;
     }
 
-    /// Holds writes to paths with these parts where the network would, until others are named; then they arrive, even if nobody
+    /// Holds writes to paths with these parts where the network would, until others are named; then they arrive, even if no caller
     /// waits for the answer any more.
     pub(crate) fn hold(&self, parts: &[&str]) {
         self.held.send_replace(parts.iter().map(|part| (*part).to_owned()).collect());
@@ -227,7 +227,7 @@ impl FaultyClient {
             let response = inner.send(request).await?;
             return Ok(response.map(|body| self.watched(body)));
         }
-        let response = self.carry_out(inner, request).await?;
+        let response = self.forward(inner, request).await?;
         self.check_alive()?;
         let (head, body) = response.into_parts();
         match fault {
@@ -243,9 +243,9 @@ impl FaultyClient {
         }
     }
 
-    /// Sends a request to the server and records a write. It is carried out even if nobody waits for the answer any more: what was
+    /// Sends a request to the server and records a write. It is sent even if its caller does not wait for the response any more: what was
     /// sent cannot be taken back.
-    async fn carry_out(&self, inner: Client, request: Request<Body>) -> Result<Response<Bytes>, BoxError> {
+    async fn forward(&self, inner: Client, request: Request<Body>) -> Result<Response<Bytes>, BoxError> {
         let faults = self.clone();
         let sent = Instant::now();
         let task = tokio::spawn(async move {

@@ -10,7 +10,7 @@ use crate::step::{self, DecisionDetail};
 use crate::units::Replicas;
 
 impl State {
-    /// A step in which only the activation phase decides; metrics are not evaluated. If [`Decision::write`] asks for a
+    /// A step in which only the activation phase decides; metrics are not evaluated. If [`Decision::write`] returns a
     /// write, the caller carries it out and reports it to [`State::settle`].
     pub fn activity_step(
         &mut self,

@@ -1,4 +1,4 @@
-//! Typed causes of failures. They are recorded beside the texts of Kubernetes, so that a diagnosis reads facts and never a text.
+//! Typed causes of failures. They are recorded together with the texts of Kubernetes, so that a diagnosis reads facts and never a text.
 
 use serde::{Deserialize, Serialize};
 

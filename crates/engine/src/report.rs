@@ -67,7 +67,7 @@ pub struct Condition {
     pub reason: CowStr,
     /// Message for people.
     pub message: CowStr,
-    /// The generation that somebody else stored; the controller keeps it and never sets it (docs/spec/hpa.md 11.2).
+    /// The generation that another client stored; the controller keeps it and never sets it (docs/spec/hpa.md 11.2).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
 }

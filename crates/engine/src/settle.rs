@@ -22,7 +22,7 @@ pub enum ScaleWriteResult {
 }
 
 impl State {
-    /// Completes a decision that asked for a scale write.
+    /// Completes a decision that required a scale write.
     pub fn settle(
         &mut self,
         now: Timestamp,

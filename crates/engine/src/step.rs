@@ -35,7 +35,7 @@ enum SelectionError<'a> {
 }
 
 impl State {
-    /// Decides. If [`Decision::write`] asks for a write, the caller carries it out and reports it to [`State::settle`].
+    /// Decides. If [`Decision::write`] returns a write, the caller carries it out and reports it to [`State::settle`].
     pub fn step(&mut self, now: Timestamp, seen: &Observation) -> Decision {
         self.step_with(now, seen, DecisionDetail::Counts)
     }

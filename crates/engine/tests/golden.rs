@@ -251,7 +251,7 @@ fn e16_memory_is_shown_in_binary_units() {
 
 #[test]
 fn e17_to_zero() {
-    let decision = from_queue(0, 3, 0).remembering(mk_state(&[(3, 301)], &[], &[])).run();
+    let decision = from_queue(0, 3, 0).with_state(mk_state(&[(3, 301)], &[], &[])).run();
     assert_eq!((written(&decision), replicas(&decision)), (Some(0), (3, 0)));
     assert_eq!(conditions(&decision), "SucceededRescale / ValidMetricFound / DesiredWithinRange");
     assert_eq!(shown(&decision, "ScaledToZero"), "True ScaledToZero");

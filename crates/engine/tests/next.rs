@@ -18,7 +18,7 @@ const STEP_SECONDS: i64 = 10;
 /// Number of decisions of a continuation: longer than every window and period.
 const STEPS: i64 = 45;
 
-/// A target whose only metric proposes exactly what [`propose`] says.
+/// A target whose only metric proposes exactly the count of [`propose`].
 fn target(spec: Spec, replicas: i32) -> Fixture {
     let mut fixture = Fixture::new(spec, replicas);
     fixture.config.tolerance = 0.0;
@@ -55,7 +55,7 @@ fn propose(fixture: &mut Fixture, after: i64, count: i32) -> Decision {
     decision
 }
 
-/// Checks what `decision` says about the future, by continuing with the same proposal.
+/// Checks the prediction of `decision`, by continuing with the same proposal.
 fn check(fixture: &Fixture, decision: &Decision, count: i32) -> Result<(), TestCaseError> {
     let Some(normalized) = &decision.normalized else { return Ok(()) };
     let (stabilized, next) = (&normalized.stabilized, normalized.next);
@@ -110,7 +110,7 @@ proptest! {
 fn window_holds_until_the_highest_recommendation_leaves_it() {
     let metric = external(MetricTarget::AverageValue(1000.into()));
     let history = mk_state(&[(8, 290), (7, 260), (5, 60)], &[], &[]);
-    let mut fixture = target(mk_spec([metric]), 8).remembering(history);
+    let mut fixture = target(mk_spec([metric]), 8).with_state(history);
     let decision = propose(&mut fixture, 0, 3);
     let normalized = decision.normalized.unwrap();
     assert_eq!(normalized.stabilized.until, Some(fixture.now + secs(10)));

@@ -13,7 +13,7 @@ use engine::spec::{
 use engine::{Decision, State};
 
 /// A target with bounds 1 and 1000 and `current` replicas, for which a metric proposes exactly `wanted`.
-fn wanting(current: i32, wanted: i32, behavior: Option<Behavior>) -> Fixture {
+fn proposing(current: i32, wanted: i32, behavior: Option<Behavior>) -> Fixture {
     let spec =
         Spec { max: 1000.into(), behavior, ..mk_spec([external(MetricTarget::AverageValue(1000.into()))]) };
     let mut fixture = Fixture::new(spec, current).totals(&[i64::from(wanted) * 1000]);
@@ -83,7 +83,7 @@ fn rows() -> Vec<Row> {
 #[test]
 fn rates() {
     for Row { name, counts: (current, wanted), behavior, state, gives: (n, reason) } in rows() {
-        let decision = wanting(current, wanted, Some(behavior)).remembering(state).run();
+        let decision = proposing(current, wanted, Some(behavior)).with_state(state).run();
         assert_eq!(limited(&decision), (n, reason.to_owned()), "{name}");
     }
 }
@@ -91,7 +91,7 @@ fn rates() {
 #[test]
 fn n8_the_bound_is_named_when_it_is_nearer_than_the_rate() {
     let mut fixture =
-        wanting(100, 500, Some(up(&[(Pods, 300, 60)]))).remembering(mk_state(&[], &[(15, 30)], &[]));
+        proposing(100, 500, Some(up(&[(Pods, 300, 60)]))).with_state(mk_state(&[], &[(15, 30)], &[]));
     fixture.spec.max = 200.into();
     assert_eq!(limited(&fixture.run()), (200, "TooManyReplicas".to_owned()));
 }
@@ -108,7 +108,7 @@ fn stabilized(
     wanted: i32,
     behavior: Option<Behavior>,
 ) -> (i32, String) {
-    let decision = wanting(current, wanted, behavior).remembering(mk_state(history, &[], &[])).run();
+    let decision = proposing(current, wanted, behavior).with_state(mk_state(history, &[], &[])).run();
     let normalized = decision.normalized.clone().unwrap();
     let able = decision.status.condition("AbleToScale").unwrap().reason.clone().into_owned();
     (normalized.stabilized.replicas.get(), able)
@@ -145,7 +145,7 @@ fn window_edges_are_inclusive_or_exclusive_as_in_kubernetes() {
 fn period_edges_are_as_in_kubernetes() {
     let grown = |ago| {
         let fixture =
-            wanting(10, 100, Some(up(&[(Pods, 10, 60)]))).remembering(mk_state(&[], &[(4, ago)], &[]));
+            proposing(10, 100, Some(up(&[(Pods, 10, 60)]))).with_state(mk_state(&[], &[(4, ago)], &[]));
         fixture.run().desired.get()
     };
     assert_eq!((grown(60), grown(59)), (20, 16));
@@ -154,13 +154,13 @@ fn period_edges_are_as_in_kubernetes() {
 /// Limits without `behavior`: the double count or 4, and the lower bound (docs/spec/hpa.md 6.2).
 #[test]
 fn classic_limits() {
-    let grow = |current, wanted| limited(&wanting(current, wanted, None).run());
+    let grow = |current, wanted| limited(&proposing(current, wanted, None).run());
     assert_eq!(grow(1, 100), (4, "ScaleUpLimit".to_owned()));
     assert_eq!(grow(3, 100), (6, "ScaleUpLimit".to_owned()));
-    let mut bounded = wanting(3, 100, None);
+    let mut bounded = proposing(3, 100, None);
     bounded.spec.max = 5.into();
     assert_eq!(limited(&bounded.run()), (5, "TooManyReplicas".to_owned()));
-    let shrunk = wanting(3, 0, None).remembering(mk_state(&[(0, 10)], &[], &[])).run();
+    let shrunk = proposing(3, 0, None).with_state(mk_state(&[(0, 10)], &[], &[])).run();
     assert_eq!(limited(&shrunk), (1, "TooFewReplicas".to_owned()));
     assert_eq!(shown(&shrunk, "ScalingLimited"), "True TooFewReplicas");
 }

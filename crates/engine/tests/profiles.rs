@@ -69,7 +69,7 @@ fn a_queue_takes_a_target_to_zero_and_back_by_default_since_1_37() {
         (scale.spec_replicas, scale.status_replicas) = (replicas.into(), replicas.into());
         at(version, fixture)
     };
-    let down = queue(V1_37, 3, 0).remembering(mk_state(&[(0, 10)], &[], &[])).run();
+    let down = queue(V1_37, 3, 0).with_state(mk_state(&[(0, 10)], &[], &[])).run();
     assert_eq!((down.outcome.clone(), down.desired.get()), (ScaleOutcome::Scaled, 0));
     assert_eq!(shown(&down, "ScaledToZero"), "True ScaledToZero");
     for (version, replicas) in [(V1_36, 0), (V1_37, 2)] {

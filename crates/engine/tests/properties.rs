@@ -35,7 +35,7 @@ fn live(mut fixture: Fixture, ticks: &[arbitrary::Tick]) -> Vec<Decision> {
 proptest! {
     #![proptest_config(cases(400))]
 
-    /// A write is asked for only within the bounds. What is not written may be outside: a target at zero that is
+    /// A write is requested only within the bounds. What is not written may be outside: a target at zero that is
     /// paused, and a count that could not be read or computed, stay as they are.
     #[test]
     fn writes_are_within_bounds(spec in spec(), start in 0..60_i32, gate: bool, ticks in ticks(1..12)) {
@@ -215,7 +215,7 @@ fn under_load(kind: Loaded, behavior: Option<engine::spec::Behavior>, load: &[i6
         _ => vec![Ok(engine::MetricSamples::Totals(load.iter().map(|l| (*l).into()).collect()))],
     };
     // One recommendation that is older than all windows; an empty state would be seeded with the current count.
-    fixture.remembering(mk_state(&[(count, 100_000)], &[], &[])).run()
+    fixture.with_state(mk_state(&[(count, 100_000)], &[], &[])).run()
 }
 
 proptest! {

@@ -47,18 +47,18 @@ fn even(mut spec: Spec, longest: i64) -> Spec {
     spec
 }
 
-/// So many replicas, of which a metric wants exactly `wanted`.
-fn wanting(spec: &Spec, state: State, current: i32, wanted: i32) -> Fixture {
+/// So many replicas, for which a metric proposes exactly `wanted`.
+fn proposing(spec: &Spec, state: State, current: i32, wanted: i32) -> Fixture {
     let metrics = vec![external(MetricTarget::AverageValue(1000.into()))];
     let spec = Spec { min: 1.into(), max: 1000.into(), metrics, ..spec.clone() };
-    let mut fixture = Fixture::new(spec, current).totals(&[i64::from(wanted) * 1000]).remembering(state);
+    let mut fixture = Fixture::new(spec, current).totals(&[i64::from(wanted) * 1000]).with_state(state);
     fixture.config.tolerance = 0.0;
     fixture
 }
 
 /// The normalized recommendation after `later` seconds.
 fn normalized(spec: &Spec, state: &State, later: i64, current: i32, wanted: i32) -> Normalized {
-    let mut fixture = wanting(spec, state.clone(), current, wanted);
+    let mut fixture = proposing(spec, state.clone(), current, wanted);
     fixture.now += secs(later);
     fixture.step(ScaleWriteResult::DryRun).normalized.unwrap()
 }
@@ -198,7 +198,7 @@ fn windows_continue_after_a_leader_change() {
 /// T39: an enlarged window brings an old slot of the state back. A snapshot does not hold that slot.
 #[test]
 fn t39_old_slots_are_not_in_the_snapshot() {
-    let mut kept = wanting(&mk_spec([]), mk_state(&[(9, 400), (8, 350), (7, 100)], &[], &[]), 5, 5);
+    let mut kept = proposing(&mk_spec([]), mk_state(&[(9, 400), (8, 350), (7, 100)], &[], &[]), 5, 5);
     let mut taken = take_over(&kept);
     for fixture in [&mut kept, &mut taken] {
         assert_eq!(fixture.clone().step(ScaleWriteResult::Done).desired, 7);
@@ -215,11 +215,11 @@ fn t39_old_slots_of_changes_are_not_in_the_snapshot() {
     let up = mk_rules(&[(ScalingPolicyType::Pods, 9, 15)]);
     let down = mk_rules(&[(ScalingPolicyType::Pods, 1, 600)]);
     let spec = Spec { behavior: Some(Behavior { up, down }), ..mk_spec([]) };
-    let mut kept = wanting(&spec, mk_state(&[], &[(3, 100), (1, 700)], &[]), 5, 6);
+    let mut kept = proposing(&spec, mk_state(&[], &[(3, 100), (1, 700)], &[]), 5, 6);
     let mut taken = take_over(&kept);
     let shrink = |fixture: &mut Fixture| {
         fixture.step(ScaleWriteResult::Done);
-        let mut fixture = wanting(&spec, fixture.state.clone(), 6, 1);
+        let mut fixture = proposing(&spec, fixture.state.clone(), 6, 1);
         fixture.now += secs(60);
         fixture.step(ScaleWriteResult::Done).normalized.unwrap().limited.rate.unwrap().period_start
     };

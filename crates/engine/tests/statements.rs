@@ -10,7 +10,7 @@ use engine::spec::{Behavior, MetricTarget, ScalingPolicyType, ScalingRules, Spec
 use engine::{Decision, MetricSamples, ScaleWriteResult};
 use proptest::prelude::*;
 
-/// A target whose metric proposes what each step says.
+/// A target whose metric proposes the count of each step.
 fn target(behavior: Option<Behavior>) -> Fixture {
     let spec =
         Spec { max: 1000.into(), behavior, ..mk_spec([external(MetricTarget::AverageValue(1000.into()))]) };

@@ -20,8 +20,8 @@ fn all_at(count: i32, milli: i64, target: i32) -> Fixture {
     Fixture::new(Spec { max: 1000.into(), ..mk_spec([cpu(target)]) }, count).each(milli)
 }
 
-/// A count that a metric wants exactly.
-fn wanting(current: i32, wanted: i32) -> Fixture {
+/// A count that a metric proposes exactly.
+fn proposing(current: i32, wanted: i32) -> Fixture {
     let spec = Spec { max: 1000.into(), ..mk_spec([external(MetricTarget::AverageValue(1000.into()))]) };
     Fixture::new(spec, current).totals(&[i64::from(wanted) * 1000])
 }
@@ -52,12 +52,12 @@ fn t5_percent_policies_carry_representation_error() {
         down: mk_rules(&[(ScalingPolicyType::Percent, down, 60)]),
     };
     for (from, to) in [(100, 111), (50, 56), (90, 100), (110, 122), (10, 11), (70, 77), (5, 6)] {
-        let mut fixture = wanting(from, 900);
+        let mut fixture = proposing(from, 900);
         fixture.spec.behavior = Some(behavior(10, 10));
         assert_eq!(fixture.run().desired, to, "up 10 % from {from}");
     }
     for (percent, from, to) in [(30, 90, 62), (10, 5, 4)] {
-        let mut fixture = wanting(from, 1);
+        let mut fixture = proposing(from, 1);
         fixture.spec.behavior = Some(behavior(10, percent));
         assert_eq!(fixture.run().desired, to, "down {percent} % from {from}");
     }
@@ -66,7 +66,7 @@ fn t5_percent_policies_carry_representation_error() {
 #[test]
 fn t6_defaults_with_and_without_behavior_differ() {
     for (current, without, with) in [(1, 4, 5), (3, 6, 7)] {
-        let mut fixture = wanting(current, 100);
+        let mut fixture = proposing(current, 100);
         assert_eq!(fixture.clone().run().desired, without);
         fixture.spec.behavior = Some(default_behavior());
         assert_eq!(fixture.run().desired, with);
@@ -76,7 +76,7 @@ fn t6_defaults_with_and_without_behavior_differ() {
 #[test]
 fn t7_the_limit_without_behavior_ignores_earlier_changes() {
     let grow = |behavior: Option<Behavior>| {
-        let mut fixture = wanting(4, 500);
+        let mut fixture = proposing(4, 500);
         fixture.spec.behavior = behavior;
         let mut counts = Vec::new();
         for _ in 0..3 {
@@ -94,11 +94,11 @@ fn t7_the_limit_without_behavior_ignores_earlier_changes() {
 #[test]
 fn t8_old_recommendations_raise_the_count_without_behavior() {
     let earlier = || mk_state(&[(10, 60)], &[], &[]);
-    let lower = wanting(6, 4).remembering(earlier()).run();
+    let lower = proposing(6, 4).with_state(earlier()).run();
     assert_eq!(events(&lower), ["SuccessfulRescale: New size: 10; reason: All metrics below target"]);
-    let equal = wanting(6, 6).remembering(earlier()).run();
+    let equal = proposing(6, 6).with_state(earlier()).run();
     assert_eq!(events(&equal), ["SuccessfulRescale: New size: 10; reason: "]);
-    let mut held = wanting(6, 4).remembering(earlier());
+    let mut held = proposing(6, 4).with_state(earlier());
     held.spec.behavior = Some(default_behavior());
     let held = held.run();
     assert_eq!((held.desired.get(), shown(&held, "AbleToScale")), (6, "True ScaleDownStabilized".to_owned()));
@@ -186,7 +186,7 @@ fn t31_negative_sums() {
 #[test]
 fn t32_huge_policies_wrap_and_block() {
     let grow = |kind, from| {
-        let mut fixture = wanting(from, 900);
+        let mut fixture = proposing(from, 900);
         fixture.spec.behavior =
             Some(Behavior { up: mk_rules(&[(kind, i32::MAX, 60)]), ..default_behavior() });
         fixture.run().desired.get()
@@ -198,14 +198,14 @@ fn t32_huge_policies_wrap_and_block() {
 
 #[test]
 fn t37_a_fresh_start_is_held_at_the_current_count() {
-    let mut fixture = wanting(8, 2);
+    let mut fixture = proposing(8, 2);
     assert_eq!(fixture.step(ScaleWriteResult::Done).desired, 8);
     fixture.now += mins(5);
     assert_eq!(fixture.step(ScaleWriteResult::Done).desired, 8, "the seed is exactly as old as the window");
     fixture.now += secs(1);
     assert_eq!(fixture.step(ScaleWriteResult::Done).desired, 2);
 
-    let mut fixture = wanting(8, 20);
+    let mut fixture = proposing(8, 20);
     let up = ScalingRules { window: Some(secs(120)), ..mk_rules(&[(ScalingPolicyType::Pods, 100, 60)]) };
     fixture.spec.behavior = Some(Behavior { up, ..default_behavior() });
     assert_eq!(fixture.step(ScaleWriteResult::Done).desired, 8);
@@ -215,7 +215,7 @@ fn t37_a_fresh_start_is_held_at_the_current_count() {
 
 #[test]
 fn t38_raw_recommendations_are_recorded() {
-    let mut fixture = wanting(10, 500);
+    let mut fixture = proposing(10, 500);
     fixture.spec.max = 10.into();
     fixture.step(ScaleWriteResult::Done);
     fixture.samples = vec![Ok(MetricSamples::Totals(vec![3000.into()]))];
@@ -228,7 +228,7 @@ fn t38_raw_recommendations_are_recorded() {
 
 #[test]
 fn t39_one_old_slot_is_reused_and_the_others_stay() {
-    let mut fixture = wanting(5, 5).remembering(mk_state(&[(9, 400), (8, 350), (7, 100)], &[], &[]));
+    let mut fixture = proposing(5, 5).with_state(mk_state(&[(9, 400), (8, 350), (7, 100)], &[], &[]));
     fixture.step(ScaleWriteResult::Done);
     let values = |fixture: &Fixture| {
         let state = serde_json::to_value(&fixture.state).unwrap();
@@ -243,7 +243,7 @@ fn t39_one_old_slot_is_reused_and_the_others_stay() {
 /// The `outdated` mark of changes survives until its slot is overwritten (docs/spec/hpa.md 6.5).
 #[test]
 fn changes_reuse_old_slots() {
-    let mut fixture = wanting(5, 6).remembering(mk_state(&[], &[(1, 100), (2, 90), (3, 5)], &[]));
+    let mut fixture = proposing(5, 6).with_state(mk_state(&[], &[(1, 100), (2, 90), (3, 5)], &[]));
     fixture.spec.behavior =
         Some(Behavior { up: mk_rules(&[(ScalingPolicyType::Pods, 9, 60)]), ..default_behavior() });
     fixture.step(ScaleWriteResult::Done);
@@ -259,7 +259,7 @@ fn t41_disabled_reports_a_limit() {
     let rules =
         ScalingRules { select: SelectPolicy::Disabled, ..mk_rules(&[(ScalingPolicyType::Pods, 1, 60)]) };
     let disabled = |window| {
-        let mut fixture = wanting(100, 3);
+        let mut fixture = proposing(100, 3);
         let down = ScalingRules { window: Some(secs(window)), ..rules.clone() };
         fixture.spec.behavior = Some(Behavior { down, ..default_behavior() });
         fixture.run()

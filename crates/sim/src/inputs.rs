@@ -15,7 +15,7 @@ use crate::workload::{ModelPod, ScrapeWindow, UsageMeter, Workload};
 #[derive(Clone, Debug)]
 pub struct MetricInput {
     /// What is read.
-    pub ask: MetricRequest,
+    pub request: MetricRequest,
     /// When it cannot be read.
     pub outages: Vec<OutageWindow>,
 }
@@ -89,13 +89,13 @@ pub struct OutageWindow {
 impl MetricInput {
     /// Estimated cost of one read, in pods and load shapes, with at most `pods` pods per workload.
     pub fn effort(&self, pods: usize) -> usize {
-        let ask = match &self.ask {
+        let request = match &self.request {
             MetricRequest::Resource { meters, .. } => pods.saturating_mul(meters.len()),
             MetricRequest::Pods(series) => pods.saturating_mul(series.len()),
             MetricRequest::Totals(series) => series.iter().map(MetricSeries::effort).sum(),
             MetricRequest::Nothing => 0,
         };
-        ask.saturating_add(self.outages.len())
+        request.saturating_add(self.outages.len())
     }
 
     /// Reads the metric at `now`. The allocation of `used`, an earlier result, is reused.
@@ -111,7 +111,7 @@ impl MetricInput {
         }
         let mut list =
             SampleList { view, missing: failing.and_then(|outage| outage.pods), by_pod: recycled(used) };
-        match &self.ask {
+        match &self.request {
             MetricRequest::Resource { meters, delay } => {
                 for (workload, meter) in view.selected().zip(meters) {
                     let window = workload.window(now - *delay);
@@ -140,7 +140,7 @@ impl MetricInput {
 impl MetricInput {
     /// When the oldest series of a metric without pods was measured.
     pub fn oldest(&self, view: &MetricsView<'_>, now: Millis) -> Option<Timestamp> {
-        let MetricRequest::Totals(series) = &self.ask else { return None };
+        let MetricRequest::Totals(series) = &self.request else { return None };
         let window = |series: &MetricSeries| view.workloads.get(series.workload)?.window(now - series.delay);
         let taken = series.iter().filter_map(window).map(|window| window.to.at).min()?;
         Some(to_the_second(taken.after(view.start)))
@@ -187,7 +187,7 @@ impl SampleList<'_> {
         let length = window.length().duration();
         let missing = self.missing;
         self.by_pod.extend(workload.fleet().pods().iter().map(|pod| {
-            let lost = missing.is_some_and(|(share, seed)| seed.share(pod.number() as i64) < share);
+            let lost = missing.is_some_and(|(share, seed)| seed.fraction(pod.number() as i64) < share);
             let milli = read(pod, &window).filter(|_| !lost)?;
             Some(Sample { at, window: length, milli })
         }));

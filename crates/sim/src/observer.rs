@@ -19,7 +19,7 @@ pub trait Observer {
     }
 
     /// Whether the next decision records every pod by name.
-    fn wants_detail(&self, due: &DueDecision) -> bool {
+    fn needs_pod_detail(&self, due: &DueDecision) -> bool {
         let _ = due;
         false
     }
@@ -93,14 +93,14 @@ impl DecisionCapture {
         Self { at, past: false, found: vec![None; autoscalers] }
     }
 
-    fn wants(&self, due: &DueDecision) -> bool {
+    fn captures(&self, due: &DueDecision) -> bool {
         due.elapsed <= self.at && self.at < due.next
     }
 }
 
 impl Observer for DecisionCapture {
     fn step(&mut self, due: &DueDecision, seen: &Observation, decision: &Decision) {
-        if self.wants(due)
+        if self.captures(due)
             && let Some(slot) = self.found.get_mut(due.autoscaler)
         {
             *slot = Some((seen.clone(), decision.clone()));
@@ -111,8 +111,8 @@ impl Observer for DecisionCapture {
         self.past = sample.at > self.at;
     }
 
-    fn wants_detail(&self, due: &DueDecision) -> bool {
-        self.wants(due)
+    fn needs_pod_detail(&self, due: &DueDecision) -> bool {
+        self.captures(due)
     }
 
     fn keep_going(&self) -> bool {

@@ -16,14 +16,14 @@ impl Seed {
     }
 
     /// The number of `index`, evenly spread over 0 (included) to 1 (excluded).
-    pub fn share(self, index: i64) -> f64 {
+    pub fn fraction(self, index: i64) -> f64 {
         let bits = mix(self.0 ^ mix(index as u64)) >> 11;
         bits as f64 / (1_u64 << 53) as f64
     }
 
     /// The number of `index`, evenly spread over -1 to 1.
     pub fn swing(self, index: i64) -> f64 {
-        2.0 * self.share(index) - 1.0
+        2.0 * self.fraction(index) - 1.0
     }
 
     /// All 64 bits, for names.
@@ -47,11 +47,11 @@ mod tests {
     #[test]
     fn numbers_are_spread_and_repeatable() {
         let seed = Seed::new(1).part(2);
-        assert_eq!(seed.share(7), Seed::new(1).part(2).share(7));
-        assert_ne!(seed.share(7), Seed::new(2).part(2).share(7));
-        assert_ne!(seed.share(7), Seed::new(1).part(3).share(7));
-        let mean = (0..10_000).map(|i| seed.share(i)).sum::<f64>() / 10_000.0;
+        assert_eq!(seed.fraction(7), Seed::new(1).part(2).fraction(7));
+        assert_ne!(seed.fraction(7), Seed::new(2).part(2).fraction(7));
+        assert_ne!(seed.fraction(7), Seed::new(1).part(3).fraction(7));
+        let mean = (0..10_000).map(|i| seed.fraction(i)).sum::<f64>() / 10_000.0;
         assert!((mean - 0.5).abs() < 0.02, "{mean}");
-        assert!((0..10_000).all(|i| (0.0..1.0).contains(&seed.share(i)) && seed.swing(i).abs() <= 1.0));
+        assert!((0..10_000).all(|i| (0.0..1.0).contains(&seed.fraction(i)) && seed.swing(i).abs() <= 1.0));
     }
 }

@@ -99,7 +99,8 @@ impl<'a> Simulation<'a> {
             next: autoscaler.next,
             autoscaler: index,
         };
-        let detail = if observer.wants_detail(&due) { DecisionDetail::Pods } else { DecisionDetail::Counts };
+        let detail =
+            if observer.needs_pod_detail(&due) { DecisionDetail::Pods } else { DecisionDetail::Counts };
         let mut decision = autoscaler.state.step_with(due.at, &autoscaler.seen, detail);
         if let Some(replicas) = decision.write() {
             let written = match self.workloads.get_mut(plan.workload) {

@@ -71,7 +71,7 @@ impl Millis {
     }
 
     /// The share of `whole` that this is: 0 at or before its begin, 1 at or after its end.
-    pub fn share_of(self, whole: Self) -> f64 {
+    pub fn fraction_of(self, whole: Self) -> f64 {
         if self.0 <= 0 {
             0.0
         } else if self.0 >= whole.0 {

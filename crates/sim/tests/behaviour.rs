@@ -19,7 +19,7 @@ impl Observer for Log {
         self.steps.push((seconds, due.autoscaler, decision.outcome.clone(), seen.selection.clone()));
     }
 
-    fn wants_detail(&self, _: &DueDecision) -> bool {
+    fn needs_pod_detail(&self, _: &DueDecision) -> bool {
         self.detailed
     }
 }

@@ -88,7 +88,7 @@ impl Observer for Decisions {
     }
 }
 
-/// Checks what one decision says about those after it: the count that a window holds, and the next change.
+/// Checks the predictions of one decision: the count that a window holds, and the next change.
 fn check_statements(decision: &Decision, later: &[Decision]) -> Result<(), TestCaseError> {
     let Some(normalized) = &decision.normalized else { return Ok(()) };
     let stabilized = &normalized.stabilized;

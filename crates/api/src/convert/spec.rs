@@ -40,7 +40,7 @@ pub fn spec_of_autoscaler(autoscaler: &Autoscaler) -> Spec {
         if let MetricSource::Resource { of, .. } | MetricSource::ContainerResource { of, .. } =
             &mut metric.source
         {
-            *of = share(own);
+            *of = utilization_base(own);
         }
         metric.on_failure = own.on_failure.as_ref().map_or(FailurePolicy::Kubernetes, failure_policy);
         metric.max_age = own.max_age_seconds.map(|seconds| SignedDuration::from_secs(seconds.into()));
@@ -54,7 +54,7 @@ pub fn spec_of_autoscaler(autoscaler: &Autoscaler) -> Spec {
     spec
 }
 
-fn share(metric: &plimsoll::MetricSpec) -> UtilizationBase {
+fn utilization_base(metric: &plimsoll::MetricSpec) -> UtilizationBase {
     let targets =
         [metric.resource.as_ref().map(|r| &r.target), metric.container_resource.as_ref().map(|r| &r.target)];
     let limits = targets.into_iter().flatten().any(|t| t.percentage_of.as_deref() == Some("limits"));

@@ -126,7 +126,7 @@ pub struct PassItem {
     pub record: Option<Box<DecisionRecord>>,
 }
 
-/// What one metric said in a pass.
+/// The result of one metric in a pass.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PassMetric {

@@ -56,7 +56,7 @@ impl ValueDeserializer<'_, '_, '_> {
         ))
     }
 
-    fn remember(&self, expected: &str) {
+    fn record_mistake(&self, expected: &str) {
         let mistake = self.mistake(types::kind_word(self.value), expected);
         self.session.first_mistake.borrow_mut().get_or_insert(mistake);
     }
@@ -81,7 +81,7 @@ impl ValueDeserializer<'_, '_, '_> {
                 0
             }),
             _ => {
-                self.remember(go_type);
+                self.record_mistake(go_type);
                 0
             }
         }
@@ -123,7 +123,7 @@ impl<'de> Deserializer<'de> for ValueDeserializer<'_, '_, '_> {
             Value::Bool(value) => visitor.visit_bool(*value),
             Value::Null => visitor.visit_bool(false),
             _ => {
-                self.remember(&self.scalar_type("bool"));
+                self.record_mistake(&self.scalar_type("bool"));
                 visitor.visit_bool(false)
             }
         }
@@ -142,7 +142,7 @@ impl<'de> Deserializer<'de> for ValueDeserializer<'_, '_, '_> {
             Value::String(text) => visitor.visit_str(text),
             Value::Null => visitor.visit_str(""),
             _ => {
-                self.remember(&self.scalar_type("string"));
+                self.record_mistake(&self.scalar_type("string"));
                 visitor.visit_str("")
             }
         }
@@ -157,7 +157,7 @@ impl<'de> Deserializer<'de> for ValueDeserializer<'_, '_, '_> {
             Value::Array(items) => visitor.visit_seq(ArrayAccess { items: items.iter(), reader: self }),
             Value::Null => visitor.visit_seq(no_items()),
             _ => {
-                self.remember(&self.expected_type("[]interface {}"));
+                self.record_mistake(&self.expected_type("[]interface {}"));
                 visitor.visit_seq(no_items())
             }
         }
@@ -170,7 +170,7 @@ impl<'de> Deserializer<'de> for ValueDeserializer<'_, '_, '_> {
             }
             Value::Null => visitor.visit_map(no_entries()),
             _ => {
-                self.remember(&self.expected_type("map[string]string"));
+                self.record_mistake(&self.expected_type("map[string]string"));
                 visitor.visit_map(no_entries())
             }
         }
@@ -194,7 +194,7 @@ impl<'de> Deserializer<'de> for ValueDeserializer<'_, '_, '_> {
             }
             Value::Null => visitor.visit_map(no_entries()),
             _ => {
-                self.remember(&types::struct_type(name, self.session.package));
+                self.record_mistake(&types::struct_type(name, self.session.package));
                 visitor.visit_map(no_entries())
             }
         }

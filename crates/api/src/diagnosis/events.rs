@@ -1,4 +1,4 @@
-//! Causes in events: annotations beside the texts of Kubernetes and KEDA, which alerts match.
+//! Causes in events: annotations in addition to the texts of Kubernetes and KEDA, which alerts match.
 
 use std::collections::BTreeMap;
 

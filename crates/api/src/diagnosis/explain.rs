@@ -38,23 +38,23 @@ pub fn with_causes(mut explanation: Explanation, facts: &DiagnosisFacts<'_>) -> 
     let Some(first) = found.first() else { return explanation };
     headline(&mut explanation.headline, facts, first);
     let mut rows = Vec::new();
-    let mut say =
+    let mut add_row =
         |label: &str, text: String| rows.push(Row { label: label.to_owned(), text, decided: false });
     for (index, one) in found.iter().take(MAX_LISTED_CAUSES).enumerate() {
         if index > 0 && one.concern != Concern::Normal {
-            say("also", one.sentence.clone());
+            add_row("also", one.sentence.clone());
         }
         if one.concern == Concern::Problem
             || (one.concern == Concern::Limit && index == 0 && is_standing(one))
         {
-            say("remedy", format!("{} ({PAGE}#{})", one.remedy, one.id));
+            add_row("remedy", format!("{} ({PAGE}#{})", one.remedy, one.id));
         }
     }
     explanation.rows.splice(0..0, rows);
     explanation
 }
 
-/// Whether a limit stays until somebody changes something.
+/// Whether a limit stays until a user changes something.
 fn is_standing(one: &Diagnosis) -> bool {
     !matches!(
         one.id,

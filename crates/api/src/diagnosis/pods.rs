@@ -3,11 +3,12 @@
 use engine::evaluate::{
     Arithmetic, NoChangeReason, PerPodArithmetic, PodCounts, UncountedPod, UncountedReason,
 };
+use engine::explain::plural;
 use engine::failure::FailureCause;
 use engine::spec::UtilizationBase;
 use jiff::{SignedDuration, Timestamp};
 
-use super::words::{age, count, names};
+use super::words::{age, names};
 use super::{ClusterFacts, Concern, Described, DiagnosisFacts};
 use crate::yaml::nearest;
 
@@ -266,7 +267,7 @@ impl Described for PodCause {
             Self::ZeroRequests(resource) => format!("the {resource} requests of all counted pods are zero"),
             Self::KubeletDown { nodes, pods } => format!(
                 "{} without samples because the kubelet of node {} does not answer: {}",
-                count(pods.len(), "pod"),
+                plural(pods.len(), "pod"),
                 list(nodes),
                 list(pods)
             ),
@@ -274,7 +275,7 @@ impl Described for PodCause {
             Self::JustStarted { pods, age: since } => {
                 format!(
                     "{} started less than {} ago: {}",
-                    count(pods.len(), "pod"),
+                    plural(pods.len(), "pod"),
                     age(*since + SECOND),
                     list(pods)
                 )
@@ -283,7 +284,7 @@ impl Described for PodCause {
             Self::Completed(pods) => {
                 let verb = if pods.len() == 1 { "has" } else { "have" };
                 let it = if pods.len() == 1 { "it has" } else { "they have" };
-                format!("{} {verb} completed, so {it} no samples: {}", count(pods.len(), "pod"), list(pods))
+                format!("{} {verb} completed, so {it} no samples: {}", plural(pods.len(), "pod"), list(pods))
             }
             Self::WithoutSamples { pods, number } if pods.is_empty() => {
                 format!("{} without samples", are(*number))
@@ -335,5 +336,5 @@ const SECOND: SignedDuration = SignedDuration::from_secs(1);
 
 /// `1 pod is`, `2 pods are`.
 fn are(number: usize) -> String {
-    format!("{} {}", count(number, "pod"), if number == 1 { "is" } else { "are" })
+    format!("{} {}", plural(number, "pod"), if number == 1 { "is" } else { "are" })
 }

@@ -1,9 +1,10 @@
 //! Causes that concern the scale target, its selector, and what else acts on it.
 
+use engine::explain::plural;
 use engine::failure::{RequestFailure, SelectionFailure};
 use engine::{Course, Decision, ScaleOutcome, ScaleReadError};
 
-use super::words::{count, names, quoted};
+use super::words::{names, quoted};
 use super::{AccessCause, Concern, Described, DiagnosisFacts};
 use crate::decisions::DecisionMode;
 
@@ -205,7 +206,7 @@ impl Described for TargetCause {
             Self::SelectorTooWide(others) => {
                 let each: Vec<String> = others
                     .iter()
-                    .map(|(owner, pods)| format!("{} of {owner}", count(*pods, "pod")))
+                    .map(|(owner, pods)| format!("{} of {owner}", plural(*pods, "pod")))
                     .collect();
                 format!("the selector also matches {}", names(each.iter().map(String::as_str)))
             }

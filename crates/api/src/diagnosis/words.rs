@@ -18,11 +18,6 @@ pub(super) fn names<'a>(all: impl IntoIterator<Item = &'a str>) -> String {
     }
 }
 
-/// `1 pod`, `2 pods`.
-pub(super) fn count(number: usize, noun: &str) -> String {
-    if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
-}
-
 /// A message of another program, cut to one line of reasonable length.
 pub(super) fn quoted(message: &str) -> String {
     let message = plain(message.lines().next().unwrap_or_default().trim());

@@ -48,7 +48,7 @@ pub enum SegmentError {
     /// A pass has so many values that no autoscaler has it.
     #[error("the rest of the file has a pass with {leaves} values, and plimsoll writes at most {max}", max = MAX_LEAVES)]
     TooManyValues {
-        /// How many.
+        /// The number of values.
         leaves: usize,
     },
 }

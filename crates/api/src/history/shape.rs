@@ -48,7 +48,7 @@ pub(super) struct SplitBuffers {
 
 impl SharedTexts {
     /// The smallest number of entries at which unused ones are looked for.
-    const MIN_LIMIT: usize = 4096;
+    const MIN_ENTRIES_BEFORE_SWEEP: usize = 4096;
 
     /// The shared copy of a text.
     pub fn text(&mut self, text: &str) -> Arc<str> {
@@ -81,7 +81,7 @@ impl SharedTexts {
 
     /// Removes what nothing refers to, once there is twice as much as after the last time.
     fn make_room(&mut self) {
-        if self.shapes.len() + self.texts.len() >= self.limit.max(Self::MIN_LIMIT) {
+        if self.shapes.len() + self.texts.len() >= self.limit.max(Self::MIN_ENTRIES_BEFORE_SWEEP) {
             self.remove_unused();
         }
     }

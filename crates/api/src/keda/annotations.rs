@@ -28,7 +28,7 @@ pub const FORCE_ACTIVATION: &str = "autoscaling.keda.sh/force-activation";
 pub const HPA_OWNERSHIP: &str = "validations.keda.sh/hpa-ownership";
 /// Plimsoll's mode of a ScaledObject: `hpa` or `direct`; absent means the operator's setting.
 pub const ACT: &str = "plimsoll.dev/act";
-/// `true`: sources of Plimsoll that can wake an object do so, instead of waiting for its next poll.
+/// `true`: sources that can report changes wake the object before its next poll.
 pub const WAKE: &str = "plimsoll.dev/wake";
 
 /// Whether an annotation is set and not false. A value that is not a boolean counts as true.

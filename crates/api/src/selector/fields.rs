@@ -43,7 +43,7 @@ pub enum FieldSelectorError {
 /// A field the listed kind cannot be selected by.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} is not a known field selector: only {known}", gotext::quote(field))]
-pub struct UnknownField {
+pub struct UnknownSelectorField {
     field: String,
     known: String,
 }
@@ -83,12 +83,12 @@ impl FieldSelector {
     }
 
     /// Checks that only these fields are used.
-    pub fn restricted_to(&self, known: &[&str]) -> Result<(), UnknownField> {
+    pub fn restricted_to(&self, known: &[&str]) -> Result<(), UnknownSelectorField> {
         match self.terms.iter().find(|term| !known.contains(&term.field.as_str())) {
             None => Ok(()),
             Some(term) => {
                 let known: Vec<String> = known.iter().map(|field| gotext::quote(field)).collect();
-                Err(UnknownField { field: term.field.clone(), known: known.join(", ") })
+                Err(UnknownSelectorField { field: term.field.clone(), known: known.join(", ") })
             }
         }
     }

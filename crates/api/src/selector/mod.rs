@@ -10,7 +10,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 
-pub use fields::{FieldSelector, FieldSelectorError, FieldTerm, UnknownField};
+pub use fields::{FieldSelector, FieldSelectorError, FieldTerm, UnknownSelectorField};
 pub use object::{LabelSelector, LabelSelectorRequirement, NotALabelSelector};
 pub use parse::SelectorParseError;
 

@@ -45,7 +45,7 @@ enum ConvertForm {
 
 /// Where to.
 #[derive(Clone, Copy)]
-enum Goal {
+enum ConversionTarget {
     Hpa(Version),
     Autoscaler,
 }
@@ -57,13 +57,13 @@ enum Admitted {
 }
 
 pub(crate) fn run(args: &ConvertArgs) -> Outcome {
-    let goal = goal(&args.to)?;
+    let target = target(&args.to)?;
     // Whether scaling to zero is allowed is for the cluster to say, not for a conversion.
     let gates = FeatureGates { scale_to_zero: true, ..FeatureGates::of(args.kubernetes.version()) };
     let mut converted = Vec::new();
     for source in files::read_all(&args.files)? {
         for document in yaml::parse(&source)?.into_iter().flat_map(Document::into_items) {
-            converted.push(convert(&document, goal, gates)?);
+            converted.push(convert(&document, target, gates)?);
         }
     }
     let text = match (args.output, converted.as_slice()) {
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &ConvertArgs) -> Outcome {
     output::text_out(&text)
 }
 
-fn goal(to: &str) -> Result<Goal, Failure> {
+fn target(to: &str) -> Result<ConversionTarget, Failure> {
     const KNOWN: [&str; 5] = [
         v2::API_VERSION,
         "autoscaling/v1",
@@ -87,15 +87,15 @@ fn goal(to: &str) -> Result<Goal, Failure> {
     // `v2` is short for `autoscaling/v2`.
     let long = if to.contains('/') { to.to_owned() } else { format!("autoscaling/{to}") };
     if long == plimsoll::API_VERSION {
-        return Ok(Goal::Autoscaler);
+        return Ok(ConversionTarget::Autoscaler);
     }
-    Version::from_api_version(&long).map(Goal::Hpa).ok_or_else(|| {
+    Version::from_api_version(&long).map(ConversionTarget::Hpa).ok_or_else(|| {
         let near = nearest(&long, KNOWN).map(|n| format!("; did you mean {n}?")).unwrap_or_default();
         Failure::input(format!("--to {to}: unknown version; known: {}{near}", KNOWN.join(", ")))
     })
 }
 
-fn convert(document: &Document, goal: Goal, gates: FeatureGates) -> Result<Value, Failure> {
+fn convert(document: &Document, target: ConversionTarget, gates: FeatureGates) -> Result<Value, Failure> {
     let admitted = match Manifest::read(document)? {
         Manifest::Hpa(hpa) => Admitted::Hpa(manifest::admit_hpa(document, *hpa, gates)?),
         Manifest::Autoscaler(autoscaler) => {
@@ -104,14 +104,14 @@ fn convert(document: &Document, goal: Goal, gates: FeatureGates) -> Result<Value
         Manifest::Proposal(proposed) => Admitted::Autoscaler(manifest::admit_proposal(document, *proposed)?),
         Manifest::Other { .. } => return Ok(document.root.to_json()),
     };
-    let mut value = match (goal, admitted) {
-        (Goal::Hpa(version), Admitted::Hpa(hpa)) => json(&Versioned::from_v2(hpa, version)),
-        (Goal::Hpa(version), Admitted::Autoscaler(autoscaler)) => {
+    let mut value = match (target, admitted) {
+        (ConversionTarget::Hpa(version), Admitted::Hpa(hpa)) => json(&Versioned::from_v2(hpa, version)),
+        (ConversionTarget::Hpa(version), Admitted::Autoscaler(autoscaler)) => {
             let hpa = plimsoll::to_v2(autoscaler).map_err(|e| document.problem("spec", e.to_string()))?;
             json(&Versioned::from_v2(hpa, version))
         }
-        (Goal::Autoscaler, Admitted::Hpa(hpa)) => json(&plimsoll::from_v2(hpa)),
-        (Goal::Autoscaler, Admitted::Autoscaler(autoscaler)) => json(&autoscaler),
+        (ConversionTarget::Autoscaler, Admitted::Hpa(hpa)) => json(&plimsoll::from_v2(hpa)),
+        (ConversionTarget::Autoscaler, Admitted::Autoscaler(autoscaler)) => json(&autoscaler),
     }?;
     tidy(&mut value, document);
     Ok(value)

@@ -29,9 +29,10 @@ enum ShadowCommand {
 
 /// Report differences between shadow mode and the active controller
 ///
-/// A controller that runs with `--mode shadow` computes beside the active one, writes nothing, and records every
-/// difference. It decides again with the readings that the active controller wrote into its status: only a difference that
-/// remains is one of logic; the others are of timing, and only counted. Without -n the report is about all namespaces.
+/// A controller that runs with `--mode shadow` decides in parallel with the active one, writes nothing, and records every
+/// difference. It decides again with the readings that the active controller wrote into its status: only a difference
+/// that remains is one of logic; the others are of timing, and only counted. Without -n the report is about all
+/// namespaces.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -82,7 +82,7 @@ async fn the_leader_gets_the_token_and_the_cursor() {
 }
 
 #[tokio::test]
-async fn others_get_no_token_whatever_the_lease_says() {
+async fn only_the_leader_gets_a_token_whatever_the_lease_contains() {
     let (ours, theirs) = (Authority::new("ours").unwrap(), Authority::new("theirs").unwrap());
     let seen = SeenRequests::default();
     let fetch = trusting(&ours, "others");

@@ -23,7 +23,7 @@ pub(crate) struct ClusterClient {
     connection: Connection,
     /// The recording that answers instead of a cluster.
     recording: Option<RecordingSummary>,
-    /// The namespace to look in.
+    /// The namespace of requests.
     pub(crate) namespace: String,
     /// The time of the cluster.
     clock: Clock,
@@ -101,7 +101,8 @@ impl ClusterClient {
     pub(crate) async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, RequestError> {
         let text = self.get_plain(path).await?;
         // Lists and watches are decoded from bytes: decoding from text would compile every type once more.
-        serde_json::from_slice(text.as_bytes()).map_err(|error| RequestError::Nonsense(error.to_string()))
+        serde_json::from_slice(text.as_bytes())
+            .map_err(|error| RequestError::InvalidResponse(error.to_string()))
     }
 
     /// Gets a path as text.
@@ -160,5 +161,5 @@ impl ClusterClient {
 }
 
 fn request(path: &str) -> Result<Request<Vec<u8>>, RequestError> {
-    Request::get(path).body(Vec::new()).map_err(|error| RequestError::Nonsense(error.to_string()))
+    Request::get(path).body(Vec::new()).map_err(|error| RequestError::InvalidResponse(error.to_string()))
 }

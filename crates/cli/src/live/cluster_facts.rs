@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn node_is_ready_only_if_its_condition_says_so() {
+    fn node_is_ready_only_by_its_condition() {
         let node = |status: &str| json!({"status": {"conditions": [{"type": "Ready", "status": status}]}});
         assert!(is_ready(&node("True")));
         assert!(!is_ready(&node("Unknown")));

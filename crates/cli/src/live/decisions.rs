@@ -220,7 +220,7 @@ impl ClusterClient {
                     "check that its pods run and that its Service leads to them",
                 )
             }
-            None if matches!(error, RequestError::Nonsense(_)) => MissingDecision::Unavailable(
+            None if matches!(error, RequestError::InvalidResponse(_)) => MissingDecision::Unavailable(
                 Unavailable::undecodable(by, format!("no decisions of the {who}: {error}")),
             ),
             _ => unavailable(error.to_string(), &format!("try again; the {who}'s log may say more")),
@@ -268,7 +268,7 @@ fn path(by: &str, scope: Scope<'_>, resource: &str) -> String {
 
 /// One line of a watch: a record, or one in the envelope of Kubernetes.
 fn record(line: &str) -> Result<DecisionRecord, RequestError> {
-    let nonsense = |error: serde_json::Error| RequestError::Nonsense(error.to_string());
+    let nonsense = |error: serde_json::Error| RequestError::InvalidResponse(error.to_string());
     let mut value: Value = serde_json::from_str(line).map_err(nonsense)?;
     if value.get("type").is_some()
         && let Some(object) = value.get_mut("object")

@@ -49,7 +49,7 @@ pub(super) fn decisions(text: &str) -> Result<(Vec<DecisionRecord>, Option<Strin
 }
 
 fn encoded(text: &str) -> Result<EncodedList, RequestError> {
-    serde_json::from_slice(text.as_bytes()).map_err(|error| RequestError::Nonsense(error.to_string()))
+    serde_json::from_slice(text.as_bytes()).map_err(|error| RequestError::InvalidResponse(error.to_string()))
 }
 
 /// The autoscaler of a record: `hpa/web in shop`.
@@ -97,7 +97,7 @@ mod tests {
         let (records, undecodable) = decisions(&json!({"items": [web]}).to_string()).unwrap();
         assert_eq!((records.len(), undecodable), (1, None));
         for text in ["<html>", "{\"items\": 7}"] {
-            assert!(matches!(decisions(text), Err(RequestError::Nonsense(_))), "{text}");
+            assert!(matches!(decisions(text), Err(RequestError::InvalidResponse(_))), "{text}");
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cluster_client  the cluster of the options, and requests to it
-//! cluster_facts  what explains a decision beside its record
+//! cluster_facts  facts of the cluster that explain a decision
 //! request_error   errors of requests
 //! decisions  what the controller has decided
 //! decoded    lists of decisions, decoded item by item
@@ -53,7 +53,7 @@ pub(crate) struct ClusterArgs {
     pub(crate) utc: bool,
 }
 
-/// Which part of a cluster to look at.
+/// Which part of a cluster to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Scope<'a> {
     /// All namespaces.

@@ -14,7 +14,7 @@ use super::named::WorkloadName;
 use super::{AutoscalerName, ClusterClient, RequestError, Scope};
 use crate::failure::Failure;
 
-/// Objects per request, as kubectl asks for them.
+/// Objects per request, as in kubectl.
 const LIST_PAGE_SIZE: usize = 500;
 /// Names that a message lists.
 const MAX_LISTED_NAMES: usize = 5;
@@ -57,7 +57,7 @@ pub(crate) struct ObjectEvent {
     reporting_component: Option<String>,
 }
 
-/// Who recorded an event.
+/// The component that recorded an event.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 struct EventSource {
@@ -93,7 +93,7 @@ impl Object {
         if let Some(metadata) = raw.pointer_mut("/metadata").and_then(Value::as_object_mut) {
             metadata.shift_remove("managedFields");
         }
-        let nonsense = |error: serde_json::Error| RequestError::Nonsense(error.to_string());
+        let nonsense = |error: serde_json::Error| RequestError::InvalidResponse(error.to_string());
         let object: Self = match kind {
             AutoscalerKind::Hpa => v2::HorizontalPodAutoscaler::deserialize(&raw).map_err(nonsense)?.into(),
             AutoscalerKind::Autoscaler => Autoscaler::deserialize(&raw).map_err(nonsense)?.into(),

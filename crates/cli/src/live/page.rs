@@ -143,9 +143,9 @@ struct Layout<'a> {
 /// Where the last column is, and how wide.
 #[derive(Clone, Copy)]
 enum Last {
-    /// Beside the others, on as many lines as it needs.
+    /// In the row of the others, on as many lines as it needs.
     Wrapped(usize),
-    /// Beside the others, on one line.
+    /// In the row of the others, on one line.
     Cut(usize),
     /// Below the others.
     Below(usize),
@@ -191,22 +191,22 @@ impl<'a> Layout<'a> {
             text.extend(std::iter::repeat_n(' ', padding));
         }
         let last = cells.get(self.columns.len()).map_or("", String::as_str);
-        let mut say = |text: &str| lines.push(PageLine { row, text: text.trim_end().to_owned() });
+        let mut push_line = |text: &str| lines.push(PageLine { row, text: text.trim_end().to_owned() });
         match self.last {
-            Last::Cut(room) => say(&format!("{text}{}", cut(last, room))),
+            Last::Cut(room) => push_line(&format!("{text}{}", cut(last, room))),
             Last::Wrapped(room) => {
                 let indent = length(&text);
                 for (index, part) in wrap(last, room).iter().enumerate() {
                     let before = if index == 0 { text.clone() } else { " ".repeat(indent) };
-                    say(&format!("{before}{part}"));
+                    push_line(&format!("{before}{part}"));
                 }
             }
             // The separate lines need no heading.
-            Last::Below(_) if row.is_none() || matches!(last, "" | "-") => say(&text),
+            Last::Below(_) if row.is_none() || matches!(last, "" | "-") => push_line(&text),
             Last::Below(room) => {
-                say(&text);
+                push_line(&text);
                 for part in wrap(last, room) {
-                    say(&format!("  {part}"));
+                    push_line(&format!("  {part}"));
                 }
             }
         }
@@ -249,13 +249,13 @@ pub(crate) fn length(text: &str) -> usize {
 
 /// Marks what decided, on the last line or, if there is no room, below it.
 fn mark(lines: &mut Vec<String>, room: usize) {
-    const MARK: &str = "← this decided";
+    const DECIDING_MARK: &str = "← this decided";
     match lines.last_mut() {
-        Some(last) if length(last) + 2 + length(MARK) <= room => {
+        Some(last) if length(last) + 2 + length(DECIDING_MARK) <= room => {
             last.push_str("  ");
-            last.push_str(MARK);
+            last.push_str(DECIDING_MARK);
         }
-        _ => lines.push(MARK.to_owned()),
+        _ => lines.push(DECIDING_MARK.to_owned()),
     }
 }
 

@@ -18,7 +18,7 @@ pub(crate) enum RequestError {
     },
     /// The response cannot be decoded.
     #[error("the answer cannot be read: {0}")]
-    Nonsense(String),
+    InvalidResponse(String),
     /// A decision that another version wrote cannot be decoded; those that follow it may be.
     #[error("a decision cannot be decoded: {0}")]
     Undecodable(String),
@@ -33,7 +33,7 @@ impl RequestError {
                 let message = message.into_iter().find(|text| !text.is_empty()).unwrap_or("no reason given");
                 Self::Refused { code: status.code, message: message.to_owned() }
             }
-            kube::Error::FromUtf8(error) => Self::Nonsense(error.to_string()),
+            kube::Error::FromUtf8(error) => Self::InvalidResponse(error.to_string()),
             other => Self::Unreachable(explain(other, connection)),
         }
     }

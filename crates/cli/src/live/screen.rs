@@ -1,7 +1,7 @@
 //! Waits for the end of a command that runs until the user stops it.
 
 /// Waits for SIGINT or SIGTERM.
-pub(crate) async fn asked_to_stop() {
+pub(crate) async fn stop_requested() {
     #[cfg(unix)]
     if let Ok(mut terminate) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) {
         tokio::select! {

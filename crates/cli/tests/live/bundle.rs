@@ -1,4 +1,4 @@
-//! `plimsoll support-bundle`: what is in it, and that secrets are not.
+//! `plimsoll support-bundle`: the files of the archive, which contain no secrets.
 
 use std::io::Read as _;
 

@@ -21,10 +21,10 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::setting::{Going, Setting};
 use crate::{ago, sample};
 
-/// Everything here is done in much less, unless something hangs.
+/// The timeout of a wait, which is much longer than any wait here takes.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// A running console and what a browser knows of it.
+/// A running console, and the address and session of a browser.
 struct Opened {
     process: Going,
     host: String,
@@ -58,7 +58,7 @@ impl Opened {
                 let count = stream.read(&mut part).await.unwrap();
                 answer.extend_from_slice(&part[..count]);
                 let text = String::from_utf8_lossy(&answer);
-                // The event that has the text must be complete.
+                // The event with the text must be complete.
                 let at = if until.is_empty() { None } else { text.find(until) };
                 if count == 0 || at.is_some_and(|at| text[at..].contains("\n\n")) {
                     return text.into_owned();
@@ -140,7 +140,7 @@ async fn console_shows_list_history_and_why_to_its_session_only() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn console_without_a_controller_says_what_is_missing() {
+async fn console_without_a_controller_names_what_is_missing() {
     let setting = Setting::new().await;
     setting.hpa("shop", "web").await;
     let status = json!({"currentReplicas": 2, "desiredReplicas": 2, "conditions": [{"type": "ScalingActive",
@@ -171,7 +171,7 @@ async fn console_shows_a_recording_without_a_cluster() {
         let key = AutoscalerKey::hpa("shop", "web");
         records.add(&key, pass.mode, pass.period, &Arc::new(pass.spec), &pass.decision);
     }
-    // The files are complete when the last clone is gone.
+    // The files are complete when the last clone is dropped.
     drop(records);
     let opened = Opened::start(&setting, &["--recording", folder.to_str().unwrap()]).await;
     let (_, all) = opened.event("reset", "", "\"version\"").await;
@@ -189,7 +189,7 @@ async fn console_shows_a_recording_without_a_cluster() {
     assert!(nothing.err.contains("remedy: name a folder"), "{nothing:?}");
 }
 
-/// Runs an API server that answers so, and returns a folder with a kubeconfig for it.
+/// Runs an API server with these responses, and returns a folder with a kubeconfig for it.
 async fn serve(answer: fn(&Uri) -> (u16, Value)) -> Setting {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let server = format!("http://{}", listener.local_addr().unwrap());

@@ -1,4 +1,4 @@
-//! A stand-in for the controller's endpoint: decisions that a test puts there, over TLS.
+//! A simulated controller: it serves decisions that a test has set, over TLS.
 
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -26,13 +26,13 @@ use tokio_rustls::TlsAcceptor;
 
 type Body = UnsyncBoxBody<Bytes, Infallible>;
 
-/// What it knows. Clones are the same one.
+/// The state of the simulated controller, which clones share.
 #[derive(Clone)]
 pub(crate) struct Controller(Arc<Inner>);
 
 struct Inner {
     known: Mutex<Known>,
-    /// None cuts all watches.
+    /// `None` ends all watches.
     news: broadcast::Sender<Option<DecisionRecord>>,
 }
 
@@ -43,7 +43,7 @@ struct Known {
 }
 
 impl Controller {
-    /// Starts it on a free port.
+    /// Starts the simulated controller on a free port.
     pub(crate) async fn start() -> (Self, u16) {
         let controller = Self(Arc::new(Inner { known: Mutex::default(), news: broadcast::Sender::new(100) }));
         let identity = Authority::new("controller").unwrap().server(&["plimsoll.default.svc"]).unwrap();
@@ -90,7 +90,7 @@ impl Controller {
         let _ = self.0.news.send(None);
     }
 
-    /// Notes a difference.
+    /// Records a difference.
     pub(crate) fn differ(&self) {
         let at = jiff::Timestamp::now();
         self.known().differences.push(DifferenceRecord {

@@ -21,7 +21,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use setting::{Ended, Setting};
 
-/// A decision made so many seconds ago.
+/// A decision of this many seconds ago.
 fn ago(name: &str, seconds: i64, replicas: i32, usages: &[i64]) -> DecisionRecord {
     let at = Timestamp::now() - SignedDuration::from_secs(seconds);
     sample::record_of(name, &at.to_string(), replicas, usages)
@@ -170,7 +170,7 @@ async fn follow_prints_new_decisions_and_reconnects() {
     assert!(follow.line().await.ends_with("hpa/web  1 → 4      cpu wants 7; scale-up limit is 4 this time"));
     controller.keep(ago("web", 45, 4, &[100; 4]));
     assert!(follow.line().await.ends_with("hpa/web  4          cpu 50 % of 50 %: close enough"));
-    // The same again is no news, and a cut connection is made anew.
+    // An unchanged decision is not printed again, and a closed connection is opened again.
     controller.keep(ago("web", 30, 4, &[100; 4]));
     controller.cut();
     controller.keep(ago("web", 15, 4, &[150; 4]));

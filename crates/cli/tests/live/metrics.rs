@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 
 use crate::setting::{Ended, Setting, free_port};
 
-/// Asks until an answer will do.
-async fn until(what: &str, mut ask: impl AsyncFnMut() -> Option<Value>) -> Value {
+/// Repeats a request until a condition is true for the response.
+async fn until(what: &str, mut poll: impl AsyncFnMut() -> Option<Value>) -> Value {
     for _ in 0..600 {
-        if let Some(found) = ask().await {
+        if let Some(found) = poll().await {
             return found;
         }
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -58,11 +58,11 @@ async fn metrics_are_served_and_doctor_finds_no_problem() {
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "labels": {"app": "web"}},
         "spec": {"containers": [{"name": "web", "image": "web"}]}});
     setting.send(Method::POST, "/api/v1/namespaces/shop/pods", &pod).await;
-    let nobody = setting.run(&["metrics", "doctor"]).await;
-    assert_eq!(nobody.code, 1, "{nobody:?}");
+    let without_server = setting.run(&["metrics", "doctor"]).await;
+    assert_eq!(without_server.code, 1, "{without_server:?}");
     assert!(
-        nobody.out.starts_with("metrics.k8s.io           not served\n  ✗ it is not served"),
-        "{nobody:?}"
+        without_server.out.starts_with("metrics.k8s.io           not served\n  ✗ it is not served"),
+        "{without_server:?}"
     );
 
     let port = free_port();
@@ -108,7 +108,7 @@ async fn metrics_are_served_and_doctor_finds_no_problem() {
 async fn untrusted_kubelets_are_reported_with_remedy() {
     let setting = Setting::new().await;
     let _nodes = Nodes::start(setting.client(), Plan { count: 2, ..Plan::default() }).await.unwrap();
-    // Somebody else's authority.
+    // The certificate is signed by another authority.
     let stranger =
         Nodes::start(setting.client(), Plan { count: 1, prefix: "other".into(), ..Plan::default() })
             .await

@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 
 use crate::setting::{Setting, free_port};
 
-/// Two scrapes take 20 seconds on any machine; the rest is for busy ones.
+/// The timeout of a wait. Two scrapes take 20 seconds; the rest is for busy machines.
 const PATIENCE: Duration = Duration::from_mins(3);
 const READ_PAUSE: Duration = Duration::from_millis(100);
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/shop/deployments";
@@ -40,17 +40,17 @@ const APIS: [(&str, &str); 5] = [
     ("operator.plimsoll.dev", "v1alpha1"),
 ];
 
-/// Asks until there is an answer.
-async fn until<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
-    let asking = async {
+/// Repeats a request until it succeeds.
+async fn until<T>(what: &str, mut poll: impl AsyncFnMut() -> Option<T>) -> T {
+    let attempt = async {
         loop {
-            if let Some(found) = ask().await {
+            if let Some(found) = poll().await {
                 return found;
             }
             tokio::time::sleep(READ_PAUSE).await;
         }
     };
-    match tokio::time::timeout(PATIENCE, asking).await {
+    match tokio::time::timeout(PATIENCE, attempt).await {
         Ok(found) => found,
         Err(late) => panic!("{late}: {what}"),
     }
@@ -61,7 +61,7 @@ async fn get(setting: &Setting, path: &str) -> Option<Value> {
     setting.client().request::<Value>(request).await.ok()
 }
 
-/// Creates an object, also one whose kind was defined a moment ago.
+/// Creates an object. The request is repeated, because its kind may have been defined just before.
 async fn create(setting: &Setting, path: &str, object: &Value) {
     until(path, async || {
         let request = Request::post(path).header("content-type", "application/json");
@@ -93,7 +93,7 @@ async fn until_replicas(setting: &Setting, name: &str, replicas: i32) {
     .await;
 }
 
-/// The response of the listener of probes.
+/// Sends a request to the listener of probes, and returns the response.
 async fn probe(port: u16, path: &str) -> Option<String> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.ok()?;
     let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
@@ -140,7 +140,7 @@ async fn one_process_serves_and_scales_for_all_roles() {
     }
     deployment(&setting, "web", 1).await;
     deployment(&setting, "worker", 0).await;
-    // Every pod uses more memory than a byte, so that the HPA goes to its maximum.
+    // The target is one byte of memory, so the HPA scales to its maximum.
     let target = json!({"type": "AverageValue", "averageValue": "1"});
     let hpa = json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "web"},
         "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}, "maxReplicas": 3,

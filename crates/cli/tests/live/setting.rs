@@ -15,16 +15,16 @@ use tokio::process::{Child, ChildStdout, Command};
 use crate::controller::Controller;
 use crate::sample;
 
-/// Everything here is done in much less, unless something hangs.
+/// The timeout of a wait, which is much longer than any wait here takes.
 const PATIENCE: Duration = Duration::from_mins(1);
 /// Below the ephemeral ports of the system, which an outgoing connection might take before the program listens.
 const FIRST_PORT: u32 = 12_000;
 const PORT_COUNT: u32 = 8_000;
 
-/// A port on which nothing listens, and that this process does not give out again.
+/// A port on which no program listens, and which this process does not return again.
 pub(crate) fn free_port() -> u16 {
     static GIVEN: AtomicU32 = AtomicU32::new(0);
-    // Processes that run at the same time begin at different ports.
+    // Processes that run at the same time start at different ports.
     let begin = std::process::id().wrapping_mul(101);
     let next = || begin.wrapping_add(GIVEN.fetch_add(1, Ordering::Relaxed)) % PORT_COUNT + FIRST_PORT;
     let ports = std::iter::repeat_with(next).take(PORT_COUNT as usize);
@@ -32,13 +32,13 @@ pub(crate) fn free_port() -> u16 {
     ports.filter_map(|port| u16::try_from(port).ok()).find(is_free).unwrap()
 }
 
-/// A cluster, and a kubeconfig that leads to it.
+/// A cluster, and its kubeconfig.
 pub(crate) struct Setting {
     cluster: Option<(Running, Server)>,
     pub(crate) folder: PathBuf,
 }
 
-/// How a run ended.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) code: i32,
@@ -46,7 +46,7 @@ pub(crate) struct Ended {
     pub(crate) err: String,
 }
 
-/// A run that goes on.
+/// A run that has not ended.
 pub(crate) struct Going {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
@@ -57,7 +57,7 @@ impl Setting {
         Self::with(Options { workloads: false, ..Options::default() }).await
     }
 
-    /// A cluster with these options.
+    /// Starts a cluster with these options.
     pub(crate) async fn with(options: Options) -> Self {
         let running = Cluster::start(options).await.unwrap();
         let server = running.serve().await.unwrap();
@@ -69,7 +69,7 @@ impl Setting {
         setting
     }
 
-    /// A kubeconfig that leads to nobody.
+    /// A kubeconfig with an address at which no server listens.
     pub(crate) fn nowhere() -> Self {
         let folder = folder();
         let config = json!({"apiVersion": "v1", "kind": "Config", "current-context": "a",
@@ -90,7 +90,7 @@ impl Setting {
         let _: Value = client.request(request.body(body.to_string().into_bytes()).unwrap()).await.unwrap();
     }
 
-    /// Makes an HPA.
+    /// Creates an HPA.
     pub(crate) async fn hpa(&self, namespace: &str, name: &str) {
         let mut object = sample::hpa(name);
         object["apiVersion"] = json!("autoscaling/v2");
@@ -117,12 +117,12 @@ impl Setting {
         controller
     }
 
-    /// Leads the decisions API to a port of this machine.
+    /// Registers the server on a local port as the server of the decisions API.
     pub(crate) async fn register(&self, port: u16) {
         self.register_api("decisions.plimsoll.dev", "v1alpha1", "plimsoll", port).await;
     }
 
-    /// Leads an API to a port of this machine.
+    /// Registers the server on a local port as the server of an API.
     pub(crate) async fn register_api(&self, group: &str, version: &str, service: &str, port: u16) {
         let object = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": service},
             "spec": {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]}});
@@ -145,7 +145,7 @@ impl Setting {
         command
     }
 
-    /// Runs the binary to its end.
+    /// Runs the binary until it ends.
     pub(crate) async fn run(&self, words: &[&str]) -> Ended {
         let output = tokio::time::timeout(PATIENCE, self.command(words).output()).await.unwrap().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
@@ -167,17 +167,17 @@ impl Drop for Setting {
 }
 
 impl Going {
-    /// The next line it prints.
+    /// The next line of output.
     pub(crate) async fn line(&mut self) -> String {
         tokio::time::timeout(PATIENCE, self.lines.next_line()).await.unwrap().unwrap().unwrap()
     }
 
-    /// Ctrl-C.
+    /// Sends SIGINT, as Ctrl-C does.
     pub(crate) fn interrupt(&self) {
         self.signal("-INT");
     }
 
-    /// As a cluster ends a pod.
+    /// Sends SIGTERM, as a kubelet does.
     pub(crate) fn terminate(&self) {
         self.signal("-TERM");
     }
@@ -188,13 +188,13 @@ impl Going {
         assert!(sent.success());
     }
 
-    /// Waits for its end.
+    /// Waits until the process has ended.
     pub(crate) async fn end(mut self) -> Option<i32> {
         tokio::time::timeout(PATIENCE, self.child.wait()).await.unwrap().unwrap().code()
     }
 }
 
-/// An empty folder of its own.
+/// Creates an empty folder for one test.
 fn folder() -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -5,15 +5,15 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 /// The lower bound of the limit, in requests.
-const MIN_LIMIT: f64 = 2.0;
+const MIN_REQUESTS_IN_FLIGHT: f64 = 2.0;
 /// The upper bound of the limit, in requests.
-const MAX_LIMIT: f64 = 256.0;
+const MAX_REQUESTS_IN_FLIGHT: f64 = 256.0;
 /// The limit at the start, in requests.
 const INITIAL_LIMIT: f64 = 32.0;
 /// The limit is multiplied by this when the server is overloaded.
 const OVERLOAD_FACTOR: f64 = 0.5;
 /// A longer `Retry-After` is cut to this.
-const MAX_HOLD: Duration = Duration::from_mins(1);
+const MAX_LIMIT_HOLD: Duration = Duration::from_mins(1);
 /// A request that its caller abandons after this counts as timed out.
 const SLOW_REQUEST: Duration = Duration::from_secs(1);
 
@@ -107,12 +107,14 @@ impl AdaptiveLimit {
         let used = self.in_flight as f64 * 2.0 >= self.limit;
         self.in_flight = self.in_flight.saturating_sub(1);
         match outcome {
-            RequestOutcome::Answered if used => self.limit = (self.limit + 1.0 / self.limit).min(MAX_LIMIT),
+            RequestOutcome::Answered if used => {
+                self.limit = (self.limit + 1.0 / self.limit).min(MAX_REQUESTS_IN_FLIGHT);
+            }
             RequestOutcome::Answered | RequestOutcome::Failed => {}
             RequestOutcome::Overloaded(pause) => {
                 self.counts.overloaded += 1;
                 self.lower(now, admitted);
-                let until = pause.map(|pause| now + pause.min(MAX_HOLD));
+                let until = pause.map(|pause| now + pause.min(MAX_LIMIT_HOLD));
                 self.hold = self.hold.max(until);
             }
             RequestOutcome::Abandoned if now.saturating_duration_since(admitted) < SLOW_REQUEST => {}
@@ -144,6 +146,6 @@ impl AdaptiveLimit {
             return;
         }
         self.lowered = Some(now);
-        self.limit = (self.limit * OVERLOAD_FACTOR).max(MIN_LIMIT);
+        self.limit = (self.limit * OVERLOAD_FACTOR).max(MIN_REQUESTS_IN_FLIGHT);
     }
 }

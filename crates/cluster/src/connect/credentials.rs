@@ -45,15 +45,15 @@ impl Credentials {
     /// The credentials of a client configuration, without tokens of credential plugins (`exec`).
     pub(super) fn of(config: &Config) -> Self {
         let given = config.root_cert.as_ref().map(|certificates| Material::Given(pem(certificates)));
-        let said = UserFields::of(&config.auth_info);
-        let certificate = said.material("client-certificate-data", "client-certificate");
-        let key = said.material("client-key-data", "client-key");
-        let token = said.text("token").map(|token| Material::Given(token.into_bytes()));
+        let fields = UserFields::of(&config.auth_info);
+        let certificate = fields.material("client-certificate-data", "client-certificate");
+        let key = fields.material("client-key-data", "client-key");
+        let token = fields.text("token").map(|token| Material::Given(token.into_bytes()));
         Self {
             authority: config.root_cert_file.clone().map(Material::File).or(given),
             insecure: config.accept_invalid_certs,
             certificate: certificate.zip(key),
-            token: token.or_else(|| said.text("tokenFile").map(|path| Material::File(path.into()))),
+            token: token.or_else(|| fields.text("tokenFile").map(|path| Material::File(path.into()))),
         }
     }
 }

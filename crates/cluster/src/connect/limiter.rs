@@ -1,5 +1,5 @@
 //! The concurrency limiter: requests wait in order until the adaptive limit admits them. It sends each request once; retries
-//! are the business of `request`.
+//! are made by `request`.
 
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -21,13 +21,13 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The interval of keep-alive pings, and the time within which each must be answered.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(10);
 /// The `User-Agent` of our requests.
-const AGENT: &str = concat!("plimsoll/", env!("CARGO_PKG_VERSION"));
+const USER_AGENT_VALUE: &str = concat!("plimsoll/", env!("CARGO_PKG_VERSION"));
 
 /// A client for `config` whose requests pass through `limiter`.
 pub(super) fn client(mut config: Config, limiter: &ConcurrencyLimiter) -> Result<Client, kube::Error> {
     // Fails if a provider is already installed in this process, which is then used.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    config.headers.push((USER_AGENT, HeaderValue::from_static(AGENT)));
+    config.headers.push((USER_AGENT, HeaderValue::from_static(USER_AGENT_VALUE)));
     let auth = config.auth_layer()?;
 
     let mut http = HttpConnector::new();

@@ -8,7 +8,7 @@ use kube::Client;
 use serde::Deserialize;
 
 use super::catalog::{ApiGroup, ApiVersion, Catalog, CatalogEntry, CatalogPart};
-use crate::request::{ApiError, Expected, Request, ask_again, decode, exchange, path};
+use crate::request::{ApiError, Expected, Request, decode, exchange, get_if_changed, path};
 
 /// The accepted forms, by preference.
 const ACCEPT: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList,\
@@ -129,7 +129,7 @@ async fn part(
 ) -> Result<CatalogPart, ApiError> {
     *requests += 1;
     let tag = known.and_then(|part| part.etag.as_deref());
-    let Some(answer) = ask_again(client, &Request::get(uri, "", DOCUMENT_DEADLINE), ACCEPT, tag).await?
+    let Some(answer) = get_if_changed(client, &Request::get(uri, "", DOCUMENT_DEADLINE), ACCEPT, tag).await?
     else {
         return Ok(known.cloned().unwrap_or_default());
     };

@@ -163,13 +163,13 @@ impl Discovery {
 
     async fn look_up<T>(
         &self,
-        ask: impl Fn(&Catalog) -> T,
+        query: impl Fn(&Catalog) -> T,
         nothing: impl Fn(&T) -> bool,
     ) -> Result<T, ApiError> {
         let (came, catalog) = self.copy(MAX_CATALOG_AGE).await?;
-        let found = ask(&catalog);
+        let found = query(&catalog);
         if nothing(&found) && came.elapsed() > MIN_REFETCH_INTERVAL {
-            return Ok(ask(&self.copy(MIN_REFETCH_INTERVAL).await?.1));
+            return Ok(query(&self.copy(MIN_REFETCH_INTERVAL).await?.1));
         }
         Ok(found)
     }

@@ -52,9 +52,9 @@ fn core() -> Value {
     json!({"kind": "APIGroupDiscoveryList", "items": [{"metadata": {}, "versions": [version("v1", &[pods])]}]})
 }
 
-fn one_document(asked: &ReceivedRequest) -> Reply {
-    let body = if asked.line == "GET /api" { core() } else { groups(&[]) };
-    assert!(asked.headers["accept"].to_str().unwrap().starts_with(V2));
+fn one_document(request: &ReceivedRequest) -> Reply {
+    let body = if request.line == "GET /api" { core() } else { groups(&[]) };
+    assert!(request.headers["accept"].to_str().unwrap().starts_with(V2));
     Reply::new(200, V2, &body.to_string())
 }
 
@@ -118,9 +118,9 @@ async fn versions_and_scale_kinds_are_found() {
 }
 
 /// A server from before there was one document, with one API behind it that is away.
-fn many_documents(asked: &ReceivedRequest) -> Reply {
+fn many_documents(request: &ReceivedRequest) -> Reply {
     let gv = |version: &str| json!({"groupVersion": format!("example.com/{version}"), "version": version});
-    let body = match asked.line.as_str() {
+    let body = match request.line.as_str() {
         "GET /api" => json!({"kind": "APIVersions", "versions": ["v1"]}),
         "GET /apis" => json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": [
             {"name": "down.example.org", "versions": [{"version": "v1"}], "preferredVersion": {"version": "v1"}},
@@ -156,7 +156,7 @@ async fn servers_without_aggregated_discovery_are_read_by_group() {
 
 #[tokio::test(start_paused = true)]
 async fn concurrent_callers_share_one_fetch_in_thirty_seconds() {
-    let fake = Fake::new(|asked| one_document(asked).after(Duration::from_secs(1)));
+    let fake = Fake::new(|request| one_document(request).after(Duration::from_secs(1)));
     let discovery = Discovery::new(fake.client());
     for _ in 0..3 {
         let all = futures::future::join_all((0..50).map(|_| discovery.mappings("apps", "Deployment"))).await;
@@ -174,13 +174,13 @@ async fn a_missing_kind_is_fetched_again_unless_the_catalog_is_new() {
     let late = Arc::new(AtomicU32::new(0));
     let fake = {
         let late = Arc::clone(&late);
-        Fake::new(move |asked| {
+        Fake::new(move |request| {
             let new = json!({"metadata": {"name": "new.org"},
                 "versions": [version("v1", &[resource("foos", "new.org", "v1", "Foo", true)])]});
             let there = late.load(Ordering::SeqCst) > 0;
             let body = groups(if there { std::slice::from_ref(&new) } else { &[] });
-            if asked.line == "GET /api" {
-                one_document(asked)
+            if request.line == "GET /api" {
+                one_document(request)
             } else {
                 Reply::new(200, V2, &body.to_string())
             }
@@ -200,17 +200,17 @@ async fn a_missing_kind_is_fetched_again_unless_the_catalog_is_new() {
 
 #[tokio::test(start_paused = true)]
 async fn unchanged_documents_are_not_sent_again() {
-    let fake = Fake::new(|asked| match asked.headers.get("if-none-match") {
+    let fake = Fake::new(|request| match request.headers.get("if-none-match") {
         Some(tag) if tag == "\"a\"" => Reply::new(304, "", ""),
-        _ => one_document(asked).with("etag", "\"a\""),
+        _ => one_document(request).with("etag", "\"a\""),
     });
     let discovery = Discovery::new(fake.client());
     discovery.mappings("apps", "Deployment").await.unwrap();
-    assert!(fake.taken().iter().all(|asked| !asked.headers.contains_key("if-none-match")));
+    assert!(fake.taken().iter().all(|request| !request.headers.contains_key("if-none-match")));
     for _ in 0..2 {
         sleep(Duration::from_secs(31)).await;
         assert_eq!(shown(&discovery.mappings("apps", "Deployment").await.unwrap()), ["apps/v1 deployments"]);
-        assert!(fake.taken().iter().all(|asked| asked.headers.contains_key("if-none-match")));
+        assert!(fake.taken().iter().all(|request| request.headers.contains_key("if-none-match")));
     }
 }
 
@@ -219,8 +219,8 @@ async fn an_old_catalog_is_used_while_fetching_fails() {
     let away = Arc::new(AtomicU32::new(1));
     let fake = {
         let away = Arc::clone(&away);
-        Fake::new(move |asked| match away.load(Ordering::SeqCst) {
-            0 => one_document(asked),
+        Fake::new(move |request| match away.load(Ordering::SeqCst) {
+            0 => one_document(request),
             _ => Reply::new(500, TEXT, "boom"),
         })
     };

@@ -20,12 +20,12 @@ use tokio::time::Instant;
 
 use super::lru::Lru;
 use super::{EventAnnotations, ObjectReference, RecordedEvent};
-use crate::lease::random;
+use crate::random;
 
 /// How many keys each cache has.
 const CACHE_CAPACITY: usize = 4096;
 
-/// So many different messages of one group are combined.
+/// From this number of different messages on, the messages of a group are combined.
 const MAX_DISTINCT_MESSAGES: usize = 10;
 
 /// After a longer gap, messages of a group are no longer combined.
@@ -195,7 +195,7 @@ impl Correlator {
     }
 
     #[cfg(test)]
-    pub(super) fn remembered(&self) -> [usize; 3] {
+    pub(super) fn entry_counts(&self) -> [usize; 3] {
         [self.similar.len(), self.counted.len(), self.allowance.len()]
     }
 }

@@ -14,11 +14,11 @@ use tokio::time::sleep;
 
 use super::correlate::{Correlator, OutgoingEvent};
 use super::{EventCounters, ObjectReference, RecordedEvent, body};
-use crate::lease::random;
+use crate::random;
 use crate::request::{ApiError, Request, below, send, within};
 
 /// How often the delivery of an event is tried, as in client-go.
-const MAX_ATTEMPTS: u32 = 12;
+const MAX_DELIVERY_ATTEMPTS: u32 = 12;
 
 /// Time between two attempts; before the second, a random part of it, so that many processes do not retry at once.
 const ATTEMPT_INTERVAL: Duration = Duration::from_secs(10);
@@ -27,11 +27,11 @@ const ATTEMPT_INTERVAL: Duration = Duration::from_secs(10);
 const REQUEST_DEADLINE: Duration = Duration::from_secs(30);
 
 /// How many events are delivered at the same time.
-const MAX_CONCURRENT: usize = 8;
+const MAX_CONCURRENT_DELIVERIES: usize = 8;
 
 /// How many events may wait for an earlier event of their object. Beyond that, an event that cannot be delivered delays the
 /// events of other objects.
-const MAX_QUEUED: usize = 512;
+const MAX_UNDELIVERED_EVENTS: usize = 512;
 
 /// Delivers events until the channel is closed and all are delivered.
 pub(super) async fn run(
@@ -45,7 +45,7 @@ pub(super) async fn run(
     let mut queue = DeliveryQueue::default();
     let mut is_open = true;
     while is_open || !queue.is_empty() || !under_way.is_empty() {
-        while under_way.len() < MAX_CONCURRENT
+        while under_way.len() < MAX_CONCURRENT_DELIVERIES
             && let Some(event) = queue.next()
         {
             let events = &events;
@@ -60,7 +60,7 @@ pub(super) async fn run(
                 outcome.counter(&shared).fetch_add(1, Ordering::Relaxed);
                 shared.settle();
             }
-            recorded = waiting.recv(), if is_open && under_way.len() < MAX_CONCURRENT && queue.len() < MAX_QUEUED => match recorded {
+            recorded = waiting.recv(), if is_open && under_way.len() < MAX_CONCURRENT_DELIVERIES && queue.len() < MAX_UNDELIVERED_EVENTS => match recorded {
                 None => is_open = false,
                 Some(recorded) => match correlator.observe(recorded) {
                     Some(event) => queue.add(event),
@@ -79,7 +79,7 @@ pub(super) async fn run(
 #[derive(Debug, Default)]
 struct DeliveryQueue {
     events: VecDeque<OutgoingEvent>,
-    /// Objects with an event under way; at most `MAX_CONCURRENT`.
+    /// Objects with an event under way; at most `MAX_CONCURRENT_DELIVERIES`.
     busy: Vec<ObjectReference>,
 }
 
@@ -145,7 +145,7 @@ struct EventClient {
 
 impl EventClient {
     async fn deliver(&self, event: &OutgoingEvent) -> DeliveryOutcome {
-        for attempt in 1..=MAX_ATTEMPTS {
+        for attempt in 1..=MAX_DELIVERY_ATTEMPTS {
             let error = match self.attempt(event).await {
                 Ok(outcome) => {
                     self.replace_last_refusal(None);
@@ -164,9 +164,11 @@ impl EventClient {
             match attempt {
                 1 => {
                     tracing::warn!(%error, event = %event.name, "failed to deliver an event; trying again");
-                    sleep(ATTEMPT_INTERVAL.mul_f64(random::unit())).await;
+                    sleep(ATTEMPT_INTERVAL.mul_f64(random::fraction())).await;
                 }
-                MAX_ATTEMPTS => tracing::warn!(%error, event = %event.name, "gave up to deliver an event"),
+                MAX_DELIVERY_ATTEMPTS => {
+                    tracing::warn!(%error, event = %event.name, "gave up to deliver an event");
+                }
                 _ => sleep(ATTEMPT_INTERVAL).await,
             }
         }

@@ -19,7 +19,7 @@ pub(crate) struct Pool<T> {
     free: Id,
     used: usize,
     /// The first value of each hash; further ones follow through [`Slot::next`].
-    first: HashMap<u32, Id, BuildHasherDefault<Spread>>,
+    first: HashMap<u32, Id, BuildHasherDefault<HashMixer>>,
     hasher: RandomState,
 }
 
@@ -33,9 +33,9 @@ struct Slot<T> {
 
 /// A hasher for numbers that are hashes already: it spreads them over all bits that the map uses.
 #[derive(Debug, Default)]
-pub(crate) struct Spread(u64);
+pub(crate) struct HashMixer(u64);
 
-impl Hasher for Spread {
+impl Hasher for HashMixer {
     fn finish(&self) -> u64 {
         self.0
     }

@@ -10,26 +10,25 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, sleep_until, timeout};
 
 use super::elector::{ElectionAction, ElectionEvent, Elector, LeaseRequestFailure, StepTime};
-use super::random;
 use super::record::Lease;
 use super::settings::LeaseSettings;
-use crate::Clock;
 use crate::request::{ApiError, Request, below, send, within};
+use crate::{Clock, random};
 
 /// Takes part in the election until `stop`, then releases the lease.
 pub(super) async fn run(
-    mut desk: LeaseClient,
+    mut lease_client: LeaseClient,
     clock: Clock,
     view: watch::Sender<LeadershipView>,
     mut stop: oneshot::Receiver<()>,
 ) {
-    let mut elector = Elector::new(desk.settings.clone());
+    let mut elector = Elector::new(lease_client.settings.clone());
     let mut event = ElectionEvent::Due;
     let mut stopping = false;
     loop {
-        let moment = StepTime { now: Instant::now(), wall: clock.now(), jitter: random::unit() };
+        let moment = StepTime { now: Instant::now(), wall: clock.now(), jitter: random::fraction() };
         let action = elector.step(moment, event);
-        publish(&view, &elector, &desk.settings);
+        publish(&view, &elector, &lease_client.settings);
         event = match action {
             ElectionAction::Wait(until) => tokio::select! {
                 () = sleep_until(until) => ElectionEvent::Due,
@@ -37,7 +36,7 @@ pub(super) async fn run(
             },
             ElectionAction::Stop => return,
             request => {
-                let answer = desk.carry_out(request).await;
+                let answer = lease_client.send_action(request).await;
                 // Waits for a write under way: only its response says whether there is a lease to release.
                 if !stopping && stop.try_recv() != Err(oneshot::error::TryRecvError::Empty) {
                     stopping = true;
@@ -97,7 +96,7 @@ impl LeaseClient {
         Self { client, settings, heartbeat, stuck: false, has_failed: false }
     }
 
-    async fn carry_out(&mut self, action: ElectionAction) -> Result<Lease, LeaseRequestFailure> {
+    async fn send_action(&mut self, action: ElectionAction) -> Result<Lease, LeaseRequestFailure> {
         let is_read = matches!(action, ElectionAction::Get(_));
         if !is_read {
             // Another process must take over from one that does nothing.

@@ -10,7 +10,6 @@
 
 mod drive;
 mod elector;
-pub(crate) mod random;
 mod record;
 mod settings;
 #[cfg(test)]
@@ -56,8 +55,8 @@ impl Election {
     ) -> (Self, Leadership) {
         let (view, seen) = watch::channel(LeadershipView::default());
         let (stop, stopped) = oneshot::channel();
-        let desk = drive::LeaseClient::new(client, settings, heartbeat);
-        let task = handle.spawn(drive::run(desk, clock.clone(), view.clone(), stopped));
+        let lease_client = drive::LeaseClient::new(client, settings, heartbeat);
+        let task = handle.spawn(drive::run(lease_client, clock.clone(), view.clone(), stopped));
         (Self { view, stop: Some(stop), task }, Leadership::elected(seen, clock))
     }
 

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 /// The annotation that says where the holder serves the other replicas: its identity, a space, address and port. The identity is
 /// part of it, because a holder that does not know the annotation leaves that of an earlier one.
-const ADDRESS: &str = "plimsoll.dev/leader-address";
+const LEADER_ADDRESS_ANNOTATION: &str = "plimsoll.dev/leader-address";
 
 /// A Lease. The whole object is kept, so that an update changes only the fields of the election. Its fields may be missing or
 /// invalid.
@@ -42,7 +42,7 @@ impl Lease {
 
     /// Where the holder serves the other replicas; none if it has not written an address.
     pub fn address(&self) -> Option<SocketAddr> {
-        let text = self.0.get("metadata")?.get("annotations")?.get(ADDRESS)?.as_str()?;
+        let text = self.0.get("metadata")?.get("annotations")?.get(LEADER_ADDRESS_ANNOTATION)?.as_str()?;
         let (identity, address) = text.rsplit_once(' ')?;
         if identity.is_empty() || identity != self.holder() {
             return None;
@@ -99,12 +99,12 @@ impl Lease {
                     *annotations = json!({});
                 }
                 if let Some(annotations) = annotations.as_object_mut() {
-                    annotations.insert(ADDRESS.to_owned(), json!(text));
+                    annotations.insert(LEADER_ADDRESS_ANNOTATION.to_owned(), json!(text));
                 }
             }
             None => {
                 if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
-                    annotations.remove(ADDRESS);
+                    annotations.remove(LEADER_ADDRESS_ANNOTATION);
                 }
             }
         }

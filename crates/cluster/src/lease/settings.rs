@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// client-go's jitter factor: a candidate waits up to so many retry periods longer, and the renew deadline must be longer than
 /// so many retry periods.
-const JITTER: f64 = 1.2;
+const JITTER_FACTOR: f64 = 1.2;
 
 /// Settings of the leader election, with the defaults of client-go.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl LeaseSettings {
         // Computed with integers, because durations may have any size here.
         if renew.saturating_mul(10) <= retry.saturating_mul(12) {
             return Err(InvalidLeaseSettings(format!(
-                "--leader-elect-renew-deadline ({renew:?}) must be greater than {JITTER} times \
+                "--leader-elect-renew-deadline ({renew:?}) must be greater than {JITTER_FACTOR} times \
                  --leader-elect-retry-period ({retry:?}), or a single slow answer would end the leadership; raise the \
                  former or lower the latter"
             )));
@@ -114,7 +114,7 @@ impl LeaseSettings {
     /// Time before the next try to become the leader, with random jitter so that candidates do not try at the same time.
     pub(super) fn candidate_pause(&self, jitter: f64) -> Duration {
         let share = if jitter.is_nan() { 0.0 } else { jitter.clamp(0.0, 1.0) };
-        self.pause().mul_f64(1.0 + JITTER * share)
+        self.pause().mul_f64(1.0 + JITTER_FACTOR * share)
     }
 
     /// Time between two renewals, with a lower bound that protects the server.

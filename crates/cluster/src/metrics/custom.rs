@@ -94,7 +94,7 @@ impl CustomMetricsClient {
         let request = named(Request::get(uri(&query), "", REQUEST_DEADLINE), metric, &resource);
         let client = self.client.clone();
         let key = request.uri.clone();
-        let ask = || {
+        let fetch = || {
             async move {
                 let answer = exchange(&client, &request).await?;
                 let values: wire::WireValueList = decode(&answer, &wire::VALUES)?;
@@ -103,7 +103,7 @@ impl CustomMetricsClient {
             }
             .boxed()
         };
-        let (answer, role) = self.flights.run_within(&key, MAX_JOIN_AGE, ask).await;
+        let (answer, role) = self.flights.run_within(&key, MAX_JOIN_AGE, fetch).await;
         self.meter.note(role, &answer);
         from.response = sharing(role);
         let Sourced { values, source } = answer.map_err(SampleError::request)?;

@@ -69,7 +69,7 @@ impl ExternalMetricsClient {
             Request::get(uri(query), format!("{}.external.metrics.k8s.io", id.name), REQUEST_DEADLINE);
         let client = self.client.clone();
         let key = request.uri.clone();
-        let ask = || {
+        let fetch = || {
             async move {
                 let answer = exchange(&client, &request).await?;
                 let series: wire::WireSeriesList = decode(&answer, &wire::SERIES)?;
@@ -78,7 +78,7 @@ impl ExternalMetricsClient {
             }
             .boxed()
         };
-        let (answer, role) = self.flights.run_within(&key, MAX_JOIN_AGE, ask).await;
+        let (answer, role) = self.flights.run_within(&key, MAX_JOIN_AGE, fetch).await;
         self.meter.note(role, &answer);
         from.response = sharing(role);
         answer

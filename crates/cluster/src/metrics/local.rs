@@ -14,19 +14,19 @@ use engine::spec::{Metric, MetricId, MetricSource};
 
 use super::usage::Usage;
 use super::{MetricScope, REQUEST_DEADLINE, Sourced};
-use crate::request::ApiError;
+use crate::request::{ApiError, ApiErrorKind};
 
 /// What is recorded as the API of samples that come from this process.
 pub(super) const IN_PROCESS: &str = "this process";
 
 /// The providers of this process, once they have started. Clones share them.
 ///
-/// What they do not have is asked for over the API, so that another server of the same API is still used.
+/// Metrics that they do not have are requested over the API, so that another server of the same API is still used.
 #[derive(Clone, Default)]
 pub struct LocalMetrics(Arc<OnceLock<Providers>>);
 
 impl LocalMetrics {
-    /// Asks these providers from now on. Only the first call has an effect.
+    /// Queries these providers from now on. Only the first call has an effect.
     pub fn provide(&self, providers: Providers) {
         let _ = self.0.set(providers);
     }
@@ -159,5 +159,6 @@ fn api_error(error: MetricsError) -> ApiError {
         MetricsError::Status { code, reason, message }
         | MetricsError::Detailed { code, reason, message, .. } => (code, reason, message),
     };
-    ApiError { code: Some(code), reason, message, retry_after: None, is_status: true }
+    let kind = ApiErrorKind::Exchange;
+    ApiError { kind, code: Some(code), reason, message, retry_after: None, is_status: true }
 }

@@ -42,7 +42,7 @@ pub(super) struct ResourceMetricsClient {
     flights: SingleFlight<Arc<str>, ListedUsage>,
 }
 
-/// The result of a list, and where it was asked for.
+/// The result of a list, and the API that returned it.
 #[derive(Clone)]
 struct ListedUsage {
     result: UsageResult,
@@ -123,8 +123,8 @@ impl ResourceMetricsClient {
         let key: Arc<str> = namespace.into();
         let (source, metric) = (Arc::clone(&self.source), metric.clone());
         let place = Arc::clone(&key);
-        let ask = || async move { source.list(&place, "", &metric).await }.boxed();
-        let (listed, role) = self.flights.run_within(&key, Duration::MAX, ask).await;
+        let fetch = || async move { source.list(&place, "", &metric).await }.boxed();
+        let (listed, role) = self.flights.run_within(&key, Duration::MAX, fetch).await;
         self.note(role, &listed);
         if let Ok(usage) = &listed.result {
             let mut cache = self.cache();

@@ -8,6 +8,7 @@ use std::marker::PhantomData;
 use api::metrics::{
     DescribedObject, ExternalMetricValue, ExternalMetricValueList, MetricValue, MetricValueList,
 };
+use api::wire::nullable;
 use jiff::{SignedDuration, Timestamp};
 use quantity::Quantity;
 use serde::de::{Error as _, MapAccess, Visitor};
@@ -195,15 +196,6 @@ impl WireSeriesList {
             items: self.items.into_iter().map(item).collect::<Result<_, MissingValue>>()?,
         })
     }
-}
-
-/// Reads `null` as the empty value, as Go does.
-fn nullable<'de, D, T>(deserializer: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Default + Deserialize<'de>,
-{
-    Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
 }
 
 /// A list; `null` is the empty list, and a `null` item is the empty item.

@@ -38,10 +38,7 @@ const MAX_RETRIES: u32 = 10;
 const CLOSED_CONNECTION_DELAY: Duration = Duration::from_secs(1);
 
 /// A longer deadline or `Retry-After` is cut to this, so that adding times cannot overflow.
-const MAX_DURATION: Duration = Duration::from_hours(1);
-
-/// The `reason` of a write that this process may not send.
-const NOT_LEADING: &str = "NotLeading";
+const MAX_REQUEST_DURATION: Duration = Duration::from_hours(1);
 
 /// A request, not yet sent.
 #[derive(Clone, Debug)]
@@ -75,10 +72,21 @@ pub struct Answer {
     pub body: Bytes,
 }
 
+/// What failed: the exchange with the server, or the condition under which this process may send a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ApiErrorKind {
+    /// The server refused the request, did not respond, or its response could not be decoded.
+    Exchange,
+    /// The write was not sent, or not completely, because this process is not the leader.
+    NotLeading,
+}
+
 /// A failed request, in the words of client-go.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ApiError {
+    /// What failed.
+    pub kind: ApiErrorKind,
     /// HTTP status; none if there was no response, or none that could be decoded.
     pub code: Option<u16>,
     /// `NotFound`, `Conflict`, …; empty if the server gave none.
@@ -114,17 +122,24 @@ impl ApiError {
 
     /// Whether the request was not sent, or not completely, because this process is not the leader.
     pub fn is_not_leading(&self) -> bool {
-        self.code.is_none() && self.reason == NOT_LEADING
+        self.kind == ApiErrorKind::NotLeading
     }
 
     /// The refusal of a write by a process that is not the leader.
     fn not_leading() -> Self {
-        Self { reason: NOT_LEADING.to_owned(), ..Self::unanswered(NotLeading.to_string()) }
+        Self { kind: ApiErrorKind::NotLeading, ..Self::unanswered(NotLeading.to_string()) }
     }
 
     /// An error without a usable response.
     pub fn unanswered(message: String) -> Self {
-        Self { code: None, reason: String::new(), message, retry_after: None, is_status: false }
+        Self {
+            kind: ApiErrorKind::Exchange,
+            code: None,
+            reason: String::new(),
+            message,
+            retry_after: None,
+            is_status: false,
+        }
     }
 }
 
@@ -180,7 +195,7 @@ pub async fn exchange_leading(
     }
 }
 
-/// As [`exchange`], but asks for the metadata of an object alone; a server that does not know `PartialObjectMetadata` sends
+/// As [`exchange`], but requests only the metadata of an object; a server that does not know `PartialObjectMetadata` sends
 /// the whole object.
 pub async fn metadata(client: &Client, request: &Request) -> Result<Answer, ApiError> {
     exchange_as(client, request, crate::watch::METADATA).await
@@ -196,7 +211,7 @@ pub(crate) async fn exchange_as(
 }
 
 /// Gets a document unless its `ETag` is still `etag`: none if it is.
-pub(crate) async fn ask_again(
+pub(crate) async fn get_if_changed(
     client: &Client,
     request: &Request,
     accept: &str,
@@ -231,7 +246,7 @@ async fn retry(
     etag: Option<&str>,
     leadership: Option<&Leadership>,
 ) -> Result<Answer, ApiError> {
-    let until = Instant::now() + request.deadline.min(MAX_DURATION);
+    let until = Instant::now() + request.deadline.min(MAX_REQUEST_DURATION);
     let mut retries = 0;
     let mut last = None;
     loop {
@@ -288,7 +303,7 @@ async fn attempt(
     let etag = header(ETAG).map(str::to_owned);
     let source = header_text(&head.headers, api::metrics::SOURCE_HEADER);
     let wait = header(RETRY_AFTER).and_then(|text| text.trim().parse().ok());
-    let wait = wait.map(|seconds| Duration::from_secs(seconds).min(MAX_DURATION));
+    let wait = wait.map(|seconds| Duration::from_secs(seconds).min(MAX_REQUEST_DURATION));
     let body = collect(body).await.map_err(|error| FailedAttempt { error, retry_after: None })?;
     if !(StatusCode::OK..=StatusCode::PARTIAL_CONTENT).contains(&head.status) {
         let error = refusal::read(request, head.status.as_u16(), &content_type, &body, wait);

@@ -6,7 +6,7 @@ use api::gotext::quote;
 use http::Method;
 use serde::Deserialize;
 
-use super::{ApiError, Request};
+use super::{ApiError, ApiErrorKind, Request};
 
 /// How much of a body that is no `Status` is quoted.
 const MAX_QUOTED_BYTES: usize = 2048;
@@ -41,6 +41,7 @@ pub(super) fn read(
         && status.outcome.as_deref() == Some("Failure")
     {
         return ApiError {
+            kind: ApiErrorKind::Exchange,
             code: Some(
                 status.code.and_then(|code| u16::try_from(code).ok()).filter(|c| *c > 0).unwrap_or(code),
             ),
@@ -50,33 +51,40 @@ pub(super) fn read(
             is_status: true,
         };
     }
-    let said = if is_text(content_type, body) { quoted_part(body) } else { "unknown".to_owned() };
-    let (reason, words) = generic(&request.method, code, &said);
+    let detail = if is_text(content_type, body) { quoted_part(body) } else { "unknown".to_owned() };
+    let (reason, words) = generic(&request.method, code, &detail);
     let method = request.method.as_str().to_ascii_lowercase();
     let message = match (request.resource.as_str(), request.name.as_str()) {
         ("", _) => words,
         (resource, "") => format!("{words} ({method} {resource})"),
         (resource, name) => format!("{words} ({method} {resource} {name})"),
     };
-    ApiError { code: Some(code), reason: reason.to_owned(), message, retry_after, is_status: false }
+    ApiError {
+        kind: ApiErrorKind::Exchange,
+        code: Some(code),
+        reason: reason.to_owned(),
+        message,
+        retry_after,
+        is_status: false,
+    }
 }
 
 /// The reason and the text of client-go for a code.
-fn generic(method: &Method, code: u16, said: &str) -> (&'static str, String) {
+fn generic(method: &Method, code: u16, detail: &str) -> (&'static str, String) {
     let (reason, words) = match code {
         400 => ("BadRequest", "the server rejected our request for an unknown reason"),
         401 => ("Unauthorized", "the server has asked for the client to provide credentials"),
         // The server's text names the user and the verb.
-        403 => ("Forbidden", said),
+        403 => ("Forbidden", detail),
         404 => ("NotFound", "the server could not find the requested resource"),
         405 => ("MethodNotAllowed", "the server does not allow this method on the requested resource"),
-        406 if said == "unknown" || said.is_empty() => {
+        406 if detail == "unknown" || detail.is_empty() => {
             ("NotAcceptable", "the server was unable to respond with a content type that the client supports")
         }
-        406 => ("NotAcceptable", said),
+        406 => ("NotAcceptable", detail),
         409 if method == Method::POST => ("AlreadyExists", "the server reported a conflict"),
         409 => ("Conflict", "the server reported a conflict"),
-        415 => ("UnsupportedMediaType", said),
+        415 => ("UnsupportedMediaType", detail),
         422 => ("Invalid", "the server rejected our request due to an error in our request"),
         429 => (
             "TooManyRequests",
@@ -88,8 +96,9 @@ fn generic(method: &Method, code: u16, said: &str) -> (&'static str, String) {
             "the server was unable to return a response in the time allotted, but may still be processing the request",
         ),
         500.. => {
-            let said = quote(said);
-            let words = format!("an error on the server ({said}) has prevented the request from succeeding");
+            let detail = quote(detail);
+            let words =
+                format!("an error on the server ({detail}) has prevented the request from succeeding");
             return ("InternalError", words);
         }
         _ => {

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use api::scale::normalize_selector;
+use api::wire::nullable;
 use engine::Scale;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::ScaleObject;
@@ -154,13 +155,4 @@ impl OldScaleStatus {
         let pairs: Vec<String> = self.selector.iter().map(|(key, value)| format!("{key}={value}")).collect();
         pairs.join(",")
     }
-}
-
-/// Reads `null` as the empty value, as Go does.
-fn nullable<'de, D, T>(deserializer: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Default + Deserialize<'de>,
-{
-    Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
 }

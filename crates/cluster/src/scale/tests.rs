@@ -9,7 +9,7 @@ use crate::request::tests::fake::{Fake, JSON, ReceivedRequest, Reply, TEXT};
 /// A server with deployments and widgets, the latter in two versions, one kind that has no scale, and one answer for
 /// scales.
 fn server(reply: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static) -> Fake {
-    Fake::new(move |asked| {
+    Fake::new(move |request| {
         let entry = |plural: &str, kind: &str, scale: bool| {
             let parts = if scale {
                 json!([{"subresource": "scale",
@@ -20,7 +20,7 @@ fn server(reply: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static) -> 
             json!({"resource": plural, "scope": "Namespaced", "responseKind": {"kind": kind}, "subresources": parts})
         };
         let version = |name: &str, entry: Value| json!({"version": name, "resources": [entry]});
-        let body = match asked.line.as_str() {
+        let body = match request.line.as_str() {
             "GET /api" => json!({"kind": "APIGroupDiscoveryList", "items": [{"metadata": {}, "versions": [
                 version("v1", entry("replicationcontrollers", "ReplicationController", true))]}]}),
             "GET /apis" => json!({"kind": "APIGroupDiscoveryList", "items": [
@@ -33,7 +33,7 @@ fn server(reply: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static) -> 
                 {"metadata": {"name": "autoscaling"}, "versions": [
                     version("v2", entry("horizontalpodautoscalers", "HorizontalPodAutoscaler", false))]},
             ]}),
-            _ => return reply(asked),
+            _ => return reply(request),
         };
         Reply::json(&body)
     })
@@ -49,7 +49,7 @@ fn scale(selector: &Value) -> Value {
         "spec": {"replicas": 1}, "status": {"replicas": 2, "selector": selector}})
 }
 
-fn asked(fake: &Fake) -> Vec<String> {
+fn request_lines(fake: &Fake) -> Vec<String> {
     fake.lines().into_iter().filter(|line| line.contains("/scale")).collect()
 }
 
@@ -80,7 +80,7 @@ async fn targets_are_found_by_group_and_kind() {
         ),
     ] {
         let found = scales.get("ns", version, kind, name).await.unwrap();
-        assert_eq!(asked(&fake), [line]);
+        assert_eq!(request_lines(&fake), [line]);
         assert_eq!(found.resource_version, "5");
         let Scale { spec_replicas, status_replicas, selector } = found.scale;
         assert_eq!((spec_replicas.get(), status_replicas.get(), selector.as_str()), (1, 2, "app=web"));
@@ -107,7 +107,7 @@ async fn a_kind_with_three_versions_is_requested_three_times() {
     let failure = scales(&fake).get("ns", "example.com/v1", "Widget", "gone").await.unwrap_err();
     let words = "the server could not find the requested resource (get widgets gone)";
     assert_eq!(failure, ScaleReadError::Query(words.into()));
-    assert_eq!(asked(&fake), ["GET /apis/example.com/v1/namespaces/ns/widgets/gone/scale"; 3]);
+    assert_eq!(request_lines(&fake), ["GET /apis/example.com/v1/namespaces/ns/widgets/gone/scale"; 3]);
 }
 
 /// kube-apiserver answers both requests with the same `Status`.
@@ -130,7 +130,7 @@ async fn missing_object_differs_from_a_kind_without_a_scale() {
 
 #[tokio::test]
 async fn errors_have_the_texts_of_kubernetes() {
-    for (code, said, words) in [
+    for (code, detail, words) in [
         (403, "forbidden", "forbidden (get deployments web)"),
         (409, "x", "the server reported a conflict (get deployments web)"),
         (
@@ -140,7 +140,7 @@ async fn errors_have_the_texts_of_kubernetes() {
         ),
         (503, "x", "the server is currently unable to handle the request (get deployments web)"),
     ] {
-        assert_eq!(refused(Reply::new(code, TEXT, said)).await, words);
+        assert_eq!(refused(Reply::new(code, TEXT, detail)).await, words);
     }
 }
 
@@ -290,7 +290,7 @@ async fn conflicts_are_distinguished_from_other_failures() {
     let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Conflict", "code": 409,
         "message": "Operation cannot be fulfilled on deployments.apps \"web\": the object has been modified; please \
                     apply your changes to the latest version and try again"});
-    for (code, kind, said, words, conflict) in [
+    for (code, kind, detail, words, conflict) in [
         (409, JSON, status.to_string(), status["message"].as_str().unwrap(), true),
         (409, TEXT, "x".to_owned(), "the server reported a conflict (put deployments web)", true),
         (403, TEXT, "denied".to_owned(), "denied (put deployments web)", false),
@@ -304,11 +304,11 @@ async fn conflicts_are_distinguished_from_other_failures() {
             false,
         ),
     ] {
-        let fake = server(move |asked| {
-            if asked.line.starts_with("GET") {
+        let fake = server(move |request| {
+            if request.line.starts_with("GET") {
                 return Reply::json(&scale(&json!("app=web")));
             }
-            Reply::new(code, kind, &said)
+            Reply::new(code, kind, &detail)
         });
         let scales = scales(&fake);
         let held = scales.get("ns", "apps/v1", "Deployment", "web").await.unwrap();

@@ -7,7 +7,7 @@ use serde::Deserialize;
 /// The maximum size of one object, in bytes.
 pub(super) const MAX_OBJECT_BYTES: usize = 32 << 20;
 /// A longer `Retry-After` is cut to this.
-const MAX_PAUSE: Duration = Duration::from_mins(1);
+const MAX_RETRY_AFTER: Duration = Duration::from_mins(1);
 
 /// A failed list or watch.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -95,7 +95,7 @@ impl WatchFailure {
     /// The server answered with an error.
     pub(super) fn refused(code: Option<u16>, status: WatchStatus, pause: Option<Duration>) -> Self {
         let details = status.details.unwrap_or_default();
-        let asked = pause.or(details.retry_after_seconds.map(Duration::from_secs));
+        let requested = pause.or(details.retry_after_seconds.map(Duration::from_secs));
         let too_new = details
             .causes
             .unwrap_or_default()
@@ -110,7 +110,7 @@ impl WatchFailure {
         // The version is invalid, expired or not yet reached, or the collection does not exist: list again.
         let recovery =
             if too_new || matches!(code, Some(400 | 404 | 410)) { Recovery::Relist } else { Recovery::Again };
-        let pause = asked.map(|asked| asked.min(MAX_PAUSE));
+        let pause = requested.map(|requested| requested.min(MAX_RETRY_AFTER));
         Self { text, recovery, pause, code, too_new }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! state    the state machine of list and watch
-//! ask      requests and the frames of their responses
+//! request  requests and the frames of their responses
 //! failure  failures, and how the watch recovers
 //! list     streams the items of a list
 //! lines    splits the bytes of a watch into lines
@@ -13,7 +13,6 @@
 //! measured the views of nodes and pods for the metrics server
 //! ```
 
-mod ask;
 mod backoff;
 mod event;
 mod failure;
@@ -22,6 +21,7 @@ mod lines;
 mod list;
 mod measured;
 mod object;
+mod request;
 mod source;
 mod state;
 #[cfg(test)]

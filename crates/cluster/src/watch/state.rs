@@ -8,15 +8,16 @@ use kube::client::Body;
 use tokio::task::coop;
 use tokio::time::Instant;
 
-use super::ask::{ask, frame};
-use super::backoff::{Backoff, chance};
+use super::backoff::Backoff;
 use super::event::{self, Event};
 use super::failure::{Recovery, WatchFailure};
 use super::lines::Lines;
 use super::list::{List, ListPiece};
 use super::object::{ObjectHead, view};
+use super::request::{frame, send};
 use super::version::Version;
 use super::{View, WatchEvent, WatchHealth, WatchSource};
+use crate::random;
 
 /// A list without data for this long has failed; waiting for the limiter counts.
 const LIST_SILENCE: Duration = Duration::from_secs(90);
@@ -140,13 +141,13 @@ impl<T: View> Watcher<T> {
         let version = self.known.as_ref().map_or("0", Version::as_str);
         let answer = match since {
             ListConsistency::Any => {
-                ask(&self.client, &self.source, LIST_SILENCE, &[("resourceVersion", "0")]).await
+                send(&self.client, &self.source, LIST_SILENCE, &[("resourceVersion", "0")]).await
             }
             ListConsistency::Known => {
                 let newer = [("resourceVersion", version), ("resourceVersionMatch", "NotOlderThan")];
-                ask(&self.client, &self.source, LIST_SILENCE, &newer).await.map_err(WatchFailure::of_relist)
+                send(&self.client, &self.source, LIST_SILENCE, &newer).await.map_err(WatchFailure::of_relist)
             }
-            ListConsistency::Quorum => ask(&self.client, &self.source, LIST_SILENCE, &[]).await,
+            ListConsistency::Quorum => send(&self.client, &self.source, LIST_SILENCE, &[]).await,
         };
         match answer {
             Ok(body) => {
@@ -205,7 +206,7 @@ impl<T: View> Watcher<T> {
     }
 
     async fn watch(&mut self) -> WatcherState {
-        let lasts = MIN_WATCH_DURATION.mul_f64(1.0 + chance()).as_secs().to_string();
+        let lasts = MIN_WATCH_DURATION.mul_f64(1.0 + random::fraction()).as_secs().to_string();
         let version = self.known.as_ref().map_or("0", Version::as_str);
         let parameters = [
             ("watch", "true"),
@@ -213,7 +214,7 @@ impl<T: View> Watcher<T> {
             ("timeoutSeconds", lasts.as_str()),
             ("resourceVersion", version),
         ];
-        match ask(&self.client, &self.source, WATCH_SILENCE, &parameters).await {
+        match send(&self.client, &self.source, WATCH_SILENCE, &parameters).await {
             Ok(body) => {
                 self.connected();
                 let started = Instant::now();
@@ -316,7 +317,7 @@ impl<T: View> Watcher<T> {
             _ => NextRequest::List(ListConsistency::Any),
         };
         let now = Instant::now();
-        let pause = self.backoff.next(chance()).max(failure.pause.unwrap_or_default());
+        let pause = self.backoff.next(random::fraction()).max(failure.pause.unwrap_or_default());
         self.note_failure(failure, now);
         WatcherState::Pause { until: now + pause, then }
     }

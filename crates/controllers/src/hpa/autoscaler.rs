@@ -16,7 +16,7 @@ use engine::{Decision, Gates, Spec, Status};
 use super::settings::HpaSettings;
 
 /// The annotation with the persisted state: windows and scale events.
-pub(crate) const MEMORY: &str = "plimsoll.dev/memory";
+pub(crate) const PERSISTED_STATE_ANNOTATION: &str = "plimsoll.dev/memory";
 
 /// A watched object.
 #[allow(
@@ -42,7 +42,7 @@ pub(crate) struct AutoscalerEntry {
     /// `spec.dryRun`: decisions are reported in the status, but the scale is not written.
     pub(crate) is_dry_run: bool,
     /// Whether it has resource metrics.
-    pub(crate) wants_resources: bool,
+    pub(crate) has_resource_metrics: bool,
     /// What is wrong with its annotations, reported by an event.
     pub(crate) annotation_error: Option<String>,
 }
@@ -84,7 +84,7 @@ impl AutoscalerObject {
             Self::Autoscaler(autoscaler) => autoscaler.status = status,
         }
         if let Some(memory) = memory {
-            new.metadata_mut().annotations.insert(MEMORY.to_owned(), memory);
+            new.metadata_mut().annotations.insert(PERSISTED_STATE_ANNOTATION.to_owned(), memory);
         }
         new
     }
@@ -146,7 +146,7 @@ impl AutoscalerEntry {
         let resource = |source: &MetricSource| {
             matches!(source, MetricSource::Resource { .. } | MetricSource::ContainerResource { .. })
         };
-        let wants_resources = spec.metrics.iter().any(|metric| resource(&metric.source));
+        let has_resource_metrics = spec.metrics.iter().any(|metric| resource(&metric.source));
         Self {
             key,
             object: Arc::new(object),
@@ -154,7 +154,7 @@ impl AutoscalerEntry {
             own_period: None,
             own_mode,
             is_dry_run: false,
-            wants_resources,
+            has_resource_metrics,
             annotation_error,
         }
     }
@@ -189,7 +189,7 @@ impl AutoscalerEntry {
         if only_looks(self) || only_looks(other) || mode != other.mode(settings) {
             return false;
         }
-        // The controller that acts beside shadow mode does not know our own kind.
+        // The acting controller that shadow mode is compared with does not know our own kind.
         let hpa = |entry: &Self| matches!(entry.object.as_ref(), AutoscalerObject::Hpa(_));
         mode != DecisionMode::Shadow || !hpa(self) || hpa(other)
     }

@@ -227,7 +227,7 @@ impl HpaMetrics {
         self.overdue.set([], count as i64);
     }
 
-    /// Sets the replica count that an autoscaler wants.
+    /// Sets the desired replica count of an autoscaler.
     pub(crate) fn set_desired(&self, namespace: &str, name: &str, replicas: i32) {
         self.desired.set([namespace.to_owned().into(), name.to_owned().into()], i64::from(replicas));
     }

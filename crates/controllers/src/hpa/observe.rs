@@ -148,7 +148,7 @@ impl Observer {
                 return (seen, Vec::new());
             }
             seen.pods = store.pods.selected(&entry.key);
-            store.share_metrics(&entry.key.namespace)
+            store.has_shared_metrics(&entry.key.namespace)
         };
         let scope = MetricScope {
             namespace: &entry.key.namespace,

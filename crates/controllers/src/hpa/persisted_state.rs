@@ -12,7 +12,7 @@ use engine::{ControllerConfig, Replicas, Spec, State};
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
-use super::autoscaler::{AutoscalerEntry, MEMORY};
+use super::autoscaler::{AutoscalerEntry, PERSISTED_STATE_ANNOTATION};
 
 /// The minimum time between two separate writes of persisted state, if no window is longer.
 const MIN_WRITE_INTERVAL: Duration = Duration::from_mins(1);
@@ -53,17 +53,18 @@ pub(crate) enum PersistAction {
 
 impl PersistedStates {
     /// The state of an autoscaler; after a restart, that of its annotation.
-    pub(crate) fn of(&self, entry: &AutoscalerEntry, now: Timestamp, remember: bool) -> PersistedState {
+    pub(crate) fn of(&self, entry: &AutoscalerEntry, now: Timestamp, is_persisted: bool) -> PersistedState {
         if let Some(known) = self.by_key.get(&entry.key) {
             return PersistedState { jumped: self.jumped, ..known.clone() };
         }
-        let text = entry.object.metadata().annotations.get(MEMORY).filter(|_| remember);
+        let text =
+            entry.object.metadata().annotations.get(PERSISTED_STATE_ANNOTATION).filter(|_| is_persisted);
         let kept = text.and_then(|text| match StateSnapshot::parse(text) {
             Ok(memory) => Some(memory),
             Err(error) => {
                 tracing::warn!(
                     namespace = &*entry.key.namespace, name = entry.key.record_name(), %error,
-                    "the annotation {MEMORY} cannot be read; windows begin anew, as after a restart of Kubernetes' own controller"
+                    "the annotation {PERSISTED_STATE_ANNOTATION} cannot be read; windows begin anew, as after a restart of Kubernetes' own controller"
                 );
                 None
             }

@@ -112,8 +112,11 @@ impl Reconciler {
         if !self.leadership.is_leader() {
             return HpaReconcileOutcome::LeadershipLost;
         }
-        let mut persisted =
-            self.states().of(&entry, self.clock.now(), settings.remember && mode == DecisionMode::Active);
+        let mut persisted = self.states().of(
+            &entry,
+            self.clock.now(),
+            settings.persist_state && mode == DecisionMode::Active,
+        );
         if persisted.annotation_error != entry.annotation_error {
             persisted.annotation_error.clone_from(&entry.annotation_error);
             if let Some(annotation_error) = &entry.annotation_error {
@@ -237,7 +240,7 @@ impl Reconciler {
         }
     }
 
-    /// Writes the scale if the decision asks for it.
+    /// Writes the scale if the decision changes it.
     async fn act(
         &self,
         entry: &AutoscalerEntry,
@@ -285,7 +288,7 @@ impl Reconciler {
     ) {
         let status = entry.stored_status(settings.config.gates, decision);
         let changed = !same_status(entry.object.status(), &status);
-        let keep = if settings.remember {
+        let keep = if settings.persist_state {
             persisted.keep(at, Instant::now(), &entry.spec, &settings.config, changed)
         } else {
             PersistAction::Nothing

@@ -9,7 +9,7 @@ use kube::Client;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::autoscaler::{AutoscalerEntry, AutoscalerObject, MEMORY};
+use super::autoscaler::{AutoscalerEntry, AutoscalerObject, PERSISTED_STATE_ANNOTATION};
 use super::persisted_state::PersistAction;
 
 /// The deadline of a status write.
@@ -128,7 +128,9 @@ impl StatusWriter {
         reported: ReportOutcome,
         memory: StateSnapshot,
     ) -> ReportOutcome {
-        let body = json!({"metadata": {"annotations": {MEMORY: memory.to_text()}}}).to_string().into_bytes();
+        let body = json!({"metadata": {"annotations": {PERSISTED_STATE_ANNOTATION: memory.to_text()}}})
+            .to_string()
+            .into_bytes();
         match self.send(entry, Method::PATCH, "", "application/merge-patch+json", body).await {
             Ok(version) => {
                 let base = reported.object.unwrap_or_else(|| (*entry.object).clone());

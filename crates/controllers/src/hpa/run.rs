@@ -98,11 +98,16 @@ impl HpaController {
         let steady = Arc::new(SteadyClock::new(parts.clock));
         let clock = steady.clone();
         let settings = Arc::new(parts.settings);
-        let (tell, signals) = mpsc::unbounded_channel();
+        let (signal_sender, signals) = mpsc::unbounded_channel();
         let scales = ScaleClient::new(parts.client.clone(), parts.discovery);
         let faults = FaultInjector::default();
-        let reflectors =
-            HpaReflectors::new(parts.client.clone(), store.clone(), settings.clone(), tell, faults.clone());
+        let reflectors = HpaReflectors::new(
+            parts.client.clone(),
+            store.clone(),
+            settings.clone(),
+            signal_sender,
+            faults.clone(),
+        );
         let reconciler = Arc::new(Reconciler {
             observer: Observer {
                 store,

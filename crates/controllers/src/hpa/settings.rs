@@ -24,7 +24,7 @@ pub struct HpaSettings {
     /// The namespaces whose autoscalers are reconciled; empty for all.
     pub namespaces: Vec<String>,
     /// Whether windows and scale events are persisted on the object, to survive a restart.
-    pub remember: bool,
+    pub persist_state: bool,
     /// The release of Kubernetes to reproduce. [`HpaSettings::config`] holds the one in force.
     pub kubernetes: ProfileChoice,
     /// Feature gates that the user has set, which a change of the release keeps.
@@ -42,7 +42,7 @@ impl Default for HpaSettings {
             concurrency: 64,
             mode: DecisionMode::Active,
             namespaces: Vec::new(),
-            remember: true,
+            persist_state: true,
             kubernetes: ProfileChoice::Fixed(KubernetesVersion::default()),
             feature_gates: BTreeMap::new(),
             release_poll_interval: Duration::from_secs(10),

@@ -58,7 +58,7 @@ impl AutoscalerStore {
     }
 
     /// Whether several autoscalers of a namespace have resource metrics.
-    pub(crate) fn share_metrics(&self, namespace: &str) -> bool {
+    pub(crate) fn has_shared_metrics(&self, namespace: &str) -> bool {
         self.resource_users.get(namespace).is_some_and(|resource_users| *resource_users > 1)
     }
 
@@ -122,13 +122,13 @@ impl AutoscalerStore {
         let key = entry.key.clone();
         self.pods.register(&key);
         self.unreadable.remove(&key);
-        if entry.wants_resources {
+        if entry.has_resource_metrics {
             *self.resource_users.entry(key.namespace.clone()).or_default() += 1;
         }
         let Some(old) = self.autoscalers.insert(key.clone(), entry) else {
             return Some(AutoscalerChange::New(key));
         };
-        if old.wants_resources {
+        if old.has_resource_metrics {
             self.remove_resource_user(&key);
         }
         let same = self.autoscalers.get(&key).is_some_and(|new| new.decides_the_same(&old));
@@ -139,7 +139,7 @@ impl AutoscalerStore {
         self.unreadable.remove(key);
         if let Some(old) = self.autoscalers.remove(key) {
             self.pods.forget(key);
-            if old.wants_resources {
+            if old.has_resource_metrics {
                 self.remove_resource_user(key);
             }
         }
@@ -253,7 +253,7 @@ mod tests {
         assert_eq!(apply(&mut store, readable()), Some(AutoscalerChange::New(key.clone())));
         assert_eq!((store.len(), store.unreadable().count()), (1, 0));
         assert_eq!(apply(&mut store, broken("bad")), unreadable("bad"));
-        assert_eq!(store.len(), 0, "what it asks for now is not known");
+        assert_eq!(store.len(), 0, "what it requires now is not known");
     }
 
     /// An HPA or an Autoscaler of `web`, with a mode annotation and `spec.dryRun`.

@@ -164,7 +164,7 @@ async fn an_autoscaler_older_than_our_status_write_is_skipped_since_1_37() {
     }
 }
 
-/// When the server says that samples were taken.
+/// The timestamp of the samples that the server returns.
 const TAKEN: &str = "2026-01-01T00:00:00Z";
 
 /// Reconciles once, `seconds` after [`TAKEN`]; returns the record and the exported metrics.
@@ -265,7 +265,7 @@ async fn samples_that_are_too_old_count_as_a_failed_metric() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn series_are_combined_as_the_object_says() {
+async fn series_are_combined_as_the_object_specifies() {
     for (rule, replicas) in [("sum", 4), ("max", 3), ("min", 1), ("average", 2)] {
         let (record, _) = reconciled(own_kind(&json!({"seriesAggregator": rule})), 10).await;
         let found = record.decision.recommendation.as_ref().map(|r| r.replicas.get());

@@ -57,7 +57,7 @@ impl UpgradedCluster {
                 release_poll_interval: POLL_INTERVAL,
                 period: Duration::from_millis(100),
                 // Without the annotation, every write of the HPA is a change of its status.
-                remember: false,
+                persist_state: false,
                 ..HpaSettings::default()
             },
             records: Records::default(),

@@ -12,7 +12,7 @@ pub struct HealthCheck {
     pub name: &'static str,
     /// The endpoints it belongs to.
     pub scope: CheckScope,
-    look: Arc<dyn Fn() -> Result<(), CheckFailure> + Send + Sync>,
+    probe: Arc<dyn Fn() -> Result<(), CheckFailure> + Send + Sync>,
 }
 
 /// The endpoints that a check belongs to.
@@ -30,35 +30,35 @@ impl HealthCheck {
     fn new(
         name: &'static str,
         scope: CheckScope,
-        look: impl Fn() -> Result<(), CheckFailure> + Send + Sync + 'static,
+        probe: impl Fn() -> Result<(), CheckFailure> + Send + Sync + 'static,
     ) -> Self {
-        Self { name, scope, look: Arc::new(look) }
+        Self { name, scope, probe: Arc::new(probe) }
     }
 
     pub(super) fn all(
         name: &'static str,
-        look: impl Fn() -> Result<(), CheckFailure> + Send + Sync + 'static,
+        probe: impl Fn() -> Result<(), CheckFailure> + Send + Sync + 'static,
     ) -> Self {
-        Self::new(name, CheckScope::All, look)
+        Self::new(name, CheckScope::All, probe)
     }
 
     pub(super) fn ready(
         name: &'static str,
-        look: impl Fn() -> Result<(), CheckFailure> + Send + Sync + 'static,
+        probe: impl Fn() -> Result<(), CheckFailure> + Send + Sync + 'static,
     ) -> Self {
-        Self::new(name, CheckScope::Ready, look)
+        Self::new(name, CheckScope::Ready, probe)
     }
 
     pub(super) fn live(
         name: &'static str,
-        look: impl Fn() -> Result<(), CheckFailure> + Send + Sync + 'static,
+        probe: impl Fn() -> Result<(), CheckFailure> + Send + Sync + 'static,
     ) -> Self {
-        Self::new(name, CheckScope::Live, look)
+        Self::new(name, CheckScope::Live, probe)
     }
 
     /// Runs the check.
     pub fn run(&self) -> Result<(), CheckFailure> {
-        (self.look)()
+        (self.probe)()
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cluster::request::{Request, send};
+use cluster::request::{self, Request};
 use http::Method;
 use kube::Client;
 use localkube::{Cluster, Options};
@@ -25,26 +25,28 @@ const STEPS_PER_ROUND: u64 = 40;
 /// The longest pause of a watch that was refused, and the time to list again.
 const CONVERGENCE: Duration = Duration::from_secs(90);
 
-async fn ask(client: &Client, method: Method, path: &str, body: &Value) {
+async fn send(client: &Client, method: Method, path: &str, body: &Value) {
     let kind = if method == Method::PATCH { "application/merge-patch+json" } else { "application/json" };
     let body = Some((kind, body.to_string().into_bytes()));
-    send(client, Request { method, body, ..Request::get(path, "", Duration::from_secs(5)) }).await.unwrap();
+    request::send(client, Request { method, body, ..Request::get(path, "", Duration::from_secs(5)) })
+        .await
+        .unwrap();
 }
 
 async fn create_node(client: &Client, name: &str) {
-    ask(client, Method::POST, NODES, &json!({"metadata": {"name": name}})).await;
+    send(client, Method::POST, NODES, &json!({"metadata": {"name": name}})).await;
 }
 
 async fn create_pod(client: &Client, name: &str) {
     let spec = json!({"nodeName": "node-0", "containers": [{"name": "c", "image": "i"}]});
-    ask(client, Method::POST, PODS, &json!({"metadata": {"name": name}, "spec": spec})).await;
+    send(client, Method::POST, PODS, &json!({"metadata": {"name": name}, "spec": spec})).await;
     let status = json!({"status": {"phase": "Running"}});
-    ask(client, Method::PATCH, &format!("{PODS}/{name}/status"), &status).await;
+    send(client, Method::PATCH, &format!("{PODS}/{name}/status"), &status).await;
 }
 
 async fn delete(client: &Client, collection: &str, name: &str) {
     let now = json!({"gracePeriodSeconds": 0});
-    ask(client, Method::DELETE, &format!("{collection}/{name}"), &now).await;
+    send(client, Method::DELETE, &format!("{collection}/{name}"), &now).await;
 }
 
 /// Nodes and pods of the inventory.

@@ -70,11 +70,11 @@ impl Kubelets {
         stop: watch::Receiver<bool>,
         tasks: &mut JoinSet<()>,
     ) -> Result<Self, TrustError> {
-        let KubeletSettings { scraper: asked, keep, nodes, sharding } = settings;
-        let (resolution, compat) = (asked.resolution, asked.compat);
+        let KubeletSettings { scraper: scraper_settings, keep, nodes, sharding } = settings;
+        let (resolution, compat) = (scraper_settings.resolution, scraper_settings.compat);
         let inventory = cluster_inventory.inventory.clone();
         let store = Store::new(store::StoreSettings { resolution, keep, compat }, inventory.clone());
-        let scraper = Scraper::new(asked, inventory.clone(), Arc::new(store.clone()))?;
+        let scraper = Scraper::new(scraper_settings, inventory.clone(), Arc::new(store.clone()))?;
         let served = KubeletProvider::new(store.clone(), inventory.clone(), nodes.clone());
         let report = scraper.report();
         let wanted = nodes.clone();

@@ -67,7 +67,7 @@ pub struct Rules {
     strict: bool,
     clock: Clock,
     reload: Arc<Mutex<ReloadState>>,
-    asked: Arc<Notify>,
+    reload_requested: Arc<Notify>,
 }
 
 /// The state of reloading.
@@ -98,7 +98,14 @@ impl Rules {
         let transport = http::HttpClient::new(endpoint).map_err(RulesError::Endpoint)?;
         let prometheus = PrometheusClient::new(Arc::new(transport), client_settings);
         let provider = PrometheusProvider::start(provider, prometheus, config, described_cluster.clone())?;
-        let rules = Self { provider, resource, strict, clock, reload: Arc::default(), asked: Arc::default() };
+        let rules = Self {
+            provider,
+            resource,
+            strict,
+            clock,
+            reload: Arc::default(),
+            reload_requested: Arc::default(),
+        };
         let reloader = rules.clone();
         tasks.spawn(async move {
             let mut file = WatchedConfigFile::new(file);
@@ -107,7 +114,7 @@ impl Rules {
                 reloader.apply_file_change(file.poll());
                 tokio::select! {
                     () = tokio::time::sleep(FILE_CHECK_INTERVAL) => {}
-                    () = reloader.asked.notified() => {}
+                    () = reloader.reload_requested.notified() => {}
                 }
             }
         });
@@ -121,8 +128,8 @@ impl Rules {
     }
 
     /// Checks the file now.
-    pub fn ask(&self) {
-        self.asked.notify_one();
+    pub fn request_reload(&self) {
+        self.reload_requested.notify_one();
     }
 
     fn apply_file_change(&self, file_change: FileChange) {

@@ -1,4 +1,4 @@
-//! Events about reviewed writes. Whoever reaches the webhook can send a review, so an event is recorded only after the
+//! Events about reviewed writes. Any client that reaches the webhook can send a review, so an event is recorded only after the
 //! watch has shown the object that the review named.
 
 use std::collections::VecDeque;
@@ -17,7 +17,7 @@ use super::context::OperatorContext;
 use super::id::NamespacedName;
 
 /// How long an object may take to appear in the watch after its review.
-const MAX_WAIT: Duration = Duration::from_secs(30);
+const OBJECT_WATCH_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often waiting events are checked.
 const CHECK_PERIOD: Duration = Duration::from_millis(500);
 /// How many reviews may wait; further ones record no events.
@@ -50,7 +50,7 @@ impl AdmissionEvents {
         if events.is_empty() || uid.is_empty() {
             return;
         }
-        let until = Instant::now() + MAX_WAIT;
+        let until = Instant::now() + OBJECT_WATCH_TIMEOUT;
         let review = WaitingReview { kind, name, uid: uid.to_owned(), events: events.to_vec(), until };
         let is_first = {
             let mut waiting = self.waiting();

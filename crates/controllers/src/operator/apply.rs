@@ -22,6 +22,9 @@ use super::id::{EventSubject, ResourceId, ResourceKind};
 use super::leader_client::ResourcePath;
 use super::store::Slim as _;
 
+/// The error of a write that found another count in every attempt.
+const CONTESTED_COUNT_ERROR: &str = "others change the count all the time; the next round decides again";
+
 /// The result of an applied effect.
 #[derive(Debug)]
 pub(crate) enum Applied {
@@ -45,11 +48,13 @@ pub(crate) enum ScaleOutcome {
 }
 
 impl ScaleOutcome {
-    /// The result of a write; a count that has changed is a write that failed, for the reason that `describe` returns.
-    pub(crate) fn into_scaled(self, describe: impl FnOnce(i32) -> String) -> ScaleResult {
+    /// The result of the last attempt. A count that has changed again is a write that failed.
+    pub(crate) fn into_scaled(self) -> ScaleResult {
         match self {
             Self::Tried(scaled) => scaled,
-            Self::Moved { to } => ScaleResult::NotWritten { from: to, error: describe(to) },
+            Self::Moved { to } => {
+                ScaleResult::NotWritten { from: to, error: CONTESTED_COUNT_ERROR.to_owned() }
+            }
         }
     }
 }

@@ -72,7 +72,7 @@ pub struct AuthRules {
     pub token_expiry: Duration,
     /// How Vault is reached.
     pub vault: VaultRules,
-    /// Who may use credentials of the operator, and towards whom.
+    /// Which objects may use credentials of the operator, and for which destinations.
     pub identity: IdentityRules,
 }
 

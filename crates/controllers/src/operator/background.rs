@@ -1,4 +1,4 @@
-//! Work beside the scheduler. A task that panics is reported and retried with backoff; the others go on.
+//! Work outside the scheduler. A task that panics is reported and retried with backoff; the others go on.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,7 +58,7 @@ impl BackgroundTasks {
         });
     }
 
-    /// Starts the activation that a push trigger asks for.
+    /// Starts the activation that a push trigger requests.
     pub(super) fn start_activation(&mut self, id: ResourceId, trigger: usize, pending: PendingPush) {
         let (context, task) = (self.context.clone(), BackgroundTask::Activation(id.clone()));
         self.running.start(task, async move { act_on_push(&context, &id, trigger, pending).await });

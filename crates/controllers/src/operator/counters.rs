@@ -8,7 +8,7 @@ use api::meta::ObjectMeta;
 use locks::MutexExt as _;
 use scalers::web::RequestLog;
 
-use super::id::{EventSubject, ResourceId, ResourceKind};
+use super::id::{ResourceId, ResourceKind};
 use crate::metrics::exported_metrics::MetricsWriter;
 
 /// Upper bounds of the histogram's buckets, in seconds.
@@ -22,7 +22,7 @@ const MAX_COUNTED_OBJECTS: usize = 100_000;
 pub(crate) struct OperatorCounters {
     polls: AtomicU64,
     /// Failed builds by kind, namespace and name of the object.
-    build_failures: Mutex<BTreeMap<(bool, String, String), u64>>,
+    build_failures: Mutex<BTreeMap<(ResourceKind, String, String), u64>>,
 }
 
 impl OperatorCounters {
@@ -35,9 +35,9 @@ impl OperatorCounters {
     }
 
     /// Counts a scaler of an object that could not be built.
-    pub(crate) fn count_build_failure(&self, metadata: &ObjectMeta, subject: EventSubject) {
+    pub(crate) fn count_build_failure(&self, kind: ResourceKind, metadata: &ObjectMeta) {
         let mut failures = self.build_failures.locked();
-        let key = (subject == EventSubject::Job, metadata.namespace.clone(), metadata.name.clone());
+        let key = (kind, metadata.namespace.clone(), metadata.name.clone());
         if failures.len() < MAX_COUNTED_OBJECTS || failures.contains_key(&key) {
             *failures.entry(key).or_default() += 1;
         }
@@ -54,8 +54,8 @@ impl OperatorCounters {
     }
 }
 
-fn key_of(id: &ResourceId) -> (bool, String, String) {
-    (id.kind == ResourceKind::Job, id.namespace.to_string(), id.name.to_string())
+fn key_of(id: &ResourceId) -> (ResourceKind, String, String) {
+    (id.kind, id.namespace.to_string(), id.name.to_string())
 }
 
 /// Series of durations that are kept if they name objects, since users choose the names.
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn series_name_objects_only_if_asked() {
+    fn series_name_objects_only_with_the_flag() {
         let purpose = RequestPurpose {
             scaler: "prometheus",
             namespace: "shop",

@@ -1,4 +1,5 @@
-//! Effects: what a decision wants to have done, as data. [`super::decide`] returns effects, [`super::apply`] performs them.
+//! Effects: the writes and events that a decision requires, as data. [`super::decide`] returns effects, [`super::apply`] performs
+//! them.
 
 use api::autoscaling::v2::HorizontalPodAutoscaler;
 use api::diagnosis::Diagnosis;

@@ -7,7 +7,7 @@
 //! store             watched objects; turns changes into events                        pure
 //! run               the loop: store events in, due objects out                        needs a client
 //! poll_scheduler    when each object is due, and how many run at once                 pure
-//! background        work beside the scheduler: activations, authentications           needs a client
+//! background        work outside the scheduler: activations, authentications          needs a client
 //! process           one due object: reconcile if it has changed, then poll            needs a client
 //! resolve           references: the scale target, the HPA                             needs a client
 //! validate          what KEDA would refuse                                            pure
@@ -16,12 +16,12 @@
 //! scalers_cache     the scalers of each object, and their last samples                needs a client
 //! auth              parameters of a TriggerAuthentication; read by credential_reader  needs a client
 //! decide            object, samples and state in, effects out                         pure
-//! effect            what a decision wants to have done, as data                       pure
+//! effect            writes and events that a decision requires, as data               pure
 //! apply             performs effects: the writer of scaled resources                  needs a client
 //! leader_client     requests; writes only while this replica leads                    needs a client
 //! ```
 //!
-//! Beside them: `operator_identity` says where credentials of the operator go, `secret_access` which Secrets are read,
+//! Other modules: `operator_identity` decides where credentials of the operator go, `secret_access` which Secrets are read,
 //! `external_metrics` and `raw_metrics` serve values, `admission` reviews writes and `admission_events` records their events,
 //! `cluster_reader` reads counts, pods and endpoints, `rebuild` follows changed Secrets, `record` keeps decisions,
 //! `event_recorder` and `cloud_events` record events, `destination_status` writes whether they arrive,

@@ -40,7 +40,7 @@ pub(crate) enum PushState {
 /// The HPA that a reconcile last wrote or found correct. Equal fingerprints mean that there is nothing to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CheckedHpa {
-    /// Fingerprint of the HPA that the object asks for.
+    /// Fingerprint of the HPA that the object requires.
     pub(crate) wanted: u64,
     /// Fingerprint of the HPA in the cluster.
     pub(crate) found: u64,

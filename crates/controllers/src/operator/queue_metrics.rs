@@ -25,7 +25,7 @@ const QUEUE_BUCKETS_SECONDS: [f64; 12] =
 
 /// The controllers whose objects are in the work queue.
 const QUEUED: [ResourceKind; 2] = [ResourceKind::Object, ResourceKind::Job];
-/// The controllers of TriggerAuthentications, which are reconciled beside the queue.
+/// The controllers of TriggerAuthentications, which are reconciled outside the queue.
 const AUTHENTICATIONS: [&str; 2] = ["triggerauthentication", "clustertriggerauthentication"];
 
 /// Reconciles and the work queue of each controller.

@@ -95,7 +95,7 @@ impl RoundRecord<'_> {
 
     fn metric(&self, sample: &MetricSample, scalers: Option<&ScalersCache>) -> TriggerMetric {
         let MetricSample { name, target, reading, .. } = sample;
-        let (target, each) = goal(target);
+        let (target, each) = target_value(target);
         let mut metric = TriggerMetric { metric: name.clone(), target, each, ..TriggerMetric::default() };
         match reading {
             Ok(reading) => {
@@ -376,7 +376,7 @@ fn unit(written: &Written) -> &str {
     scalers::table::find(&written.type_).map_or("", |scaler| (scaler.unit)(&written.metadata))
 }
 
-fn goal(target: &MetricTarget) -> (Option<MilliValue>, bool) {
+fn target_value(target: &MetricTarget) -> (Option<MilliValue>, bool) {
     let each = target.type_ != "Value";
     let quantity = if each { &target.average_value } else { &target.value };
     (quantity.as_ref().map(MilliValue::from), each)

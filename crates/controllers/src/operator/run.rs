@@ -152,7 +152,7 @@ impl Operator {
         }
     }
 
-    /// Schedules the objects that an event concerns, and starts work beside the scheduler.
+    /// Schedules the objects that an event concerns, and starts background tasks.
     fn handle_store_event(
         &self,
         scheduler: &mut PollScheduler,
@@ -209,12 +209,12 @@ impl Operator {
         let PushNotification { id, trigger, report } = push;
         match report {
             PushReport::Active(pending) => tasks.start_activation(id, trigger, pending),
-            PushReport::AskNow(pending) => {
+            PushReport::QueryNow(pending) => {
                 // First, because an event that comes after the time of this wake-up is another one.
                 drop(pending);
                 self.wake(scheduler, &id, trigger);
             }
-            // The reconcile asks the scaler for its metrics and writes the HPA.
+            // The reconcile reads the metrics from the scaler and writes the HPA.
             PushReport::SpecsChanged(_) if self.context.known_entry(&id).is_some() => {
                 self.reconcile_at(scheduler, &id, Instant::now());
             }
@@ -227,7 +227,7 @@ impl Operator {
     }
 
     /// Polls an object at once because one of its sources says so, at most once per [`MIN_WAKE_INTERVAL`]. The HPA of an active
-    /// object asks by itself.
+    /// object requests its metrics anyway.
     fn wake(&self, scheduler: &mut PollScheduler, id: &ResourceId, trigger: usize) {
         let is_active =
             |object: &ScaledObject| object.status.conditions.state(types::ACTIVE) == ConditionStatus::True;

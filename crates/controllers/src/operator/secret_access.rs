@@ -1,4 +1,4 @@
-//! The namespaces whose Secrets are read (`KEDA_RESTRICT_SECRET_ACCESS`). Everything that reads a Secret for a trigger asks here.
+//! The namespaces whose Secrets are read (`KEDA_RESTRICT_SECRET_ACCESS`). Every read of a Secret for a trigger is checked here.
 
 use super::settings::OperatorSettings;
 

@@ -67,7 +67,7 @@ pub struct OperatorSettings {
     pub tenant_files: Option<PathBuf>,
     /// Lifetime of requested service account tokens (`KEDA_BOUND_SERVICE_ACCOUNT_TOKEN_EXPIRY`).
     pub token_expiry: Duration,
-    /// Who may use credentials of the operator, and towards whom.
+    /// Which objects may use credentials of the operator, and for which destinations.
     pub identity: IdentityRules,
     /// The cluster's name in CloudEvents (`--k8s-cluster-name`).
     pub cluster_name: String,

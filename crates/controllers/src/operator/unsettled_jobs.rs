@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// How often a name must be found taken before it is given up. By then the watch has shown a job that an earlier request created.
-const MAX_TAKEN: u32 = 3;
+const MAX_TAKEN_COUNTS: u32 = 3;
 
 /// Names of jobs whose creation had no clear response: they may exist, or come to exist when a late request is carried out. Each with
 /// how often it was found taken by a job that could not be read.
@@ -26,11 +26,11 @@ impl UnsettledJobs {
         self.0.keys().cloned().collect()
     }
 
-    /// Counts that a name was found taken; whether it was so often that the job must be somebody else's.
-    pub(crate) fn is_given_up(&mut self, name: &str) -> bool {
+    /// Counts that a name was found taken; returns whether the name is given up, because the job must belong to another owner.
+    pub(crate) fn count_taken(&mut self, name: &str) -> bool {
         let taken = self.0.entry(name.to_owned()).or_default();
         *taken += 1;
-        *taken >= MAX_TAKEN
+        *taken >= MAX_TAKEN_COUNTS
     }
 }
 
@@ -43,12 +43,12 @@ mod tests {
         let mut jobs = UnsettledJobs::default();
         jobs.insert("a");
         jobs.insert("b");
-        assert_eq!([jobs.is_given_up("a"), jobs.is_given_up("a")], [false, false]);
+        assert_eq!([jobs.count_taken("a"), jobs.count_taken("a")], [false, false]);
         // A further attempt does not begin anew.
         jobs.insert("a");
-        assert!(jobs.is_given_up("a") && !jobs.is_given_up("b"));
+        assert!(jobs.count_taken("a") && !jobs.count_taken("b"));
         jobs.remove("a");
         assert_eq!(jobs.names(), ["b"]);
-        assert!(!jobs.is_given_up("a"));
+        assert!(!jobs.count_taken("a"));
     }
 }

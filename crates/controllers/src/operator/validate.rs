@@ -150,7 +150,7 @@ pub(crate) fn job_metric_types(job: &ScaledJob) -> Result<(), StepFailure> {
     Ok(())
 }
 
-/// The replica count that the annotation of a paused object asks for, if there is one.
+/// The replica count that the annotation of a paused object sets, if there is one.
 pub(crate) fn paused_replicas(object: &ScaledObject) -> Result<Option<i32>, StepFailure> {
     let Some(text) = object.metadata.annotations.get(annotations::PAUSED_REPLICAS) else { return Ok(None) };
     text.parse::<i32>().map(Some).map_err(|error| {

@@ -21,14 +21,13 @@ use serde::Serialize;
 
 pub use sentence::sentence;
 pub use trigger_poll::{explain_trigger_poll, sentence_with_triggers, targets};
-pub use words::{clock, plain, short_name, show_times_in, zone, zone_name};
+pub use words::{clock, plain, plural, short_name, show_times_in, zone, zone_name};
 
 use crate::decision::{Course, Decision, ScaleOutcome};
 use crate::evaluate::{Arithmetic, Evaluation, PodCounts};
 use crate::normalize::ScalingLimit;
 use crate::report::condition;
 use crate::spec::{Aggregator, FailurePolicy, Metric, Spec};
-use words::plural;
 
 /// The explanation of a decision: a headline, then rows of label and text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

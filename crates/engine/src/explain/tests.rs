@@ -262,7 +262,7 @@ fn pods_are_recorded_only_with_detail() {
 #[test]
 fn sentence_names_the_pods_that_leave_the_count_uncertain() {
     let now = at("09:14:45");
-    let say = |usages_of: &[Option<i64>], unready: bool| {
+    let sentence_for = |usages_of: &[Option<i64>], unready: bool| {
         let samples = vec![Ok(usages(now, usages_of))];
         let mut seen = seen(spec(vec![cpu(50)]), now, usages_of.len() as i32, samples);
         if let Some(pod) = seen.pods.last_mut().filter(|_| unready) {
@@ -273,14 +273,17 @@ fn sentence_names_the_pods_that_leave_the_count_uncertain() {
         let decision = decide(&mut State::default(), now, &seen);
         sentence(&seen.spec, &decision)
     };
-    assert_eq!(say(&[Some(100), Some(100)], false), "cpu 50 % of 50 %: close enough");
+    assert_eq!(sentence_for(&[Some(100), Some(100)], false), "cpu 50 % of 50 %: close enough");
     assert_eq!(
-        say(&[Some(200), Some(0)], true),
+        sentence_for(&[Some(200), Some(0)], true),
         "cpu 100 % of 50 %; close enough with 1 pod not yet ready counted as idle"
     );
-    assert_eq!(say(&[Some(200), None], false), "cpu 100 % of 50 %; close enough with 1 pod without metrics");
     assert_eq!(
-        say(&[Some(140), None], false),
+        sentence_for(&[Some(200), None], false),
+        "cpu 100 % of 50 %; close enough with 1 pod without metrics"
+    );
+    assert_eq!(
+        sentence_for(&[Some(140), None], false),
         "cpu 70 % of 50 %; the direction is not certain with 1 pod without metrics"
     );
 }

@@ -67,8 +67,8 @@ pub fn sentence_with_triggers(spec: &Spec, decision: &Decision, poll: Option<&Tr
         ActivationVerdict::Rests { since: Some(since) } => format!("nothing active since {}", clock(*since)),
         ActivationVerdict::Rests { since: None } => "nothing active".to_owned(),
         ActivationVerdict::Resting => {
-            let said = readings(poll, |_| true);
-            if said.is_empty() { "at rest".to_owned() } else { format!("at rest: {said}") }
+            let readings_text = readings(poll, |_| true);
+            if readings_text.is_empty() { "at rest".to_owned() } else { format!("at rest: {readings_text}") }
         }
         ActivationVerdict::Cooling { until } if decision.current() == decision.desired => {
             format!("nothing active; cooldown until {}", clock(*until))
@@ -297,12 +297,12 @@ fn wakes(poll: &TriggerPoll) -> String {
 
 /// Why the target was activated.
 fn causes(activation: &Activation, poll: &TriggerPoll) -> String {
-    let said = readings(poll, |metric| metric.active);
-    match (poll.pushed, &poll.formula, said.as_str()) {
+    let readings_text = readings(poll, |metric| metric.active);
+    match (poll.pushed, &poll.formula, readings_text.as_str()) {
         (true, ..) => format!("{} reported activity (push)", activation.by.join(", ")),
         (_, Some(formula), _) if formula.active => self::formula(formula),
         (.., "") => activation.reason(),
-        (.., said) => said.to_owned(),
+        (.., readings_text) => readings_text.to_owned(),
     }
 }
 

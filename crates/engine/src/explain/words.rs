@@ -1,5 +1,6 @@
 //! Formatting of numbers, times and names for people.
 
+use std::fmt;
 use std::sync::OnceLock;
 
 use jiff::tz::TimeZone;
@@ -45,8 +46,8 @@ pub fn short_name(metric: &Metric) -> String {
 }
 
 /// `1 pod`, `2 pods`.
-pub(super) fn plural(count: i64, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+pub fn plural<N: Copy + fmt::Display + PartialEq + From<u8>>(count: N, noun: &str) -> String {
+    if count == N::from(1) { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
 /// `300 s`.

@@ -12,7 +12,7 @@ use crate::spec::Spec;
 use crate::state::{State, after};
 use crate::units::Replicas;
 
-/// The next change of the count, if the recommendation stays the same and nobody else changes the count.
+/// The next change of the count, if the recommendation stays the same and no other client changes the count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct NextChange {

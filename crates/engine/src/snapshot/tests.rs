@@ -154,7 +154,7 @@ fn last_good_proposals_are_kept_while_they_are_valid() {
     assert_eq!(text, "1;r=4@noon;g=cpu/cpu resource utilization (percentage of request)/0=4@noon");
     assert!(text.len() < 120, "{} bytes", text.len());
     assert_eq!(snapshot_text(&state, 101, &last_good(100)), "1;r=4@noon");
-    assert_eq!(snapshot_text(&state, 0, &mk_spec(None, 60)), "1;r=4@noon", "nobody asks for it");
+    assert_eq!(snapshot_text(&state, 0, &mk_spec(None, 60)), "1;r=4@noon", "no metric needs it");
     let back = state.snapshot(at(0), &last_good(100), &ControllerConfig::default()).restore(at(0));
     assert_eq!(back, state);
 }

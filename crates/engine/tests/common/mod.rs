@@ -243,7 +243,7 @@ impl Fixture {
         self
     }
 
-    pub(crate) fn remembering(mut self, state: State) -> Self {
+    pub(crate) fn with_state(mut self, state: State) -> Self {
         self.state = state;
         self
     }

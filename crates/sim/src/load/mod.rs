@@ -133,15 +133,17 @@ impl CurveShape {
                     from
                 }
             }
-            Self::Ramp { from, to, start, end } => from + (to - from) * (now - start).share_of(end - start),
+            Self::Ramp { from, to, start, end } => {
+                from + (to - from) * (now - start).fraction_of(end - start)
+            }
             Self::Spike { height, at, rise, hold, fall } => {
                 if now < at {
                     return 0.0;
                 }
                 let top = at + rise;
                 let down = top + hold;
-                let up = if now >= top { 1.0 } else { (now - at).share_of(rise) };
-                let gone = if now < down { 0.0 } else { (now - down).share_of(fall) };
+                let up = if now >= top { 1.0 } else { (now - at).fraction_of(rise) };
+                let gone = if now < down { 0.0 } else { (now - down).fraction_of(fall) };
                 let gone = if fall == Millis::ZERO && now >= down { 1.0 } else { gone };
                 height * (up - gone)
             }

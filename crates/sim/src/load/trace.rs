@@ -117,7 +117,7 @@ impl Trace {
         let right = row(next).or_else(|| Some((begin + self.period?, *self.values.first()?)));
         match right {
             Some((right_time, right)) if self.interpolate => {
-                left + (right - left) * Millis(now - left_time).share_of(Millis(right_time - left_time))
+                left + (right - left) * Millis(now - left_time).fraction_of(Millis(right_time - left_time))
             }
             _ => left,
         }

@@ -173,7 +173,7 @@ impl Recording {
     fn note_change(&mut self, due: &DueDecision, decision: &Decision) {
         let dry_run = decision.outcome == ScaleOutcome::DryRun;
         if let Some(track) = self.autoscalers.get_mut(due.autoscaler) {
-            // In dry-run mode the next decision asks for the same change, which is recorded once.
+            // In dry-run mode the next decision makes the same change, which is recorded once.
             let wanted = dry_run.then_some((decision.current().get(), decision.desired.get()));
             let before = std::mem::replace(&mut track.dry_run_change, wanted);
             if dry_run && before == wanted {

@@ -16,7 +16,7 @@ const MAX_SAMPLE_READS: i64 = 2_000_000_000;
 /// Maximum level of a load, in units per second.
 pub(super) const MAX_UNITS_PER_SECOND: f64 = 1e9;
 /// Maximum of all other delays and periods.
-pub(super) const MAX_DELAY: Millis = Millis::from_hours(24);
+pub(super) const MAX_SCENARIO_DELAY: Millis = Millis::from_hours(24);
 
 /// Rejects a scenario that would take too long.
 pub(super) fn check(

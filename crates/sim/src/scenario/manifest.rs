@@ -135,7 +135,7 @@ pub(super) fn namespace(metadata: &ObjectMeta) -> String {
 /// Reports unknown fields that look like a misspelt known field. Other unknown fields are ignored.
 fn misspelt(faults: &mut Faults<'_>) {
     let document = faults.document();
-    let mut look = |path: &str, node: Option<&Node>, ours: &[&str], others: &[&str]| {
+    let mut check_fields = |path: &str, node: Option<&Node>, ours: &[&str], others: &[&str]| {
         let Some(NodeValue::Map(entries)) = node.map(|node| &node.value) else { return };
         for (key, _) in entries {
             let name = key.name.as_str();
@@ -153,11 +153,16 @@ fn misspelt(faults: &mut Faults<'_>) {
         }
     };
     let root = &document.root;
-    look("", Some(root), &["apiVersion", "kind", "metadata", "spec"], &["status"]);
-    look("spec", root.get("spec"), &["replicas", "selector", "template", "podManagementPolicy"], &[]);
+    check_fields("", Some(root), &["apiVersion", "kind", "metadata", "spec"], &["status"]);
+    check_fields("spec", root.get("spec"), &["replicas", "selector", "template", "podManagementPolicy"], &[]);
     let pod = "spec.template.spec";
-    look("spec.template", root.get("spec.template"), &["metadata", "spec"], &[]);
-    look(pod, root.get(pod), &["containers", "initContainers", "resources", "overhead"], &["resourceClaims"]);
+    check_fields("spec.template", root.get("spec.template"), &["metadata", "spec"], &[]);
+    check_fields(
+        pod,
+        root.get(pod),
+        &["containers", "initContainers", "resources", "overhead"],
+        &["resourceClaims"],
+    );
     for list in ["containers", "initContainers"] {
         let count = match root.get(&format!("{pod}.{list}")).map(|node| &node.value) {
             Some(NodeValue::Seq(items)) => items.len(),
@@ -166,9 +171,9 @@ fn misspelt(faults: &mut Faults<'_>) {
         for index in 0..count {
             let path = format!("{pod}.{list}[{index}]");
             let others = ["restartPolicyRules", "resizePolicy"];
-            look(&path, root.get(&path), &["name", "resources", "restartPolicy"], &others);
+            check_fields(&path, root.get(&path), &["name", "resources", "restartPolicy"], &others);
             let path = format!("{path}.resources");
-            look(&path, root.get(&path), &["requests", "limits"], &["claims"]);
+            check_fields(&path, root.get(&path), &["requests", "limits"], &["claims"]);
         }
     }
 }

@@ -7,7 +7,7 @@ use engine::{ControllerConfig, KubernetesVersion};
 
 use super::document::ScenarioSpec;
 use super::faults::{Faults, meant};
-use super::limits::{MAX_DELAY, MAX_SCENARIO_DURATION};
+use super::limits::{MAX_SCENARIO_DELAY, MAX_SCENARIO_DURATION};
 use crate::time::Millis;
 use crate::workload::ModelTiming;
 
@@ -33,18 +33,19 @@ pub(super) fn read(faults: &mut Faults<'_>, spec: &ScenarioSpec, kubernetes: Kub
     {
         faults.add("spec.start", "`start` must be from 1970 to 9990");
     }
-    let tick = spec.tick.map_or(second, |tick| faults.length("spec.tick", tick, Millis(100), MAX_DELAY));
+    let tick =
+        spec.tick.map_or(second, |tick| faults.length("spec.tick", tick, Millis(100), MAX_SCENARIO_DELAY));
 
     let pipeline = &spec.metrics_pipeline;
     let resolution = pipeline.resolution.map_or(Millis::from_secs(15), |resolution| {
         faults.length("spec.metricsPipeline.resolution", resolution, second, Millis::from_hours(1))
     });
     let delay = pipeline.delay.map_or(Millis::from_secs(5), |delay| {
-        faults.length("spec.metricsPipeline.delay", delay, Millis::ZERO, MAX_DELAY)
+        faults.length("spec.metricsPipeline.delay", delay, Millis::ZERO, MAX_SCENARIO_DELAY)
     });
 
     let sync_period = spec.controller.sync_period.map_or(Millis::from_secs(15), |period| {
-        faults.length("spec.controller.syncPeriod", period, second, MAX_DELAY)
+        faults.length("spec.controller.syncPeriod", period, second, MAX_SCENARIO_DELAY)
     });
     let config = Arc::new(config(faults, spec, kubernetes));
     let cadence = ModelTiming { start, tick, resolution, oldest: delay };
@@ -68,7 +69,7 @@ fn config(faults: &mut Faults<'_>, spec: &ScenarioSpec, kubernetes: KubernetesVe
         ("initialReadinessDelay", controller.initial_readiness_delay, &mut config.initial_readiness_delay),
     ] {
         if let Some(given) = given {
-            *setting = faults.length(&at(field), given, Millis::ZERO, MAX_DELAY).duration();
+            *setting = faults.length(&at(field), given, Millis::ZERO, MAX_SCENARIO_DELAY).duration();
         }
     }
     for (name, on) in &controller.feature_gates {

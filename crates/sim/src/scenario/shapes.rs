@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use super::Files;
 use super::document::{Alignment, LoadShape, TraceShape};
 use super::faults::Faults;
-use super::limits::{MAX_DELAY, MAX_SCENARIO_DURATION, MAX_UNITS_PER_SECOND};
+use super::limits::{MAX_SCENARIO_DELAY, MAX_SCENARIO_DURATION, MAX_UNITS_PER_SECOND};
 use super::values::{DAY, TimeOfDay, TimeOfWeek, WEEK};
 use crate::load::trace::TraceOptions;
 use crate::load::{Amplitude, CurveShape, LoadCurve, Noise, Trace};
@@ -185,7 +185,7 @@ fn trace(faults: &mut Faults<'_>, setting: &Setting<'_>, path: &str, shape: &Tra
     Some(trace)
 }
 
-/// Checks a delay against [`MAX_DELAY`].
+/// Checks a delay against [`MAX_SCENARIO_DELAY`].
 pub(super) fn delay(faults: &mut Faults<'_>, path: &str, given: Option<Millis>, default: Millis) -> Millis {
-    given.map_or(default, |given| faults.length(path, given, Millis::ZERO, MAX_DELAY))
+    given.map_or(default, |given| faults.length(path, given, Millis::ZERO, MAX_SCENARIO_DELAY))
 }

@@ -340,7 +340,7 @@ fn metrics_find_their_series() {
         let end = text[at..].find("---").unwrap() + at;
         load(&format!("{}  - {metric}\n{}", &text[..at], &text[end..]))
     };
-    let series = |metric: &str| match &with(metric).unwrap().autoscalers[0].inputs[0].ask {
+    let series = |metric: &str| match &with(metric).unwrap().autoscalers[0].inputs[0].request {
         crate::inputs::MetricRequest::Totals(series) => series.len(),
         crate::inputs::MetricRequest::Pods(series) => series.len(),
         other => panic!("{other:?}"),

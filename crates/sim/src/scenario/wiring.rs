@@ -26,11 +26,20 @@ pub(super) struct Wiring<'a> {
 impl Wiring<'_> {
     /// The input of the metric at `path`. A metric without a source in the scenario is a problem.
     pub(super) fn input(&self, faults: &mut Faults<'_>, path: &str, metric: &Metric) -> MetricInput {
-        let ask = if metric.is_queryable() { self.ask(faults, path, &metric.source) } else { None };
-        MetricInput { ask: ask.unwrap_or(MetricRequest::Nothing), outages: self.failing(&metric.source) }
+        let request =
+            if metric.is_queryable() { self.metric_request(faults, path, &metric.source) } else { None };
+        MetricInput {
+            request: request.unwrap_or(MetricRequest::Nothing),
+            outages: self.failing(&metric.source),
+        }
     }
 
-    fn ask(&self, faults: &mut Faults<'_>, path: &str, source: &MetricSource) -> Option<MetricRequest> {
+    fn metric_request(
+        &self,
+        faults: &mut Faults<'_>,
+        path: &str,
+        source: &MetricSource,
+    ) -> Option<MetricRequest> {
         match source {
             MetricSource::Resource { name, .. } => {
                 self.resource(faults, &format!("{path}.resource"), name, None)

@@ -322,7 +322,7 @@ impl PodSet {
             ready_at: Millis::NEVER,
             work: (f64::INFINITY, f64::INFINITY),
             number,
-            fails: template.seed.share(self.created as i64) < template.failing,
+            fails: template.seed.fraction(self.created as i64) < template.failing,
         }
     }
 
@@ -398,7 +398,7 @@ impl ModelPod {
         let length = window.length();
         let begin = window.from.totals.per_pod.max(self.work.0);
         let end = window.to.totals.per_pod.min(self.work.1);
-        let starting = (self.ready_at - window.from.at).share_of(length);
+        let starting = (self.ready_at - window.from.at).fraction_of(length);
         Some(PodActivity { starting, work: (end - begin).max(0.0) / length.as_secs_f64() })
     }
 

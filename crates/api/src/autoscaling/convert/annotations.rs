@@ -29,7 +29,7 @@ pub(crate) fn strip(annotations: &mut StringMap) {
     annotations.retain(|key, _| !ALL.contains(&key.as_str()));
 }
 
-/// Reads the JSON of an annotation; a malformed one is as good as none.
+/// Reads the JSON of an annotation; a malformed one counts as absent.
 pub(super) fn read<T: DeserializeOwned>(annotations: &StringMap, key: &str) -> Option<T> {
     decode::from_json(annotations.get(key)?, "v1", Keys::AnyCase).ok()
 }

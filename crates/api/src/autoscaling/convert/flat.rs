@@ -85,7 +85,7 @@ impl From<flat::MetricSpec> for v2::MetricSpec {
     }
 }
 
-/// Beside an average a zero total means that none was set; a total of its own counts even when zero.
+/// If there is an average, a zero total means that no total was set; a total alone counts even when zero.
 fn object_target(value: Quantity, average_value: Option<Quantity>) -> MetricTarget {
     let type_ = if average_value.is_some() { v2::AVERAGE_VALUE } else { v2::VALUE };
     let unset = average_value.is_some() && value.is_zero();

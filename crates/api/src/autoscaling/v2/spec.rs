@@ -1,4 +1,4 @@
-//! What is wanted: bounds, metrics with targets, behavior.
+//! The spec: bounds, metrics with targets, behavior.
 
 use quantity::Quantity;
 use serde::{Deserialize, Serialize};

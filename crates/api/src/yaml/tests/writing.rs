@@ -3,7 +3,7 @@ use serde_json::json;
 use super::*;
 
 #[test]
-fn yaml_looks_as_kubectl_writes_it() {
+fn yaml_equals_that_of_kubectl() {
     let value = json!({
         "apiVersion": "autoscaling/v2",
         "metadata": {"name": "shop", "labels": {}, "annotations": {

@@ -10,7 +10,7 @@ use super::path::ObjectPath;
 use super::poll::Poller;
 use super::{history, object, range, whatif};
 
-/// Answers requests with what the poller's cluster says.
+/// Answers requests from the state of the poller's cluster.
 pub(super) struct Backend {
     poller: Arc<Poller>,
     lab: Option<Box<dyn ConsoleBackend>>,

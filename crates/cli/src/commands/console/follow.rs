@@ -33,8 +33,8 @@ const SLOW_RETRY_INTERVAL: Duration = Duration::from_mins(1);
 const MANY_DECISIONS: usize = 1000;
 /// Passes of one answer.
 const PAGE_SIZE: &str = "10000";
-/// The HTTP status for a user who has not the right for a request.
-const FORBIDDEN: u16 = 403;
+/// The HTTP status for a user without the right to send a request.
+const FORBIDDEN_STATUS_CODE: u16 = 403;
 /// An interruption of a watch that is shorter is not mentioned.
 const MENTIONED_INTERRUPTION: Duration = Duration::from_secs(5);
 
@@ -52,7 +52,7 @@ pub(super) struct Follower {
 #[derive(Default)]
 struct DecisionApiState {
     /// Whether it was read, or could not be read.
-    is_asked: bool,
+    is_queried: bool,
     unavailable: Option<Unavailable>,
 }
 
@@ -105,7 +105,7 @@ impl Follower {
 
     /// Whether every watch has listed its objects, and the decisions of both roles were read, as far as they can be.
     pub(super) fn is_complete(&self) -> bool {
-        self.decision_apis.locked().iter().all(|api| api.is_asked) && self.is_listed()
+        self.decision_apis.locked().iter().all(|api| api.is_queried) && self.is_listed()
     }
 
     /// Whether every watch has listed its objects.
@@ -123,7 +123,7 @@ impl Follower {
     /// The watch that the user has no right for.
     pub(super) fn refused(&self) -> Option<String> {
         let is_refused = |condition: &WatchCondition| {
-            condition.disconnected_since.is_some() && condition.last_error_code == Some(FORBIDDEN)
+            condition.disconnected_since.is_some() && condition.last_error_code == Some(FORBIDDEN_STATUS_CODE)
         };
         self.conditions()
             .into_iter()
@@ -182,7 +182,7 @@ impl Follower {
             if cursor.is_none() {
                 (cursor, pause) = self.read_all(client, scope, kind).await;
                 if had_cursor {
-                    // A server that refuses its own cursors is not asked for everything each second.
+                    // A server that refuses its own cursors must not get a request for all decisions each second.
                     pause = pause.max(RETRY_INTERVAL);
                 }
             }
@@ -210,7 +210,7 @@ impl Follower {
             if !is_complete || metadata.lost || metadata.cursor.is_empty() {
                 return Ok(None);
             }
-            // A server whose cursor does not advance must not be asked without a pause.
+            // A server whose cursor does not advance must not get requests without a pause.
             if !metadata.remaining || metadata.cursor == after {
                 return Ok(Some(metadata.cursor));
             }
@@ -240,7 +240,7 @@ impl Follower {
         let (is_there, has_others) = self.store().has_objects(by);
         // Without objects of its kinds, a missing operator is not a problem.
         if kind.has_triggers() && !is_there {
-            self.asked(kind, None);
+            self.record_api_state(kind, None);
             return (None, PASSES_INTERVAL);
         }
         // Read before the decisions, so that none is missed in between.
@@ -249,30 +249,30 @@ impl Follower {
             Ok(found) => {
                 let is_many = found.records.len() > MANY_DECISIONS;
                 self.store().replace_records(by, found.records);
-                self.asked(kind, found.undecodable);
+                self.record_api_state(kind, found.undecodable);
                 let retry = if is_many { SLOW_RETRY_INTERVAL } else { RETRY_INTERVAL };
                 let pause = if cursor.is_some() { PASSES_INTERVAL } else { retry };
                 (cursor, pause)
             }
             Err(MissingDecision::NoRecord) => {
-                self.asked(kind, None);
+                self.record_api_state(kind, None);
                 (None, RETRY_INTERVAL)
             }
             // The cluster does not answer, so that what was decided stays.
             Err(MissingDecision::Unavailable(_)) if !self.is_connected() => (None, RETRY_INTERVAL),
             Err(MissingDecision::Unavailable(why)) => {
                 self.store().replace_records(by, Vec::new());
-                self.asked(kind, Some(why).filter(|_| is_there || !has_others));
+                self.record_api_state(kind, Some(why).filter(|_| is_there || !has_others));
                 (None, RETRY_INTERVAL)
             }
         }
     }
 
-    fn asked(&self, kind: AutoscalerKind, unavailable: Option<Unavailable>) {
+    fn record_api_state(&self, kind: AutoscalerKind, unavailable: Option<Unavailable>) {
         let mut decision_apis = self.decision_apis.locked();
         let [controller, operator] = &mut *decision_apis;
         let api = if kind.has_triggers() { operator } else { controller };
-        *api = DecisionApiState { is_asked: true, unavailable };
+        *api = DecisionApiState { is_queried: true, unavailable };
     }
 }
 

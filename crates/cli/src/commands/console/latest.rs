@@ -38,7 +38,7 @@ pub(super) struct NewPass<'a> {
     pub(super) record: Option<Box<DecisionRecord>>,
 }
 
-/// What one metric said in a new pass.
+/// The result of one metric in a new pass.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(super) struct NewPassMetric<'a> {

@@ -11,7 +11,7 @@ use crate::live::objects::{Object, Which};
 use crate::live::{ClusterClient, RequestError, Scope};
 use api::decisions::DecisionRecord;
 
-/// Namespaces that are asked at the same time.
+/// Namespaces that are listed concurrently.
 const CONCURRENT_NAMESPACES: usize = 8;
 /// Namespaces that a note names.
 const MAX_LISTED_NAMESPACES: usize = 5;
@@ -40,7 +40,7 @@ impl Listing {
         for kind in AutoscalerKind::ALL {
             let listed = list(client, kind, scope).await;
             let is_forbidden = matches!(listed, Err(RequestError::Refused { code: 403, .. }));
-            // Whoever may not list a kind is refused, also if the cluster does not have the kind.
+            // A user who may not list a kind is refused, also if the cluster does not have the kind.
             if is_forbidden && kind != AutoscalerKind::Hpa && !is_served(client, kind).await {
                 continue;
             }
@@ -60,7 +60,7 @@ impl Listing {
                     shown.extend(allowed);
                 }
                 Err(RequestError::Refused { code: 403, message }) => {
-                    found.notes.push(json!({"text": message, "remedy": RIGHTS}));
+                    found.notes.push(json!({"text": message, "remedy": LIST_PERMISSION_REMEDY}));
                 }
                 Err(error) => return Err(error),
             }
@@ -80,7 +80,8 @@ impl Listing {
     }
 }
 
-const RIGHTS: &str = "ask for the right to list them; `kubectl auth can-i --list` shows what you may do";
+const LIST_PERMISSION_REMEDY: &str =
+    "ask for the right to list them; `kubectl auth can-i --list` shows what you may do";
 
 async fn list(
     client: &ClusterClient,
@@ -139,7 +140,7 @@ fn forbidden(plural: &str, allowed: &[String]) -> Value {
     } else {
         format!("you may not list {plural} of all namespaces; shown: {names}")
     };
-    json!({"text": text, "remedy": RIGHTS})
+    json!({"text": text, "remedy": LIST_PERMISSION_REMEDY})
 }
 
 #[cfg(test)]

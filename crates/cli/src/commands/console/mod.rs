@@ -3,7 +3,7 @@
 //! ```text
 //! start     the listener, the address with its token, the task that polls
 //! listing   what the user may list: cluster-wide, or namespace by namespace
-//! watched   the watched autoscalers, and what changed since the last look
+//! watched   the watched autoscalers, and what changed since the last publication
 //! status    changes of an HPA's status, read without decoding the object
 //! skim      fields of a JSON text without decoding it
 //! latest    the latest pass about an autoscaler that decided what its record says
@@ -53,7 +53,7 @@ use jiff::Timestamp;
 
 use crate::failure::{Failure, Outcome};
 use crate::live::moment::moment;
-use crate::live::screen::asked_to_stop;
+use crate::live::screen::stop_requested;
 use crate::live::{ClusterArgs, ClusterClient};
 #[cfg(feature = "desk")]
 pub(crate) use start::RunningConsole;
@@ -125,7 +125,7 @@ pub(crate) fn run(args: &ConsoleArgs) -> Outcome {
         if !args.no_browser {
             start::open_browser(console.url());
         }
-        asked_to_stop().await;
+        stop_requested().await;
         console.stop().await;
         Ok(())
     });

@@ -1,4 +1,4 @@
-//! Brings what happens in the cluster into the feed while a page is open: by watches, or by lists where the user may not watch.
+//! Publishes changes of the cluster to the feed while a page is open: from watches, or from lists where the user may not watch.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -27,21 +27,21 @@ const PAUSE_FACTOR: u32 = 100;
 const MIN_TURN_PAUSE: Duration = Duration::from_millis(200);
 /// The longest pause between turns, and between reads, also in a cluster of many thousands.
 const MAX_TURN_PAUSE: Duration = Duration::from_secs(5);
-const MAX_PAUSE: Duration = Duration::from_mins(1);
+const MAX_RETRY_PAUSE: Duration = Duration::from_mins(1);
 /// How long a watch may take to list everything.
 const SYNC_TIMEOUT: Duration = Duration::from_secs(30);
-/// How often it is looked whether a watch has listed everything.
+/// Interval of checks whether every watch has listed its objects.
 const SYNC_INTERVAL: Duration = Duration::from_millis(50);
 /// How long watches go on after the last page was closed.
-const LINGER: Duration = Duration::from_secs(30);
-/// How often all autoscalers are looked at: whether nothing is decided about them any more, and what their triggers are.
+const IDLE_WATCH_TIMEOUT: Duration = Duration::from_secs(30);
+/// How often all autoscalers are checked: whether nothing is decided about them any more, and what their triggers are.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(10);
 /// How soon watches are tried again that were refused.
 const WATCH_RETRY_INTERVAL: Duration = Duration::from_mins(5);
 /// The remedy for a user who may not watch.
-const MORE_RIGHTS: &str =
+const WATCH_PERMISSION_REMEDY: &str =
     "ask for the right to list and watch autoscalers, in all namespaces or in that of -n";
-/// How often sources are asked.
+/// How often sources are queried.
 const SOURCES_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Why lists are read again and again instead of being watched.
@@ -67,8 +67,8 @@ pub(super) struct Poller {
 impl WhyPolling {
     fn note(&self) -> Value {
         let (why, remedy) = match self {
-            Self::MayNotList => ("you may not list everything".to_owned(), MORE_RIGHTS),
-            Self::MayNotWatch(resource) => (format!("you may not watch {resource}"), MORE_RIGHTS),
+            Self::MayNotList => ("you may not list everything".to_owned(), WATCH_PERMISSION_REMEDY),
+            Self::MayNotWatch(resource) => (format!("you may not watch {resource}"), WATCH_PERMISSION_REMEDY),
             Self::NoAnswer => (
                 "the API server does not answer watches".to_owned(),
                 "look for a proxy before it that waits for whole answers",
@@ -109,8 +109,8 @@ impl Poller {
     /// A recording does not change, so it is read once.
     async fn show_recording(&self) {
         self.read_earlier().await;
-        self.ask_sources().await;
-        self.look(None).await;
+        self.query_sources().await;
+        self.publish_listing(None).await;
     }
 
     async fn read_lists(&self) {
@@ -119,7 +119,7 @@ impl Poller {
         loop {
             self.feed.watched().await;
             let began = Instant::now();
-            let (kinds, computed) = computing_time(self.look(why_polling.as_ref())).await;
+            let (kinds, computed) = computing_time(self.publish_listing(why_polling.as_ref())).await;
             if let Some(kinds) = kinds.filter(|_| Instant::now() >= next_watch) {
                 why_polling = self.follow(&kinds).await;
                 next_watch = Instant::now();
@@ -130,7 +130,7 @@ impl Poller {
             }
             // A server that answers slowly has its pauses, too.
             let pause = (computed * PAUSE_FACTOR).max(began.elapsed());
-            tokio::time::sleep(pause.clamp(READ_INTERVAL, MAX_PAUSE)).await;
+            tokio::time::sleep(pause.clamp(READ_INTERVAL, MAX_RETRY_PAUSE)).await;
         }
     }
 
@@ -166,7 +166,7 @@ impl Poller {
             }
             if self.feed.is_watched() {
                 last_watched = Instant::now();
-            } else if last_watched.elapsed() >= LINGER {
+            } else if last_watched.elapsed() >= IDLE_WATCH_TIMEOUT {
                 return None;
             }
             let computing = Instant::now();
@@ -212,17 +212,17 @@ impl Poller {
     async fn read_sources(&self) {
         loop {
             self.feed.watched().await;
-            self.ask_sources().await;
+            self.query_sources().await;
             tokio::time::sleep(SOURCES_INTERVAL).await;
         }
     }
 
-    async fn ask_sources(&self) {
+    async fn query_sources(&self) {
         let found = sources::read(&self.client).await;
         *self.sources.locked() = found;
     }
 
-    /// What surrounds the list.
+    /// The fields of a publication other than the list.
     fn frame(&self, triggers: &[Value]) -> Vec<(&'static str, Value)> {
         let mut sources = self.sources.locked().clone();
         if let Some(sources) = sources.as_array_mut() {
@@ -239,7 +239,7 @@ impl Poller {
 
     /// Reads the cluster once and publishes what there is, and why it is not watched, if so. Returns the kinds that can be watched, if
     /// that shows as much.
-    async fn look(&self, why_polling: Option<&WhyPolling>) -> Option<Vec<AutoscalerKind>> {
+    async fn publish_listing(&self, why_polling: Option<&WhyPolling>) -> Option<Vec<AutoscalerKind>> {
         let read = Listing::read(&self.client, self.namespace.as_deref()).await;
         let now = self.client.now();
         let at = now.as_millisecond() as f64 / 1000.0;
@@ -296,6 +296,6 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn waiting_is_not_computing() {
-        assert_eq!(computing_time(tokio::time::sleep(MAX_PAUSE)).await, ((), Duration::ZERO));
+        assert_eq!(computing_time(tokio::time::sleep(MAX_RETRY_PAUSE)).await, ((), Duration::ZERO));
     }
 }

@@ -20,12 +20,12 @@ use crate::live::{ClusterClient, RequestError};
 /// The shortest and the longest range.
 const RANGE_SECONDS: std::ops::RangeInclusive<i64> = 3600..=30 * 24 * 3600;
 /// Points of a chart.
-const MAX_POINTS: i64 = 500;
+const MAX_POINTS_PER_SERIES: i64 = 500;
 /// The shortest time between two points.
 const MIN_STEP_SECONDS: i64 = 15;
 /// The names of the series begin with this.
 const SERIES: &str = "kube_horizontalpodautoscaler_";
-/// What an HPA controller wants, also for Autoscalers.
+/// The desired replicas that an HPA controller exports, also for Autoscalers.
 const DESIRED: &str = "horizontal_pod_autoscaler_controller_desired_replicas";
 /// Kinds of targets, the series of their replicas, and the label with their name.
 const TARGETS: [(&str, &str, &str); 3] = [
@@ -111,7 +111,7 @@ pub(super) async fn read(
     let service = service.ok_or_else(|| {
         ApiError::new(400, "the metrics server uses no Prometheus that is a Service of this cluster")
     })?;
-    let step = (range / MAX_POINTS).max(MIN_STEP_SECONDS);
+    let step = (range / MAX_POINTS_PER_SERIES).max(MIN_STEP_SECONDS);
     // Times of one query are the same in every answer, so that the chart does not change with each.
     let end = now.as_second() / step * step;
     let (start, end, step_text) = ((end - range).to_string(), end.to_string(), step.to_string());

@@ -30,7 +30,7 @@ impl<'a> SkimCursor<'a> {
         }
         // The first field has no comma.
         let _ = self.take(b',');
-        // An escaped name could be one that the caller looks for.
+        // An escaped name could be one that the caller searches.
         let name = unquoted(self.value()?).filter(|name| memchr(b'\\', name).is_none()).ok_or(OtherForm)?;
         self.take(b':')?;
         Ok(Some(name))

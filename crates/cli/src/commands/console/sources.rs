@@ -41,7 +41,7 @@ struct TriggerSummary<'a> {
     latency: Option<SignedDuration>,
 }
 
-/// Asks every source.
+/// Queries every source.
 pub(super) async fn read(client: &ClusterClient) -> Value {
     if let Some(recording) = client.recording() {
         let RecordingSummary { path, from, until, passes, autoscalers } = recording;
@@ -135,7 +135,7 @@ fn preferred<'a>(groups: &'a Value, name: &str) -> Option<&'a str> {
     group.pointer("/preferredVersion/groupVersion")?.as_str()
 }
 
-/// What the metrics server says about kubelets, Prometheus and other servers.
+/// What the metrics server reports about kubelets, Prometheus and other servers.
 fn reported(report: &ServerReport) -> Vec<Value> {
     let mut found = Vec::new();
     if let Some(resource) = &report.resource {

@@ -17,7 +17,7 @@ use crate::failure::Failure;
 use crate::live::ClusterClient;
 
 /// Programs that open an address in the user's browser.
-const OPENERS: [&str; 3] = ["xdg-open", "open", "wslview"];
+const BROWSER_COMMANDS: [&str; 3] = ["xdg-open", "open", "wslview"];
 
 /// Where to listen and what to show.
 pub(crate) struct ConsoleOptions {
@@ -95,7 +95,7 @@ pub(super) fn open_browser(url: &str) {
     if !has_display {
         return;
     }
-    for program in OPENERS {
+    for program in BROWSER_COMMANDS {
         let command = Command::new(program)
             .arg(url)
             .stdin(Stdio::null())

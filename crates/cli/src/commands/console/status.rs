@@ -11,10 +11,10 @@ use api::autoscaling::v2::HorizontalPodAutoscaler;
 
 use super::skim::{OtherForm, SkimCursor};
 
-/// The key of all hashes: random, so that nobody can write an object whose hash is that of another.
+/// The key of all hashes: random, so that no user can write an object whose hash is that of another.
 static HASH_KEY: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
-/// What an event says about an HPA.
+/// The part of an event about an HPA that rows show.
 #[derive(Debug, Default)]
 pub(super) struct StatusEvent<'a> {
     pub(super) namespace: &'a str,
@@ -29,7 +29,7 @@ pub(super) struct StatusEvent<'a> {
 }
 
 /// The last event about an HPA, of which what rows do not show from the status is a hash. Labels, owner references and finalizers
-/// are not part of it, because no row is made from them: whoever shows them adds them to [`StatusEvent::read`].
+/// are not part of it, because no row is made from them; a row that shows them needs them in [`StatusEvent::read`].
 #[derive(Debug)]
 pub(super) struct LastStatus {
     version: u64,

@@ -1,4 +1,4 @@
-//! The watched autoscalers with what was decided about each, and what changed since the last look.
+//! The watched autoscalers with what was decided about each, and what changed since the last publication.
 
 mod entry;
 
@@ -38,7 +38,7 @@ pub(super) struct WatchedStore {
     are_problems_taken: bool,
 }
 
-/// What changed since the last look.
+/// What changed since the last publication.
 pub(super) struct WatchedChange {
     pub(super) rows: Vec<FeedRow>,
     pub(super) removed: Vec<String>,
@@ -255,7 +255,7 @@ impl WatchedStore {
             if !std::mem::take(&mut watched.is_changed) {
                 continue;
             }
-            // What was found long ago is not shown beside a status that may be new.
+            // Old values are not shown together with a status that may be new.
             if watched.is_silent_at(now) && watched.latest.take().is_some() {
                 shows_passes(&mut self.statuses, &key, false);
             }
@@ -267,7 +267,7 @@ impl WatchedStore {
                 status.write_to(&mut watched.entry.object.hpa);
             }
             show(&watched.entry);
-            let (row, has_same_problems) = watched.look(now);
+            let (row, has_same_problems) = watched.update_row(now);
             rows.push(row);
             self.are_problems_taken &= has_same_problems;
         }

@@ -152,7 +152,7 @@ impl RuleFields {
         }
         rules.select = self.select;
         if self.policies.is_empty() {
-            // Kubernetes wants a policy also where none counts.
+            // Kubernetes requires a policy also where none counts.
             rules.select = SelectPolicy::Disabled;
         } else if self.policies != before.policies {
             let policy = |field: &PolicyField| ScalingPolicy {

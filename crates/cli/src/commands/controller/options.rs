@@ -260,7 +260,7 @@ impl ControllerOptions {
 
     /// Options for `plimsoll up`: no leader election, any free port.
     #[cfg(feature = "desk")]
-    pub(crate) fn on_the_desk(scenario: &sim::Scenario) -> Self {
+    pub(crate) fn for_embedded_cluster(scenario: &sim::Scenario) -> Self {
         let config = &scenario.config;
         Self {
             leader_elect: Some(false),
@@ -340,7 +340,7 @@ impl ControllerOptions {
             Some(ModeName::DryRun) => DecisionMode::DryRun,
         };
         settings.namespaces = self.namespaces.clone().unwrap_or_default();
-        settings.remember = self.remember.unwrap_or(true);
+        settings.persist_state = self.remember.unwrap_or(true);
         Ok(settings)
     }
 }

@@ -128,7 +128,7 @@ fn checks(handle: &HpaControllerHandle, lease_runtime: &LeaseRuntime) -> HealthC
     let is_alive = move |silence| main.thread.is_beating() && controller.is_alive(silence);
     serving::checks(is_alive, move || {
         if synced.synced() {
-            synced.watches_current().map_err(|failure| failure.0.into())
+            synced.watches_current()
         } else {
             Err("autoscalers and pods are not listed yet".into())
         }

@@ -15,7 +15,7 @@ use crate::live::moment::length;
 use crate::live::named::{self, nearest_kind};
 use crate::live::objects::{Object, Which};
 use crate::live::page::Page;
-use crate::live::screen::asked_to_stop;
+use crate::live::screen::stop_requested;
 use crate::live::{AutoscalerName, ClusterArgs, ClusterClient, Scope};
 use crate::output;
 use table::Growing;
@@ -99,7 +99,7 @@ pub(crate) fn run(args: &GetArgs) -> Outcome {
         if args.watch {
             return tokio::select! {
                 outcome = watch(args, &client, &wanted, interval) => outcome,
-                () = asked_to_stop() => Ok(()),
+                () = stop_requested() => Ok(()),
             };
         }
         let objects = objects(args, &client, &wanted, false).await?;

@@ -24,12 +24,12 @@ pub(crate) struct Entry {
     pub(crate) record: Option<DecisionRecord>,
 }
 
-/// Which columns there are beside those of `kubectl get hpa`.
+/// Which columns there are in addition to those of `kubectl get hpa`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GetColumns {
     pub(crate) namespace: bool,
     pub(crate) wide: bool,
-    /// Whether bounds and replicas share a column, for want of room.
+    /// Whether bounds and replicas share a column, to save width.
     pub(crate) compact: bool,
 }
 

@@ -13,6 +13,7 @@ mod tests;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use engine::explain::plural;
 use serde_json::json;
 
 use self::gather::Gathered;
@@ -104,7 +105,6 @@ fn text(page: Page, found: &[LintFinding], unknown: &[String], count: usize) -> 
     for note in unknown {
         let _ = writeln!(text, "{} {note}", page.paint(Paint::Dim, "·"));
     }
-    let counted = |n: usize, noun: &str| if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") };
-    let _ = writeln!(text, "{} in {}", counted(found.len(), "finding"), counted(count, "autoscaler"));
+    let _ = writeln!(text, "{} in {}", plural(found.len(), "finding"), plural(count, "autoscaler"));
     text
 }

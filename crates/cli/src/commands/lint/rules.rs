@@ -310,7 +310,7 @@ impl AutoscalerCheck<'_> {
         None
     }
 
-    /// A target that the pods exceed without work: every new pod asks for another one.
+    /// A target that the pods exceed without work: every new pod causes another one.
     fn idle(&mut self, goal: &UtilizationGoal<'_>) {
         let UtilizationGoal { target, field, resource, percent, measured, base } = *goal;
         let usage = |container: &&Container| {

@@ -52,7 +52,7 @@ pub(super) struct ExplainArgs {
     /// A series to try, as name or name{label,label}; may be given several times.
     #[arg(long, value_name = "SERIES")]
     series: Vec<String>,
-    /// Namespace to ask for values in.
+    /// Namespace of the queries for values.
     #[arg(short, long, value_name = "NAME", default_value = "default")]
     namespace: String,
     /// As --compat of the server.
@@ -81,7 +81,7 @@ pub(super) fn run(args: &ExplainArgs) -> Outcome {
     crate::live::run(async move {
         let mapper = args.targets.some_mapper(&config).await?;
         let prometheus = args.targets.prometheus()?;
-        let explained = look(args, &config, &mapper, prometheus.as_ref()).await?;
+        let explained = explain_rules(args, &config, &mapper, prometheus.as_ref()).await?;
         if explained.is_empty() {
             return Err(none(args, &config));
         }
@@ -121,7 +121,7 @@ fn only(config: &AdapterConfig, selection: &RuleSelection) -> Option<AdapterConf
     Some(AdapterConfig { rules, external_rules, resource_rules: None })
 }
 
-async fn look(
+async fn explain_rules(
     args: &ExplainArgs,
     config: &AdapterConfig,
     mapper: &RestMapper,
@@ -202,7 +202,7 @@ async fn values(
         for place in 0..found.examples.len() {
             let query = match found.resources.get(place) {
                 Some(resource) => {
-                    let ask = CustomQueryArgs {
+                    let query_args = CustomQueryArgs {
                         resource: "",
                         namespace: resource.namespaced.then_some(args.namespace.as_str()),
                         objects: ObjectFilter::Any,
@@ -210,7 +210,7 @@ async fn values(
                         series: &everything,
                     };
                     let of = GroupResource::parse(&resource.resource);
-                    rule.custom_query(mapper, &found.series, &of, &ask).map(|query| query.text)
+                    rule.custom_query(mapper, &found.series, &of, &query_args).map(|query| query.text)
                 }
                 None => rule.external_query(mapper, &found.series, &args.namespace, &everything),
             };
@@ -248,7 +248,7 @@ fn text(all: &[ExplainedRule]) -> String {
         let _ = writeln!(
             text,
             "{}[{}]\n  asks      {}{found}",
-            explanation.section, explanation.rule, explanation.asks
+            explanation.section, explanation.rule, explanation.discovery_request
         );
         if explanation.metrics.is_empty() {
             let _ = writeln!(text, "  finds     nothing to show; name a series with --series");
@@ -334,7 +334,7 @@ fn value(explained: &ExplainedRule) -> Value {
         json!({"series": found.series, "metric": found.metric, "resources": resources, "otherLabels": found.other_labels,
             "questions": found.examples.iter().enumerate().map(question).collect::<Vec<_>>()})
     };
-    json!({"rule": format!("{}[{}]", explanation.section, explanation.rule), "asks": explanation.asks, "seriesFound": series,
+    json!({"rule": format!("{}[{}]", explanation.section, explanation.rule), "asks": explanation.discovery_request, "seriesFound": series,
         "metrics": explanation.metrics.iter().enumerate().map(metric).collect::<Vec<_>>()})
 }
 

@@ -170,7 +170,7 @@ impl MetricsOptions {
 
     /// Options for `plimsoll up`: frequent scrapes, any free port.
     #[cfg(feature = "desk")]
-    pub(crate) fn on_the_desk(resolution: Duration) -> Result<Self, Failure> {
+    pub(crate) fn for_embedded_cluster(resolution: Duration) -> Result<Self, Failure> {
         let mut options = Self::of(&MetricsFlags::default())?;
         options.kubelets.resolution = resolution;
         options.kubelets.timeout = resolution;

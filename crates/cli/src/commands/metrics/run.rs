@@ -98,7 +98,7 @@ pub(super) fn run(options: &MetricsOptions) -> Outcome {
         let rules = process.sources.rules.clone();
         let stop_requested = async {
             while hangup.recv().await.is_some() {
-                rules.iter().for_each(Rules::ask);
+                rules.iter().for_each(Rules::request_reload);
             }
         };
         tokio::select! {

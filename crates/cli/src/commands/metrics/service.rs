@@ -161,11 +161,11 @@ fn checks(sources: &Sources) -> HealthChecks {
     }
     for check in sources.checks() {
         let (name, scope) = (check.name, check.scope);
-        let look = move || check.run().map_err(|failure| failure.0.into());
+        let probe = move || check.run();
         match scope {
-            CheckScope::All => checks.add(name, look),
-            CheckScope::Ready => checks.add_ready(name, look),
-            CheckScope::Live => checks.add_live(name, look),
+            CheckScope::All => checks.add(name, probe),
+            CheckScope::Ready => checks.add_ready(name, probe),
+            CheckScope::Live => checks.add_live(name, probe),
         }
     }
     checks

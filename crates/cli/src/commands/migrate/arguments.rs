@@ -6,7 +6,7 @@ use super::problem::{MigrationProblem, SwitchImpact};
 use crate::commands::metrics::flags::FLAGS as METRICS_FLAGS;
 use crate::commands::operator::IDLE_VARIABLES;
 use crate::commands::operator::flags::FLAGS as OPERATOR_FLAGS;
-use crate::flags::{Does, Flag, Kind, normal};
+use crate::flags::{Flag, FlagEffect, Kind, normal};
 
 /// Files that every program gets by itself, or that the plan takes over.
 const OWN_FILES: [&str; 4] = ["config", "kubeconfig", "tls-cert-file", "tls-private-key-file"];
@@ -87,7 +87,10 @@ fn of_flags(program: &InstalledProgram, from: Peer, table: &'static [Flag]) -> V
         let field = format!("--{}", flag.name);
         if let Some(wrong) = invalid(flag, &value) {
             found.push(problem(SwitchImpact::Breaks, field, wrong, "correct the value".into()));
-        } else if flag.does == Does::Nothing && value != flag.default && !USUAL_FLAGS.contains(&flag.name) {
+        } else if flag.effect == FlagEffect::Nothing
+            && value != flag.default
+            && !USUAL_FLAGS.contains(&flag.name)
+        {
             let message = format!("has no effect here: {}", flag.about);
             found.push(problem(SwitchImpact::Differs, field, message, "leave it out".into()));
         } else if flag.kind == Kind::File && is_mounted(flag, &value) {

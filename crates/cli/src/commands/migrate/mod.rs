@@ -16,11 +16,11 @@
 mod arguments;
 mod commands;
 mod installed;
-mod look;
 mod objects;
 mod page;
 mod plan;
 mod problem;
+mod read;
 mod report;
 #[cfg(test)]
 mod tests;
@@ -30,7 +30,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use self::look::ClusterState;
+use self::read::ClusterState;
 use crate::failure::{Failure, Outcome};
 use crate::live::page::Page;
 use crate::live::{ClusterArgs, ClusterClient};
@@ -204,7 +204,7 @@ fn read(cluster: &MigrationCluster) -> Result<ClusterState, Failure> {
             context: cluster.context.clone(),
             ..ClusterArgs::default()
         };
-        state = look::at(&ClusterClient::open(&place).await?).await?;
+        state = read::cluster_state(&ClusterClient::open(&place).await?).await?;
         Ok(())
     })?;
     Ok(state)

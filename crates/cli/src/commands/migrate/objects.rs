@@ -11,8 +11,8 @@ use sources::prometheus::lint::{Severity, lint};
 
 use super::Peer;
 use super::installed::text;
-use super::look::AdapterRules;
 use super::problem::{MigrationProblem, SwitchImpact};
+use super::read::AdapterRules;
 use crate::commands::validate::{ValidationRules, keda_objects};
 
 /// Hosts of this machine, which triggers may not connect to.

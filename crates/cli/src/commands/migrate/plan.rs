@@ -9,7 +9,7 @@ use super::Peer;
 use super::arguments::hpa_arguments;
 use super::commands::{Destination, adoption, gone, helm, scale, start};
 use super::installed::{InstalledProgram, Program, text};
-use super::look::{ClusterState, GROUPS, WEBHOOK};
+use super::read::{ClusterState, GROUPS, WEBHOOK};
 use super::values::{ConvertedValues, LostValue, keda_arguments, keda_variables, metrics_arguments};
 
 /// The default namespace of Plimsoll.
@@ -357,7 +357,7 @@ fn leads_to(state: &ClusterState, group: &str, program: &InstalledProgram) -> bo
     let apis = state.api_services.iter().filter(|api| text(api, "/spec/group") == group);
     let mut services = apis.filter_map(|api| {
         let (namespace, name) = (text(api, "/spec/service/namespace"), text(api, "/spec/service/name"));
-        state.services.iter().find(|service| super::look::is_named(service, namespace, name))
+        state.services.iter().find(|service| super::read::is_named(service, namespace, name))
     });
     services.any(|service| program.is_behind(service))
 }

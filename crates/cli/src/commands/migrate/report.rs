@@ -6,8 +6,8 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::installed::{InstalledProgram, Program, text};
-use super::look::{ClusterState, GROUPS, WEBHOOK, is_named};
 use super::problem::{MigrationProblem, SwitchImpact};
+use super::read::{ClusterState, GROUPS, WEBHOOK, is_named};
 use super::{Peer, arguments, objects};
 
 /// The result of `migrate check`.
@@ -16,7 +16,7 @@ use super::{Peer, arguments, objects};
 pub(super) struct MigrationReport {
     pub(super) installed: Vec<InstalledProgram>,
     pub(super) apis: Vec<MetricsApi>,
-    /// Who holds the lease of kube-controller-manager, which runs Kubernetes' HPA controller; none if that is not visible.
+    /// The holder of the lease of kube-controller-manager, which runs Kubernetes' HPA controller; none if it is not visible.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) controller_manager_lease: Option<String>,
     /// The number of objects by kind.
@@ -50,7 +50,7 @@ impl MigrationReport {
 }
 
 impl MetricsApi {
-    /// Who serves it, for people.
+    /// The name of its server, for people.
     pub(super) fn owner_title(&self) -> &str {
         match (self.owner, self.service.as_str()) {
             (Some(owner), _) => owner.title(),

@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::commands::Destination;
 use super::installed::{InstalledProgram, Program};
-use super::look::{AdapterRules, ClusterState};
 use super::plan::plans;
 use super::problem::{MigrationProblem, SwitchImpact};
+use super::read::{AdapterRules, ClusterState};
 use super::report::{MetricsApi, report};
 use super::{Peer, page};
 use crate::live::page::Page;

@@ -11,7 +11,7 @@ use controllers::operator::operator_identity::{IdentityRules, IdentityUsers};
 use super::flags::OperatorFlags;
 use crate::failure::Failure;
 
-/// Who may use credentials of the operator, and towards whom.
+/// Which objects may use credentials of the operator, and for which destinations.
 pub(super) fn identity(
     flags: &OperatorFlags,
     variable: &impl Fn(&str) -> Option<String>,

@@ -128,7 +128,7 @@ impl OperatorOptions {
 
     /// Options for `plimsoll up`: on loopback only, on any port.
     #[cfg(feature = "desk")]
-    pub(crate) fn on_the_desk() -> Result<Self, Failure> {
+    pub(crate) fn for_embedded_cluster() -> Result<Self, Failure> {
         let mut options = Self::of(&OperatorFlags::default(), |_| None)?;
         options.serving.address = std::net::Ipv4Addr::LOCALHOST.into();
         options.serving.port = 0;
@@ -281,7 +281,7 @@ impl OperatorServing {
             shared: shared(flags, namespace, certificate.is_some())?,
             metrics_service: open(flags, "metrics-service-bind-address")?,
             raw_metrics: RawMetricsMode::of(variable),
-            // Exported metrics have names of objects, so they are served without TLS only if a flag asks for it.
+            // Exported metrics have names of objects, so they are served without TLS only if a flag allows it.
             health: open(flags, "health-probe-bind-address")?,
             exported_metrics: open(flags, "metrics-bind-address")?
                 .filter(|exported_metrics| exported_metrics.wanted)

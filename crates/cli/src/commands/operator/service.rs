@@ -162,7 +162,7 @@ fn checks(handle: &OperatorHandle, thread: &ProbeRuntime) -> HealthChecks {
     let is_alive = move |silence| main.is_beating() && operator.is_alive(silence);
     serving::checks(is_alive, move || {
         if synced.synced() {
-            synced.watches_current().map_err(|failure| failure.0.into())
+            synced.watches_current()
         } else {
             Err("ScaledObjects and their targets are not listed yet".into())
         }

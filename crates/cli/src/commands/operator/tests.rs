@@ -13,7 +13,7 @@ use super::flags::{FLAGS, OperatorFlags};
 use super::options::OperatorOptions;
 use super::raw_metrics::RawMetricsMode;
 use crate::certificates::Shared;
-use crate::flags::Does;
+use crate::flags::FlagEffect;
 
 #[derive(Parser)]
 struct OperatorCommandLine {
@@ -96,7 +96,8 @@ fn flags_of_keda_manifests_are_accepted() {
     assert_eq!(options.serving.shared, Shared::Secret { namespace, name });
     assert_eq!(options.serving.health.unwrap().address.port(), 8081);
     assert_eq!(options.serving.metrics_service.unwrap().address.port(), 9666);
-    let idle: Vec<_> = FLAGS.iter().filter(|flag| flag.does == Does::Nothing).map(|flag| flag.name).collect();
+    let idle: Vec<_> =
+        FLAGS.iter().filter(|flag| flag.effect == FlagEffect::Nothing).map(|flag| flag.name).collect();
     assert!(options.idle.iter().all(|name| idle.contains(name)));
 }
 
@@ -157,10 +158,12 @@ fn documentation_tables_match_the_flag_table() {
     let page =
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/operator.md")).unwrap();
     for flag in FLAGS {
-        let line = match flag.does {
-            Does::Nothing => format!("| `--{}` | {} |", flag.name, flag.about),
-            Does::Acts if flag.default.is_empty() => format!("| `--{}` |  | {} |", flag.name, flag.about),
-            Does::Acts => format!("| `--{}` | `{}` | {} |", flag.name, flag.default, flag.about),
+        let line = match flag.effect {
+            FlagEffect::Nothing => format!("| `--{}` | {} |", flag.name, flag.about),
+            FlagEffect::Acts if flag.default.is_empty() => {
+                format!("| `--{}` |  | {} |", flag.name, flag.about)
+            }
+            FlagEffect::Acts => format!("| `--{}` | `{}` | {} |", flag.name, flag.default, flag.about),
         };
         assert!(page.lines().any(|own| own == line), "docs/operator.md lacks\n{line}");
     }
@@ -179,7 +182,9 @@ async fn only_given_ranges_are_allowed() {
     }
     assert!(!allows(&both, "169.254.169.254").await);
     #[cfg(feature = "desk")]
-    assert!(OperatorOptions::on_the_desk().unwrap().web.dialer.resolve("127.0.0.1", 80).await.is_ok());
+    assert!(
+        OperatorOptions::for_embedded_cluster().unwrap().web.dialer.resolve("127.0.0.1", 80).await.is_ok()
+    );
     assert_eq!(parse(&[], &[]).unwrap().settings.tenant_files, None);
     let folder = parse(&["--tenant-files-dir=/tenant"], &[]).unwrap().settings.tenant_files;
     assert_eq!(folder.unwrap(), std::path::Path::new("/tenant"));

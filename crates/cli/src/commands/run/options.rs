@@ -72,12 +72,12 @@ impl RunOptions {
             metrics,
             operator,
         };
-        options.share_certificate();
+        options.use_common_certificate();
         Ok(options)
     }
 
     /// The roles use the certificate of the one server, also to recognize their replicas.
-    fn share_certificate(&mut self) {
+    fn use_common_certificate(&mut self) {
         if let Some(metrics) = &mut self.metrics {
             metrics.serving.shared = self.serving.shared.clone();
         }

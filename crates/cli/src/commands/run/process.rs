@@ -101,7 +101,7 @@ fn reload(options: &RunOptions, roles: &RunningRoles) -> impl Future<Output = Ou
         };
         let rules_reload = async {
             while for_rules.recv().await.is_some() {
-                rules.iter().for_each(Rules::ask);
+                rules.iter().for_each(Rules::request_reload);
             }
         };
         tokio::join!(controller_reloads, rules_reload);
@@ -191,8 +191,8 @@ async fn start(
     Ok(RunningRoles { controller, metrics, operator, server, probes, background })
 }
 
-/// The CA that others are told. Replicas that do not share a certificate have different ones: then only the leader of the operator
-/// tells its own.
+/// The CA that is written into `caBundle`s. Replicas that do not share a certificate have different ones: then only the leader of the
+/// operator writes its own.
 fn serving_ca(keyring: Option<Keyring>, server: &Server, has_operator: bool) -> Option<ServingCa> {
     match keyring {
         Some(keyring) => Some(ServingCa::Shared(keyring)),

@@ -21,9 +21,9 @@ use scalers::secret_managers::SecretManagers;
 use scalers::tenant_files::TenantFiles;
 use serde_json::Value;
 
-use super::ask::{TriggerFinding, ask};
-use super::both::Both;
+use super::combined_auth::CombinedAuthObjects;
 use super::object::objects;
+use super::query::{TriggerFinding, query_trigger};
 use crate::failure::{Failure, Outcome};
 use crate::files;
 use crate::output::{self, Format};
@@ -86,11 +86,11 @@ pub(crate) fn run(args: &CheckScalersArgs) -> Outcome {
             Some(client) => {
                 let discovery = Discovery::new(client.clone());
                 for object in &mut objects {
-                    let lost = object.look(&client, &discovery).await.err();
+                    let lost = object.read_target(&client, &discovery).await.err();
                     notes.extend(lost.map(|why| format!("what {} scales: {why}", object.owner.name)));
                 }
                 let reader = cluster_reader(client.clone(), discovery, Compat::Better);
-                let both = Both { files, cluster: ApiServerObjects::new(client) };
+                let both = CombinedAuthObjects { files, cluster: ApiServerObjects::new(client) };
                 (Arc::new(both), Backends::new(reader, web, Compat::Better))
             }
             None => (Arc::new(files), Backends::without_cluster(web, Compat::Better)),
@@ -108,8 +108,9 @@ pub(crate) fn run(args: &CheckScalersArgs) -> Outcome {
         for object in &objects {
             for (index, trigger) in object.triggers.iter().enumerate() {
                 let within = Duration::from_secs(args.timeout);
-                findings
-                    .extend(ask(object, index, trigger, &auth, &backends, args.keda_profile, within).await);
+                findings.extend(
+                    query_trigger(object, index, trigger, &auth, &backends, args.keda_profile, within).await,
+                );
             }
         }
         print(args.output, &findings, &notes)?;

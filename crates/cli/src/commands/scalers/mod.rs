@@ -1,11 +1,11 @@
 //! `plimsoll scalers`: trigger types, their parameters, and the values of their sources.
 
-mod ask;
-mod both;
 mod check;
+mod combined_auth;
 mod describe;
 mod new;
 mod object;
+mod query;
 
 use scalers::table::SCALER_TYPES;
 use serde_json::json;

@@ -81,7 +81,11 @@ fn owner(kind: &str, namespace: &str, name: &str) -> Owner {
 
 impl ScaledResource {
     /// Reads the scale target from the cluster, if the files do not have it.
-    pub(super) async fn look(&mut self, client: &Client, discovery: &Discovery) -> Result<(), BoxError> {
+    pub(super) async fn read_target(
+        &mut self,
+        client: &Client,
+        discovery: &Discovery,
+    ) -> Result<(), BoxError> {
         let Some([version, kind, name]) = &self.elsewhere else { return Ok(()) };
         let Target { group, version, kind, .. } = Target::parse(version, kind, name)?;
         let known = discovery.mapping(&group, &version, &kind).await?;

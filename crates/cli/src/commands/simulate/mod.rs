@@ -112,7 +112,7 @@ pub(crate) fn run(args: &SimulateArgs) -> Outcome {
     Ok(())
 }
 
-/// Writes the report, if the user wants one.
+/// Writes the report, if one is requested.
 fn report(args: &SimulateArgs, runs: &[FinishedRun<'_>], sources: &[SourceFile]) -> Outcome {
     let Some(path) = &args.report else { return Ok(()) };
     let file = |source: &SourceFile| File { name: source.name.to_string(), text: source.text.to_string() };
@@ -125,7 +125,7 @@ fn report(args: &SimulateArgs, runs: &[FinishedRun<'_>], sources: &[SourceFile])
     files::write(path, &sim::report::html(&ReportPage::of(runs, reproduce)))
 }
 
-/// Runs a scenario, printing the table as it goes if the user wants one.
+/// Runs a scenario; prints the table as it goes, if one is requested.
 fn play(args: &SimulateArgs, scenario: &Scenario) -> Result<(ReportRecorder, Summary), Failure> {
     let table = matches!(args.output, Format::Table | Format::Wide) && !args.quiet && args.compare.is_empty();
     let mut watch = watch::Watch::new(scenario, table.then_some(args.output), args.speed);

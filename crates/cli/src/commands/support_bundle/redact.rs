@@ -29,9 +29,9 @@ const KEPT_ANNOTATIONS: [&str; 5] = [
     "meta.helm.sh/",
 ];
 /// Characters that end a value in a connection string, a query or a sentence.
-const ENDS: &[char] = &[';', '&', ' ', '"', '\'', '\\', ',', '\n', '\t', ')', '}'];
+const VALUE_END_CHARS: &[char] = &[';', '&', ' ', '"', '\'', '\\', ',', '\n', '\t', ')', '}'];
 /// Characters that end the value of an `Authorization` header, whose scheme and credentials are several words.
-const HEADER_ENDS: &[char] = &['"', '\'', '\\', '\n'];
+const HEADER_VALUE_END_CHARS: &[char] = &['"', '\'', '\\', '\n'];
 /// Characters around the names and values of quoted texts.
 const QUOTES: &[char] = &[' ', '"', '\'', '\\'];
 
@@ -145,8 +145,8 @@ fn pairs(text: &str) -> String {
             let is_header = name.to_ascii_lowercase().ends_with("authorization");
             let end = match sign.chars().next_back() {
                 Some(quote @ ('"' | '\'')) => value.find(quote),
-                _ if is_header => value.find(HEADER_ENDS),
-                _ => value.find(ENDS),
+                _ if is_header => value.find(HEADER_VALUE_END_CHARS),
+                _ => value.find(VALUE_END_CHARS),
             };
             let end = end.unwrap_or(value.len());
             if end > 0 {

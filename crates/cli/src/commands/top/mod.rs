@@ -24,9 +24,9 @@ pub(crate) use problem::{AutoscalerProblem, Grade, Problem, by_cause, grade, pro
 
 /// Show what needs attention first, live
 ///
-/// One line per autoscaler: first those that cannot decide, then those at their upper bound that want more, then by the
-/// ratio of metric to target. On a terminal it fills the screen: Enter shows the chart of an autoscaler and why it has its
-/// count, `/` filters, `p` shows problems by cause, `?` shows all keys.
+/// One line per autoscaler: first those that cannot decide, then those at their upper bound whose metrics propose more,
+/// then by the ratio of metric to target. On a terminal it fills the screen: Enter shows the chart of an autoscaler and
+/// why it has its count, `/` filters, `p` shows problems by cause, `?` shows all keys.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &TopArgs) -> Outcome {
     }
     crate::live::run(async move {
         let client = ClusterClient::open(&args.place).await?;
-        let overview = look(args, &client, false).await?;
+        let overview = read_overview(args, &client, false).await?;
         if let Format::Json | Format::Yaml = args.output {
             return output::value(args.output, &overview);
         }
@@ -90,7 +90,7 @@ pub(crate) fn run(args: &TopArgs) -> Outcome {
     })
 }
 
-async fn look(args: &TopArgs, client: &ClusterClient, cached: bool) -> Result<Overview, Failure> {
+async fn read_overview(args: &TopArgs, client: &ClusterClient, cached: bool) -> Result<Overview, Failure> {
     let scope = client.scope(args.all_namespaces);
     let which = Which { kinds: &AutoscalerKind::ALL, scope, labels: None, cached };
     let objects = client.objects(which).await.map_err(|error| client.failure("list autoscalers", &error))?;

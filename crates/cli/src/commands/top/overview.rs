@@ -15,7 +15,7 @@ use crate::live::decisions::Unavailable;
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Overview {
-    /// When.
+    /// The time of the overview.
     pub(crate) at: Timestamp,
     /// Why decisions cannot be read, if so: then conditions are shown.
     #[serde(skip_serializing_if = "Option::is_none")]

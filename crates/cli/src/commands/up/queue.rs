@@ -163,12 +163,12 @@ async fn answer(listener: TcpListener, orders: Arc<Mutex<Orders>>) {
             continue;
         };
         let waiting = orders.locked().waiting();
-        tokio::spawn(timeout(REQUEST_TIMEOUT, say(stream, waiting)));
+        tokio::spawn(timeout(REQUEST_TIMEOUT, serve_length(stream, waiting)));
     }
 }
 
 /// Answers every request with the number of waiting orders.
-async fn say(mut stream: TcpStream, waiting: u64) -> io::Result<()> {
+async fn serve_length(mut stream: TcpStream, waiting: u64) -> io::Result<()> {
     let mut request = Vec::new();
     let mut part = [0; 1024];
     while !request.windows(4).any(|end| end == b"\r\n\r\n") && request.len() < MAX_REQUEST_BYTES {

@@ -6,15 +6,13 @@ use jiff::Timestamp;
 use localkube::pace::Pacer;
 use tokio::runtime::{Builder, Runtime};
 
-/// The time of a faster cluster, in nanoseconds since 1970: for scalers, whose clock is a plain function, and for threads that
-/// do not share the cluster's runtime.
+/// The time of a faster cluster, in nanoseconds since 1970: for threads that do not share the cluster's runtime.
 static SIMULATED_NANOSECONDS: AtomicI64 = AtomicI64::new(0);
 
 /// The clocks of one cluster, which all show the same time.
 pub(super) struct ClusterTime {
     pub(super) localkube: localkube::clock::Clock,
     pub(super) roles: cluster::Clock,
-    pub(super) scalers: scalers::clock::Clock,
     #[allow(dead_code, reason = "held for its end")]
     pacer: Option<Pacer>,
 }
@@ -33,8 +31,7 @@ impl ClusterTime {
     pub(super) fn start(speed: u32) -> Self {
         let localkube = localkube::clock::Clock::system();
         if speed == 1 {
-            let (roles, scalers) = (cluster::Clock::system(), scalers::clock::system as fn() -> Timestamp);
-            return Self { localkube, roles, scalers, pacer: None };
+            return Self { localkube, roles: cluster::Clock::system(), pacer: None };
         }
         let publish = |now: Timestamp| {
             // This fits until the year 2262.
@@ -42,7 +39,7 @@ impl ClusterTime {
             SIMULATED_NANOSECONDS.store(nanoseconds, Ordering::Relaxed);
         };
         let pacer = Some(Pacer::start(speed, localkube, publish));
-        Self { localkube, roles: cluster::Clock::new(simulated_now), scalers: simulated_now, pacer }
+        Self { localkube, roles: cluster::Clock::new(simulated_now), pacer }
     }
 }
 
@@ -67,7 +64,7 @@ mod tests {
             tokio::time::sleep(Duration::from_mins(1)).await;
             let now = time.localkube.now();
             assert!(now.duration_since(began) >= jiff::SignedDuration::from_mins(1));
-            assert_eq!((time.roles.now(), (time.scalers)()), (now, now));
+            assert_eq!(time.roles.now(), now);
         });
     }
 }

@@ -36,9 +36,9 @@ macro_rules! definition {
 }
 
 /// Our own kind.
-const AUTOSCALERS: &str = include_str!("../../../../../deploy/crds/autoscalers.plimsoll.dev.yaml");
+const AUTOSCALER_CRD: &str = include_str!("../../../../../deploy/crds/autoscalers.plimsoll.dev.yaml");
 /// KEDA's kinds.
-const EVENTS: [(&str, &str); 6] = [
+const KEDA_CRDS: [(&str, &str); 6] = [
     definition!("scaledobjects.keda.sh"),
     definition!("scaledjobs.keda.sh"),
     definition!("triggerauthentications.keda.sh"),
@@ -108,7 +108,7 @@ impl Stage {
         for source in &chosen.sources {
             documents.extend(yaml::parse(source)?.into_iter().flat_map(yaml::Document::into_items));
         }
-        for (name, text) in EVENTS.into_iter().chain([("autoscalers.plimsoll.dev", AUTOSCALERS)]) {
+        for (name, text) in KEDA_CRDS.into_iter().chain([("autoscalers.plimsoll.dev", AUTOSCALER_CRD)]) {
             let definition = SourceFile::from_bytes(format!("{name}.yaml"), text.as_bytes())?;
             objects::create(&client, &yaml::parse(&definition)?).await?;
         }
@@ -119,7 +119,7 @@ impl Stage {
         let authority = Some(Material::Given(nodes.ca_pem().as_bytes().to_vec()));
         let credentials = Credentials { authority, ..connection.credentials.clone() };
         let measured = Connection { credentials, ..connection.clone() };
-        let mut options = metrics::MetricsOptions::on_the_desk(SCRAPE_INTERVAL)?;
+        let mut options = metrics::MetricsOptions::for_embedded_cluster(SCRAPE_INTERVAL)?;
         options.serving.clock = time.roles.clone();
         let metrics = metrics::start(&measured, &options, &ProbeRuntime::same_thread()).await?;
         let registrations = registrations_of(metrics.server.as_ref(), metrics::SERVICE);
@@ -129,14 +129,14 @@ impl Stage {
         let pod_metrics =
             PodMetrics::start(&client, &nodes, chosen.plans(), SCRAPE_INTERVAL, running.clock()).await;
         let pod_metrics = pod_metrics.map_err(|error| outside("serve custom metrics")(error.into()))?;
-        let options = ControllerOptions::on_the_desk(&chosen.settings);
+        let options = ControllerOptions::for_embedded_cluster(&chosen.settings);
         let lease_runtime = LeaseRuntime::same_thread(&connection);
         let process = controller::start(&connection, &options, time.roles.clone(), &lease_runtime).await?;
         for object in registrations_of(process.server.as_ref(), SERVICE) {
             objects::create_one(&client, &object).await.map_err(outside("register the decisions API"))?;
         }
-        let mut options = operator::OperatorOptions::on_the_desk()?;
-        options.web.clock = time.scalers;
+        let mut options = operator::OperatorOptions::for_embedded_cluster()?;
+        options.web.clock = time.roles.clone();
         let operator = operator::start(&connection, &options, time.roles.clone(), &lease_runtime).await?;
         for object in registrations_of(operator.server.as_ref(), operator::SERVICE) {
             objects::create_one(&client, &object).await.map_err(outside("register the operator's APIs"))?;

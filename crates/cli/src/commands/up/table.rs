@@ -26,7 +26,7 @@ pub(super) async fn watch(stage: &Stage, args: &UpArgs) -> Ended {
     }
     let mut shown: HashMap<(String, String), Timestamp> = HashMap::new();
     let mut phases: HashMap<(String, String), Option<ActivationPhase>> = HashMap::new();
-    say(&format!(
+    print_line(&format!(
         "{:<8}  {:<22}  {:<9}  {:<24}  {:<10}  {}",
         "TIME", "AUTOSCALER", "REPLICAS", "METRICS", "LOAD", "WHY"
     ))?;
@@ -54,7 +54,7 @@ pub(super) async fn watch(stage: &Stage, args: &UpArgs) -> Ended {
             if phase.is_some() && !changed && !args.verbose {
                 continue;
             }
-            say(&line(stage, &record))?;
+            print_line(&line(stage, &record))?;
         }
         tokio::time::sleep(READ_INTERVAL).await;
     }
@@ -113,7 +113,7 @@ fn line(stage: &Stage, record: &DecisionRecord) -> String {
     format!("{:<8}  {name:<22}  {replicas:<9}  {metrics:<24}  {load:<10}  {why}", clock(record.last))
 }
 
-fn say(line: &str) -> Ended {
+fn print_line(line: &str) -> Ended {
     let mut out = std::io::stdout().lock();
     writeln!(out, "{line}").and_then(|()| out.flush()).map_err(Failure::from)
 }

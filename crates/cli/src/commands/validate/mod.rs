@@ -24,11 +24,11 @@ use crate::scenario;
 
 /// Check autoscalers, KEDA's objects and scenarios without a cluster
 ///
-/// Unknown and duplicate fields, wrong types, and everything the Kubernetes API server or KEDA's webhook would refuse, in every
-/// document at once, each with file, line and column: HorizontalPodAutoscalers of all versions, Autoscalers, ScaledObjects,
-/// ScaledJobs, (Cluster)TriggerAuthentications and CloudEventSources with the parameters of their triggers; of Deployments,
-/// StatefulSets and ReplicaSets what scaling depends on. Other kinds are not checked, which is said. A file with a Scenario
-/// document is checked as a whole. `plimsoll lint` compares autoscalers with their targets.
+/// Unknown and duplicate fields, wrong types, and everything the Kubernetes API server or KEDA's webhook would refuse, in
+/// every document at once, each with file, line and column: HorizontalPodAutoscalers of all versions, Autoscalers,
+/// ScaledObjects, ScaledJobs, (Cluster)TriggerAuthentications and CloudEventSources with the parameters of their triggers; of
+/// Deployments, StatefulSets and ReplicaSets what scaling depends on. Other kinds are not checked, which the output says. A
+/// file with a Scenario document is checked as a whole. `plimsoll lint` compares autoscalers with their targets.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

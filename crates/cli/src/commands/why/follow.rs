@@ -13,7 +13,7 @@ use crate::failure::{Failure, Outcome};
 use crate::live::decisions::{MissingDecision, role_of};
 use crate::live::moment::stamp;
 use crate::live::page::Page;
-use crate::live::screen::asked_to_stop;
+use crate::live::screen::stop_requested;
 use crate::live::{AutoscalerName, ClusterClient, RequestError};
 use crate::output::{self, Format};
 
@@ -55,7 +55,7 @@ pub(crate) async fn run(
 ) -> Outcome {
     tokio::select! {
         outcome = follow(args, client, named, since) => outcome,
-        () = asked_to_stop() => Ok(()),
+        () = stop_requested() => Ok(()),
     }
 }
 

@@ -238,19 +238,19 @@ pub(crate) fn explanation(
     let mut words = explain_with_causes(named.kind.short(), record, cluster);
     let when = zoned(decision.at, now);
     words.headline = words.headline.replacen(&clock(decision.at), &when, 1);
-    let mut say = |label: &str, text: String| {
+    let mut add_row = |label: &str, text: String| {
         words.rows.push(Row { label: label.into(), text, decided: false });
     };
     match record.mode {
         DecisionMode::Active => {}
         DecisionMode::Shadow => {
-            say("mode", "shadow: another controller acts, and this one only compares".to_owned());
+            add_row("mode", "shadow: another controller acts, and this one only compares".to_owned());
         }
-        DecisionMode::DryRun => say("mode", "dry run: decided and recorded, never written".to_owned()),
-        DecisionMode::Off => say("mode", "off: nothing more is decided about this object".to_owned()),
+        DecisionMode::DryRun => add_row("mode", "dry run: decided and recorded, never written".to_owned()),
+        DecisionMode::Off => add_row("mode", "off: nothing more is decided about this object".to_owned()),
     }
     if record.times > 1 {
-        say(
+        add_row(
             "repeated",
             format!("{} times since {}, with the same outcome", record.times, stamp(record.first, now)),
         );
@@ -259,11 +259,11 @@ pub(crate) fn explanation(
     match at {
         Some(at) if silent(record, at) => {
             let until = stamp(at, now);
-            say("note", format!("nothing was decided between then and {until}; was the {who} down?"));
+            add_row("note", format!("nothing was decided between then and {until}; was the {who} down?"));
         }
         None if silent(record, now) => {
             let age = api::age::since(Some(record.last), now);
-            say("note", format!("that was {age} ago, and nothing since; does the {who} run?"));
+            add_row("note", format!("that was {age} ago, and nothing since; does the {who} run?"));
         }
         _ => {}
     }

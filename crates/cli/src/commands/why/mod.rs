@@ -28,9 +28,9 @@ pub(crate) use live::pass_at;
 ///
 /// On a cluster (hpa/NAME, autoscaler/NAME) asks the controller, through the API server, what it decided and takes that
 /// apart: pods counted and set aside and why, ratio, tolerance, proposals, the winner, each limit, and what would change
-/// it next. Of a ScaledObject (so/NAME) asks the operator: what each trigger said, which was active, fallback, formula,
-/// cooldown; and then the HPA it acts through, if it does; of a ScaledJob (sj/NAME) its triggers, queue, running and
-/// created jobs. Of a scenario (FILE…) runs it up to that moment.
+/// it next. Of a ScaledObject (so/NAME) reads from the operator: the value of each trigger, which was active, fallback,
+/// formula, cooldown; and then the HPA it acts through, if it does; of a ScaledJob (sj/NAME) its triggers, queue, running
+/// and created jobs. Of a scenario (FILE…) runs it up to that moment.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -191,10 +191,11 @@ mod tests {
 
     #[test]
     fn unknown_word_is_reported_with_the_accepted_forms() {
-        let say = |path: &str| not_a_file(Path::new(path)).split_once('\n').map(|(_, hint)| hint.to_owned());
-        assert_eq!(say("php-apache").unwrap(), "  an autoscaler on a cluster is written hpa/php-apache");
-        assert_eq!(say("hap/web").unwrap(), "  did you mean hpa/web, on a cluster?");
-        assert_eq!(say("web.yaml"), None);
-        assert_eq!(say("some/dir/x"), None);
+        let hint_of =
+            |path: &str| not_a_file(Path::new(path)).split_once('\n').map(|(_, hint)| hint.to_owned());
+        assert_eq!(hint_of("php-apache").unwrap(), "  an autoscaler on a cluster is written hpa/php-apache");
+        assert_eq!(hint_of("hap/web").unwrap(), "  did you mean hpa/web, on a cluster?");
+        assert_eq!(hint_of("web.yaml"), None);
+        assert_eq!(hint_of("some/dir/x"), None);
     }
 }

@@ -14,7 +14,7 @@ use crate::live::objects::{ObjectEvent, status_counts};
 /// Events that are shown.
 const MAX_EVENTS: usize = 5;
 
-/// Why nothing is decided about an object, if its annotations say so.
+/// Why nothing is decided about an object, if its annotations turn decisions off.
 pub(crate) fn cause(named: &AutoscalerName, hpa: &v2::HorizontalPodAutoscaler) -> Option<Diagnosis> {
     let annotations = &hpa.metadata.annotations;
     if is_off(named.kind, annotations) {
@@ -44,7 +44,7 @@ pub(crate) fn explanation(
         },
     };
     let mut rows = Vec::new();
-    let mut say = |label: &str, text: String| {
+    let mut add_row = |label: &str, text: String| {
         let goes_on =
             rows.iter().rev().find(|row: &&Row| !row.label.is_empty()).is_some_and(|row| row.label == label);
         let label = if goes_on { String::new() } else { label.to_owned() };
@@ -52,40 +52,43 @@ pub(crate) fn explanation(
     };
     let cause = cause(named, hpa);
     if let Some(Diagnosis { remedy, link, .. }) = &cause {
-        say("remedy", format!("{remedy} ({link})"));
+        add_row("remedy", format!("{remedy} ({link})"));
     }
     let target = &hpa.spec.scale_target_ref;
-    say("target", format!("{}/{}", target.kind, target.name));
+    add_row("target", format!("{}/{}", target.kind, target.name));
     let seen = status.current_metrics.as_deref().unwrap_or_default();
     for (index, metric) in hpa.spec.metrics.iter().enumerate() {
         let of_one =
             print::targets(std::slice::from_ref(metric), seen.get(index..=index).unwrap_or_default());
-        say("metrics", format!("{of_one} (now/target)"));
+        add_row("metrics", format!("{of_one} (now/target)"));
     }
     let min = hpa.spec.min_replicas.unwrap_or(1);
-    say("limits", format!("min {min}, max {}", hpa.spec.max_replicas));
+    add_row("limits", format!("min {min}, max {}", hpa.spec.max_replicas));
     if let Some(last) = status.last_scale_time {
-        say("scaled", zoned(last, now));
+        add_row("scaled", zoned(last, now));
     }
     for condition in &status.conditions {
-        say(
+        add_row(
             "conditions",
             format!("{}={} ({}): {}", condition.type_, condition.status, condition.reason, condition.message),
         );
     }
     if status.conditions.is_empty() {
-        say("conditions", "none: no controller has reconciled it yet".to_owned());
+        add_row("conditions", "none: no controller has reconciled it yet".to_owned());
     }
     for event in events.iter().take(MAX_EVENTS) {
         let when = event.last().map_or_else(|| "some time".to_owned(), |_| age(event, now));
         let times =
             event.count.filter(|count| *count > 1).map(|n| format!(", {n} times")).unwrap_or_default();
         let word = |text: &Option<String>| text.clone().unwrap_or_default();
-        say("events", format!("{when} ago{times}: {}: {}", word(&event.reason), word(&event.message).trim()));
+        add_row(
+            "events",
+            format!("{when} ago{times}: {}: {}", word(&event.reason), word(&event.message).trim()),
+        );
     }
     match missing {
         MissingDecision::NoRecord => {
-            say(
+            add_row(
                 "note",
                 format!(
                     "the {} has not decided anything about it yet; this is all there is",
@@ -94,9 +97,9 @@ pub(crate) fn explanation(
             );
         }
         MissingDecision::Unavailable(why) => {
-            say("note", "this is all that the object itself shows; decisions cannot be read".to_owned());
-            say("note", format!("cause: {}", why.cause));
-            say("note", format!("remedy: {}", why.remedy));
+            add_row("note", "this is all that the object itself shows; decisions cannot be read".to_owned());
+            add_row("note", format!("cause: {}", why.cause));
+            add_row("note", format!("remedy: {}", why.remedy));
         }
     }
     let because = cause.map(|cause| format!(": {}", cause.sentence)).unwrap_or_default();
@@ -150,7 +153,7 @@ note        this is all that the object itself shows; decisions cannot be read
     }
 
     #[test]
-    fn object_that_is_off_says_so_first() {
+    fn object_that_is_off_is_reported_first() {
         let hpa: v2::HorizontalPodAutoscaler = serde_json::from_value(serde_json::json!({
             "metadata": {"name": "web", "namespace": "shop", "annotations": {"plimsoll.dev/mode": "off"}},
             "spec": {"scaleTargetRef": {"kind": "Deployment", "name": "web"}, "maxReplicas": 5},

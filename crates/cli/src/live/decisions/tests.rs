@@ -67,5 +67,5 @@ fn broken_line_of_a_watch_differs_from_an_undecodable_decision() {
     assert_eq!(record(&web.to_string()).unwrap().metadata.name, "hpa.web");
     let other = json!({"type": "ADDED", "object": other}).to_string();
     assert!(matches!(record(&other), Err(RequestError::Undecodable(_))));
-    assert!(matches!(record("{\"type\": \"ADD"), Err(RequestError::Nonsense(_))));
+    assert!(matches!(record("{\"type\": \"ADD"), Err(RequestError::InvalidResponse(_))));
 }

@@ -19,25 +19,25 @@ fn scaled_jobs_are_read_with_their_bounds() {
 #[test]
 fn missing_object_is_reported_with_existing_names() {
     let named = AutoscalerName { kind: AutoscalerKind::Hpa, name: "chekout".into() };
-    let say = |here: &[Object], elsewhere: &[&str]| unknown("shop", &named, here, elsewhere);
+    let message_for = |here: &[Object], elsewhere: &[&str]| unknown("shop", &named, here, elsewhere);
     assert_eq!(
-        say(&[], &[]),
+        message_for(&[], &[]),
         "there is no hpa/chekout in namespace shop; that namespace has no HorizontalPodAutoscaler"
     );
     assert_eq!(
-        say(&[object(AutoscalerKind::Hpa, "checkout")], &[]),
+        message_for(&[object(AutoscalerKind::Hpa, "checkout")], &[]),
         "there is no hpa/chekout in namespace shop\n  did you mean hpa/checkout?"
     );
     assert_eq!(
-        say(&[object(AutoscalerKind::Hpa, "web")], &[]),
+        message_for(&[object(AutoscalerKind::Hpa, "web")], &[]),
         "there is no hpa/chekout in namespace shop\n  there: web"
     );
     assert_eq!(
-        say(&[object(AutoscalerKind::Autoscaler, "chekout")], &[]),
+        message_for(&[object(AutoscalerKind::Autoscaler, "chekout")], &[]),
         "there is no hpa/chekout in namespace shop\n  there is autoscaler/chekout; did you mean that?"
     );
     assert_eq!(
-        say(&[], &["prod", "test"]),
+        message_for(&[], &["prod", "test"]),
         "there is no hpa/chekout in namespace shop\n  it exists in namespace prod (and in test): add -n prod"
     );
 }

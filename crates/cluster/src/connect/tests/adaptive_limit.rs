@@ -83,10 +83,10 @@ fn the_limit_is_at_least_two() {
 fn retry_after_is_followed_for_at_most_a_minute() {
     let now = Instant::now();
     let mut pressure = AdaptiveLimit::default();
-    for (asked, kept) in [(5, 5), (600, 60), (3, 60)] {
+    for (requested, kept) in [(5, 5), (600, 60), (3, 60)] {
         let at = Instant::now();
         let _ = pressure.admit(at);
-        pressure.finish(now, at, RequestOutcome::Overloaded(Some(asked * SECOND)));
+        pressure.finish(now, at, RequestOutcome::Overloaded(Some(requested * SECOND)));
         assert_eq!(pressure.admit(now), Admission::At(now + kept * SECOND));
     }
     assert_eq!(pressure.snapshot().held_until, Some(now + 60 * SECOND));

@@ -41,7 +41,7 @@ type Answer = (u16, Option<&'static str>);
 #[derive(Clone, Default)]
 struct Server {
     answers: Arc<Mutex<VecDeque<Answer>>>,
-    asked: Arc<Mutex<Vec<(Instant, String)>>>,
+    requests: Arc<Mutex<Vec<(Instant, String)>>>,
 }
 
 impl Server {
@@ -60,7 +60,7 @@ impl Server {
         let service = service_fn(move |request: Request<Body>| {
             let server = server.clone();
             async move {
-                server.asked.lock().unwrap().push((Instant::now(), request.uri().path().to_owned()));
+                server.requests.lock().unwrap().push((Instant::now(), request.uri().path().to_owned()));
                 let answer = server.answers.lock().unwrap().pop_front();
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 let (status, retry) = answer.unwrap_or((200, None));
@@ -76,13 +76,13 @@ impl Server {
     }
 
     fn paths(&self) -> Vec<String> {
-        self.asked.lock().unwrap().iter().map(|(_, path)| path.clone()).collect()
+        self.requests.lock().unwrap().iter().map(|(_, path)| path.clone()).collect()
     }
 
     /// When requests came, in seconds since the first.
     fn times(&self) -> Vec<u64> {
-        let asked = self.asked.lock().unwrap();
-        asked.iter().map(|(at, _)| (*at - asked[0].0).as_secs()).collect()
+        let requests = self.requests.lock().unwrap();
+        requests.iter().map(|(at, _)| (*at - requests[0].0).as_secs()).collect()
     }
 }
 

@@ -20,7 +20,7 @@ impl Case {
         Self { start: Instant::now(), correlator: Correlator::new() }
     }
 
-    fn tell(&mut self, second: u64, reported: RecordedEvent) -> Option<OutgoingEvent> {
+    fn report_at(&mut self, second: u64, reported: RecordedEvent) -> Option<OutgoingEvent> {
         let at = Timestamp::from_second(1_800_000_000 + second as i64).unwrap();
         self.correlator.observe(RecordedEvent {
             at,
@@ -31,7 +31,7 @@ impl Case {
 
     /// `(count, message)` of what is sent.
     fn warn(&mut self, second: u64, message: &str) -> Option<(u32, String)> {
-        let notice = self.tell(second, reported("web", warning(message)))?;
+        let notice = self.report_at(second, reported("web", warning(message)))?;
         Some((notice.count, notice.message))
     }
 }
@@ -53,12 +53,12 @@ fn reported(name: &str, event: Event) -> RecordedEvent {
 #[test]
 fn repeated_events_keep_the_first_name_and_time() {
     let mut case = Case::new();
-    let first = case.tell(0, reported("web", warning("a"))).unwrap();
+    let first = case.report_at(0, reported("web", warning("a"))).unwrap();
     assert_eq!((first.count, first.first, first.last), (1, first.last, first.first));
     let mut again = reported("web", warning("a"));
     // Another version of the object makes no other event.
     again.about.resource_version = "999".to_owned();
-    let second = case.tell(30, again).unwrap();
+    let second = case.report_at(30, again).unwrap();
     assert_eq!((second.count, &second.name, second.first), (2, &first.name, first.first));
     assert_eq!(second.last.as_second() - second.first.as_second(), 30);
 }
@@ -76,15 +76,15 @@ fn events_that_differ_are_separate() {
     others[5].event.kind = EventKind::Normal;
     others[6].event.reason = "Other".into();
     others[7].event.message = "b".to_owned();
-    assert_eq!(case.tell(0, base.clone()).unwrap().count, 1);
+    assert_eq!(case.report_at(0, base.clone()).unwrap().count, 1);
     let mut names = std::collections::HashSet::new();
     for other in others {
-        let notice = case.tell(0, other).unwrap();
+        let notice = case.report_at(0, other).unwrap();
         assert_eq!(notice.count, 1, "{notice:?}");
         // All at the same nanosecond.
         assert!(names.insert(notice.name));
     }
-    assert_eq!(case.tell(0, base).unwrap().count, 2);
+    assert_eq!(case.report_at(0, base).unwrap().count, 2);
 }
 
 /// kube-controller-manager, with a target renamed every two seconds: g0 (twice), g1 … g6, g6, g7, g8, then
@@ -105,7 +105,7 @@ fn the_tenth_message_is_combined() {
     assert_eq!(case.warn(0, "g13"), Some((2, "g13".to_owned())));
     // Another reason is another matter.
     let other = Event { reason: "Other".into(), ..warning("g14") };
-    assert_eq!(case.tell(0, reported("web", other)).unwrap().message, "g14");
+    assert_eq!(case.report_at(0, reported("web", other)).unwrap().message, "g14");
 }
 
 #[test]
@@ -135,15 +135,15 @@ fn rate_limited_events_are_counted() {
     assert_eq!(case.warn(304, "m"), None);
     // The other type, other objects and other sources have allowances of their own.
     let normal = Event { kind: EventKind::Normal, ..warning("m") };
-    assert!(case.tell(304, reported("web", normal)).is_some());
-    assert!(case.tell(304, reported("other", warning("m"))).is_some());
+    assert!(case.report_at(304, reported("web", normal)).is_some());
+    assert!(case.report_at(304, reported("other", warning("m"))).is_some());
     assert!(
-        case.tell(304, RecordedEvent { component: "plimsoll-shadow", ..reported("web", warning("m")) })
+        case.report_at(304, RecordedEvent { component: "plimsoll-shadow", ..reported("web", warning("m")) })
             .is_some()
     );
     // But another reason or message has not.
     let other = Event { reason: "Other".into(), ..warning("x") };
-    assert!(case.tell(304, reported("web", other)).is_none());
+    assert!(case.report_at(304, reported("web", other)).is_none());
 }
 
 #[test]
@@ -158,11 +158,11 @@ fn a_token_bucket_never_exceeds_its_burst() {
 fn caches_are_bounded() {
     let mut case = Case::new();
     for n in 0..10_000 {
-        assert_eq!(case.tell(0, reported(&format!("web-{n}"), warning("m"))).unwrap().count, 1);
+        assert_eq!(case.report_at(0, reported(&format!("web-{n}"), warning("m"))).unwrap().count, 1);
     }
-    assert_eq!(case.correlator.remembered(), [4096; 3]);
-    assert_eq!(case.tell(0, reported("web-9999", warning("m"))).unwrap().count, 2);
-    assert_eq!(case.tell(0, reported("web-0", warning("m"))).unwrap().count, 1);
+    assert_eq!(case.correlator.entry_counts(), [4096; 3]);
+    assert_eq!(case.report_at(0, reported("web-9999", warning("m"))).unwrap().count, 2);
+    assert_eq!(case.report_at(0, reported("web-0", warning("m"))).unwrap().count, 1);
 }
 
 #[test]
@@ -170,7 +170,7 @@ fn names_stay_unique_when_the_clock_stops_or_goes_back() {
     let mut case = Case::new();
     let mut names = std::collections::HashSet::new();
     for (n, second) in [5, 5, 5, 0, 5, 0].into_iter().enumerate() {
-        assert!(names.insert(case.tell(second, reported("web", warning(&n.to_string()))).unwrap().name));
+        assert!(names.insert(case.report_at(second, reported("web", warning(&n.to_string()))).unwrap().name));
     }
     let odd = RecordedEvent { at: Timestamp::MIN, ..reported("web", warning("x")) };
     assert!(case.correlator.observe(odd).is_some());
@@ -183,9 +183,9 @@ fn events_with_action_are_rate_limited_only_when_repeated() {
         |message: &str| RecordedEvent { action: Some("Acted".into()), ..reported("web", warning(message)) };
     for number in 0..40 {
         let about = super::about(&format!("web-{number}"));
-        assert!(case.tell(0, RecordedEvent { about, ..acted("m") }).is_some());
+        assert!(case.report_at(0, RecordedEvent { about, ..acted("m") }).is_some());
     }
-    let sent = (0..40).filter(|_| case.tell(1, acted("m")).is_some()).count();
+    let sent = (0..40).filter(|_| case.report_at(1, acted("m")).is_some()).count();
     assert_eq!(sent, 26, "the first, and 25 that repeat it");
 }
 
@@ -194,13 +194,13 @@ fn a_recorder_with_a_pause_counts_repeated_events_without_sending() {
     let mut case = Case::new();
     let calm =
         |message: &str| RecordedEvent { pause: Duration::from_secs(20), ..reported("web", warning(message)) };
-    assert_eq!(case.tell(0, calm("a")).unwrap().count, 1);
-    assert_eq!((case.tell(5, calm("a")), case.tell(19, calm("a"))), (None, None));
-    assert_eq!(case.tell(19, calm("b")).unwrap().count, 1, "something else is told at once");
-    assert_eq!(case.tell(20, calm("a")).unwrap().count, 4);
-    assert_eq!(case.tell(39, calm("a")), None, "it is the last one sent that counts");
-    assert_eq!(case.tell(40, reported("web", warning("a"))).unwrap().count, 6);
+    assert_eq!(case.report_at(0, calm("a")).unwrap().count, 1);
+    assert_eq!((case.report_at(5, calm("a")), case.report_at(19, calm("a"))), (None, None));
+    assert_eq!(case.report_at(19, calm("b")).unwrap().count, 1, "something else is told at once");
+    assert_eq!(case.report_at(20, calm("a")).unwrap().count, 4);
+    assert_eq!(case.report_at(39, calm("a")), None, "it is the last one sent that counts");
+    assert_eq!(case.report_at(40, reported("web", warning("a"))).unwrap().count, 6);
     // What was not sent was not taken from what may be sent: 4 of 25 so far.
-    let sent = (0..1000).filter(|_| case.tell(40, reported("web", warning("a"))).is_some()).count();
+    let sent = (0..1000).filter(|_| case.report_at(40, reported("web", warning("a"))).is_some()).count();
     assert_eq!(sent, 21);
 }

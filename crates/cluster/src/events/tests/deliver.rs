@@ -24,7 +24,7 @@ enum Fault {
     Down,
     /// It is answered, but the answer is lost.
     Lost,
-    /// The server says no.
+    /// The server refuses the event.
     Status(u16),
 }
 
@@ -60,7 +60,7 @@ impl Case {
     }
 
     /// Tells, and waits until it is told.
-    async fn tell(&self, event: Event) {
+    async fn deliver(&self, event: Event) {
         self.recorder.record(&place("web"), &event);
         self.recorder.flush(Duration::from_mins(10)).await;
     }
@@ -108,14 +108,14 @@ fn place(name: &str) -> super::ObjectReference {
 #[tokio::test(start_paused = true)]
 async fn an_event_is_created_and_then_counted() {
     let case = Case::new().await;
-    case.tell(warning("m")).await;
+    case.deliver(warning("m")).await;
     let first = case.stored().await.remove(0);
     assert_eq!(
         (first.count, first.message.as_deref(), first.type_.as_deref()),
         (Some(1), Some("m"), Some("Warning"))
     );
     tokio::time::sleep(Duration::from_secs(15)).await;
-    case.tell(warning("m")).await;
+    case.deliver(warning("m")).await;
     let all = case.stored().await;
     assert_eq!(all.len(), 1);
     assert_eq!(all[0].count, Some(2));
@@ -128,10 +128,10 @@ async fn an_event_is_created_and_then_counted() {
 #[tokio::test(start_paused = true)]
 async fn a_deleted_event_is_created_again_with_its_count() {
     let case = Case::new().await;
-    case.tell(warning("m")).await;
+    case.deliver(warning("m")).await;
     let name = case.stored().await[0].name_any();
     case.api().delete(&name, &DeleteParams::default()).await.unwrap();
-    case.tell(warning("m")).await;
+    case.deliver(warning("m")).await;
     let all = case.stored().await;
     assert_eq!((all.len(), all[0].count, all[0].name_any()), (1, Some(2), name));
     assert_eq!(case.methods(), [Method::POST, Method::PATCH, Method::POST]);
@@ -158,11 +158,11 @@ async fn delivery_is_retried_in_order() {
 async fn delivery_gives_up_after_twelve_attempts() {
     let case = Case::new().await;
     case.fail([Fault::Down; 12]);
-    case.tell(warning("lost")).await;
+    case.deliver(warning("lost")).await;
     assert_eq!(case.methods().len(), 12);
     assert_eq!(case.recorder.counts(), EventCounts { given_up: 1, ..EventCounts::default() });
     // What was never created is, when it happens again.
-    case.tell(warning("lost")).await;
+    case.deliver(warning("lost")).await;
     assert_eq!(case.stored().await[0].count, Some(2));
     assert_eq!(case.methods(), [Method::PATCH, Method::POST]);
 }
@@ -173,7 +173,7 @@ async fn a_refused_event_is_dropped() {
     let start = Instant::now();
     for code in [400, 403, 404, 409, 422] {
         case.fail([Fault::Status(code)]);
-        case.tell(warning(&code.to_string())).await;
+        case.deliver(warning(&code.to_string())).await;
     }
     assert_eq!(start.elapsed(), Duration::ZERO);
     assert_eq!(case.methods(), vec![Method::POST; 5]);
@@ -184,7 +184,7 @@ async fn a_refused_event_is_dropped() {
 async fn a_lost_response_does_not_create_a_second_event() {
     let case = Case::new().await;
     case.fail([Fault::Lost]);
-    case.tell(warning("m")).await;
+    case.deliver(warning("m")).await;
     assert_eq!(case.stored().await.len(), 1);
     assert_eq!(case.recorder.counts(), EventCounts { created: 1, ..EventCounts::default() });
 }
@@ -198,7 +198,7 @@ async fn a_full_queue_drops_events_without_blocking() {
         case.recorder.record(&place(&format!("web-{n}")), &warning("m"));
     }
     assert_eq!(case.recorder.counts().overflowed, 200);
-    // Not longer than asked.
+    // The delay is not longer than requested.
     let start = Instant::now();
     case.recorder.flush(Duration::from_secs(1)).await;
     assert_eq!(start.elapsed(), Duration::from_secs(1));
@@ -216,7 +216,7 @@ async fn an_undeliverable_event_delays_only_its_object() {
         case.recorder.record(&place(name), &warning(name));
     }
     while case.recorder.counts().created == 0 {
-        // Time stands still while somebody has something to do.
+        // Time stands still while a task can make progress.
         tokio::task::yield_now().await;
     }
     assert_eq!(start.elapsed(), Duration::ZERO);
@@ -230,7 +230,7 @@ async fn another_component_shares_queue_and_counts() {
     let case = Case::new().await;
     let shadow = case.recorder.with_component("plimsoll-shadow");
     shadow.record(&place("web"), &warning("m"));
-    case.tell(warning("m")).await;
+    case.deliver(warning("m")).await;
     let components: Vec<_> =
         case.stored().await.into_iter().filter_map(|event| event.reporting_component).collect();
     assert_eq!(components, ["plimsoll-shadow", "horizontal-pod-autoscaler"]);

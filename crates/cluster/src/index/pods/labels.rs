@@ -139,11 +139,11 @@ impl Labels {
         let id = self.sets.insert(self.sets.hash((namespace, labels)), set);
         let Some(set) = self.sets.get_mut(id) else { return id };
         if let Some(known) = self.namespaces.get_mut(namespace) {
-            set.namespace.at = known.posting.sets.enlist(id);
+            set.namespace.at = known.posting.sets.insert(id);
         }
         for link in &mut set.labels {
             if let Some(label) = self.pairs.get_mut(link.to) {
-                link.at = label.posting.sets.enlist(id);
+                link.at = label.posting.sets.insert(id);
             }
         }
         id
@@ -154,7 +154,7 @@ impl Labels {
         let Some(set) = self.sets.remove(id) else { return };
         for link in &set.labels {
             let Some(label) = self.pairs.get_mut(link.to) else { continue };
-            let moved = label.posting.sets.delist(link.at);
+            let moved = label.posting.sets.remove_at(link.at);
             if let Some(moved) = moved.and_then(|moved| self.sets.get_mut(moved)) {
                 for back in moved.labels.iter_mut().filter(|back| back.to == link.to) {
                     back.at = link.at;
@@ -164,7 +164,7 @@ impl Labels {
         }
         let Link { to, at } = set.namespace;
         if let Some(known) = self.namespaces.get_mut(to)
-            && let Some(moved) = known.posting.sets.delist(at)
+            && let Some(moved) = known.posting.sets.remove_at(at)
             && let Some(moved) = self.sets.get_mut(moved)
         {
             moved.namespace.at = at;
@@ -229,18 +229,18 @@ impl Labels {
         let Some(rarest) = selector.requirements().iter().filter(|r| names_values(r)).min_by_key(usage)
         else {
             if let Some(known) = self.namespaces.get_mut(namespace) {
-                known.posting.selectors.enlist(autoscaler);
+                known.posting.selectors.insert(autoscaler);
             }
             return SelectorPosting::Namespace(namespace);
         };
-        let asked = rarest.values().into_iter().map(|value| {
+        let ids = rarest.values().into_iter().map(|value| {
             let id = self.label(namespace, rarest.key(), value);
             if let Some(label) = self.pairs.get_mut(id) {
-                label.posting.selectors.enlist(autoscaler);
+                label.posting.selectors.insert(autoscaler);
             }
             id
         });
-        SelectorPosting::Labels(asked.collect())
+        SelectorPosting::Labels(ids.collect())
     }
 
     /// Undoes [`Labels::post`].
@@ -249,13 +249,13 @@ impl Labels {
             SelectorPosting::NotPosted => {}
             SelectorPosting::Namespace(namespace) => {
                 if let Some(known) = self.namespaces.get_mut(namespace) {
-                    known.posting.selectors.strike(autoscaler);
+                    known.posting.selectors.remove(autoscaler);
                 }
             }
             SelectorPosting::Labels(labels) => {
                 for id in labels {
                     if let Some(label) = self.pairs.get_mut(id) {
-                        label.posting.selectors.strike(autoscaler);
+                        label.posting.selectors.remove(autoscaler);
                     }
                     self.drop_label(id);
                 }

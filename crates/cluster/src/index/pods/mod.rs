@@ -5,7 +5,7 @@ mod labels;
 mod model;
 mod posting;
 mod selections;
-mod shapes;
+mod templates;
 #[cfg(test)]
 mod tests;
 
@@ -13,7 +13,7 @@ use api::selector::Selector;
 
 use self::labels::Labels;
 use self::selections::Selections;
-use self::shapes::Shapes;
+use self::templates::PodTemplates;
 use super::pool::{Id, NONE, Pool};
 use crate::key::AutoscalerKey;
 
@@ -22,12 +22,12 @@ use crate::key::AutoscalerKey;
 /// ```text
 /// Record ─► LabelSet ─► Audience ◄─► Autoscaler
 ///   │          └─► Label, Namespace ◄─ Selector
-///   └─► Shape
+///   └─► PodTemplate
 /// ```
 #[derive(Debug, Default)]
 pub struct PodIndex {
     records: Pool<PodRecord>,
-    shapes: Shapes,
+    templates: PodTemplates,
     labels: Labels,
     selections: Selections,
     /// The number of the last list.
@@ -56,7 +56,7 @@ impl PodIndex {
     pub fn apply(&mut self, pod: &api::pod::Pod) {
         let meta = &pod.metadata;
         let namespace = self.labels.enter(&meta.namespace);
-        let (shape, shared) = self.shapes.take(pod.spec.shape());
+        let (shape, shared) = self.templates.take(pod.spec.shape());
         let seen = pod.view(shared);
         let set = self.labels.find_set(namespace, &meta.labels).unwrap_or_else(|| {
             let set = self.labels.add_set(namespace, &meta.labels);
@@ -92,7 +92,7 @@ impl PodIndex {
             let name = std::sync::Arc::clone(&record.pod.name);
             record.pod = engine::Pod { name, ..seen };
         }
-        self.shapes.release(std::mem::replace(&mut record.shape, shape));
+        self.templates.release(std::mem::replace(&mut record.shape, shape));
         if record.set != set {
             self.unlink(id);
             self.link(id, set);
@@ -112,7 +112,7 @@ impl PodIndex {
     fn delete(&mut self, id: Id) {
         self.unlink(id);
         if let Some(record) = self.records.remove(id) {
-            self.shapes.release(record.shape);
+            self.templates.release(record.shape);
         }
     }
 

@@ -117,7 +117,7 @@ impl PodIndex {
     fn counts(&self) -> [usize; 5] {
         let [namespaces, _, sets] = self.labels.counts();
         let [autoscalers, audiences] = self.selections.counts();
-        [namespaces, sets, self.shapes.len(), autoscalers, audiences]
+        [namespaces, sets, self.templates.len(), autoscalers, audiences]
     }
 }
 
@@ -191,7 +191,7 @@ proptest! {
     #[test]
     fn the_index_knows_what_a_scan_finds(
         steps in prop::collection::vec(steps(), 1..80),
-        asked in prop::collection::vec(selectors(), 4),
+        selectors_in_use in prop::collection::vec(selectors(), 4),
     ) {
         let (mut index, mut model) = (PodIndex::default(), Model::default());
         for key in keys().into_iter().take(3) {
@@ -212,7 +212,7 @@ proptest! {
             }
         }
         for namespace in NAMESPACES {
-            for selector in &asked {
+            for selector in &selectors_in_use {
                 let found = by_name(index.matching(namespace, selector));
                 prop_assert_eq!(found, model.matching(namespace, selector), "{}", selector);
             }

@@ -42,8 +42,8 @@ impl Ids {
         }
     }
 
-    /// Adds an entry; returns its position for [`Ids::delist`].
-    pub(super) fn enlist(&mut self, id: Id) -> u32 {
+    /// Adds an entry; returns its position for [`Ids::remove_at`].
+    pub(super) fn insert(&mut self, id: Id) -> u32 {
         match self {
             Self::One(NONE) => *self = Self::One(id),
             Self::One(first) => *self = Self::Many(vec![*first, id]),
@@ -53,7 +53,7 @@ impl Ids {
     }
 
     /// Removes an entry. The last entry takes its position and is returned, because its link must be updated.
-    pub(super) fn delist(&mut self, at: u32) -> Option<Id> {
+    pub(super) fn remove_at(&mut self, at: u32) -> Option<Id> {
         let at = at as usize;
         match self {
             Self::One(id) if at == 0 => *id = NONE,
@@ -64,9 +64,9 @@ impl Ids {
     }
 
     /// Removes an entry of a list whose entries have no links.
-    pub(super) fn strike(&mut self, id: Id) {
+    pub(super) fn remove(&mut self, id: Id) {
         if let Some(at) = self.all().iter().position(|entry| *entry == id) {
-            self.delist(at as u32);
+            self.remove_at(at as u32);
         }
     }
 }

@@ -187,7 +187,7 @@ impl Selections {
         let members = self.audiences.get(id).into_iter().flat_map(|audience| audience.members.iter());
         for member in members {
             if let Some(known) = self.autoscalers.get_mut(*member) {
-                known.audiences.enlist(id);
+                known.audiences.insert(id);
             }
         }
         id
@@ -197,7 +197,7 @@ impl Selections {
         if let Some(known) = self.audiences.get_mut(audience)
             && let Some(set) = labels.set_mut(id)
         {
-            set.audience = Link { to: audience, at: known.sets.enlist(id) };
+            set.audience = Link { to: audience, at: known.sets.insert(id) };
         }
     }
 
@@ -205,7 +205,7 @@ impl Selections {
         let Some(set) = labels.set_mut(id) else { return };
         let Link { to, at } = std::mem::replace(&mut set.audience, Link::NOWHERE);
         let Some(audience) = self.audiences.get_mut(to) else { return };
-        if let Some(moved) = audience.sets.delist(at).and_then(|moved| labels.set_mut(moved)) {
+        if let Some(moved) = audience.sets.remove_at(at).and_then(|moved| labels.set_mut(moved)) {
             moved.audience.at = at;
         }
         if audience.sets.all().is_empty()
@@ -213,7 +213,7 @@ impl Selections {
         {
             for member in audience.members {
                 if let Some(known) = self.autoscalers.get_mut(member) {
-                    known.audiences.strike(to);
+                    known.audiences.remove(to);
                 }
             }
         }

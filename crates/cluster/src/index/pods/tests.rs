@@ -181,9 +181,9 @@ fn pods_of_one_template_share_their_shape() {
     let pods = index.selected(&key);
     assert!(std::sync::Arc::ptr_eq(&pods[0].shape, &pods[1].shape));
     assert!(!std::sync::Arc::ptr_eq(&pods[0].shape, &pods[2].shape));
-    assert_eq!(index.shapes.len(), 2);
+    assert_eq!(index.templates.len(), 2);
     index.apply(&web("web-3"));
-    assert_eq!(index.shapes.len(), 1, "the last pod of a shape takes it along");
+    assert_eq!(index.templates.len(), 1, "the last pod of a shape takes it along");
 }
 
 #[test]
@@ -242,7 +242,7 @@ fn deleting_everything_leaves_empty_indexes() {
         for key in &keys {
             index.forget(key);
         }
-        assert_eq!((index.len(), index.shapes.len()), (0, 0));
+        assert_eq!((index.len(), index.templates.len()), (0, 0));
         assert_eq!((index.labels.counts(), index.selections.counts()), ([0; 3], [0; 2]));
     }
 }

@@ -4,8 +4,9 @@
 mod tests;
 
 use api::selector::LabelSelector;
+use api::wire::nullable;
 use jiff::Timestamp;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 
 use super::pool::{Id, Pool};
 use crate::watch::View;
@@ -286,13 +287,4 @@ fn selector_text(kind: TargetKind, selector: Option<&TargetSelector>) -> Option<
     };
     let served = object.to_selector().ok()?.to_string();
     api::scale::normalize_selector(&served).ok().map(String::into_boxed_str)
-}
-
-/// Reads `null` as the empty value, as Go does for every field.
-fn nullable<'de, D, T>(deserializer: D) -> Result<T, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Default + Deserialize<'de>,
-{
-    Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
 }

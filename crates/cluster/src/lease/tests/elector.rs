@@ -8,7 +8,7 @@ use crate::lease::{
     ElectionAction, ElectionEvent, Elector, Lease, LeaseRequestFailure, LeaseSettings, StepTime,
 };
 
-/// An elector and the moments it is asked at, in milliseconds.
+/// An elector and the moments of its steps, in milliseconds.
 struct Case {
     start: Instant,
     elector: Elector,
@@ -36,7 +36,7 @@ impl Case {
         self.elector.leads_until().is_some_and(|until| self.at(millis) < until)
     }
 
-    /// Reads a lease that nobody has, creates it, and leads from 0 on.
+    /// Reads a lease without a holder, creates it, and leads from 0 on.
     fn leader() -> Self {
         let mut case = Self::new();
         case.step(0, ElectionEvent::Due);
@@ -212,11 +212,11 @@ fn release_reads_again_after_an_unknown_result_and_gives_up_soon() {
     // A server that is gone is not waited for.
     let mut case = Case::leader();
     case.step(0, ElectionEvent::Release);
-    let mut asked = 1;
-    while case.answer(asked, Err(LeaseRequestFailure::Unknown)) != ElectionAction::Stop {
-        asked += 1;
+    let mut requests = 1;
+    while case.answer(requests, Err(LeaseRequestFailure::Unknown)) != ElectionAction::Stop {
+        requests += 1;
     }
-    assert!(asked <= 4, "{asked}");
+    assert!(requests <= 4, "{requests}");
 
     // A candidate has nothing to give.
     let mut case = Case::new();

@@ -107,7 +107,7 @@ fn the_address_is_that_of_the_holder_that_wrote_it() {
     let written = json!({"a": "b", "plimsoll.dev/leader-address": "me 10.0.0.7:10257"});
     assert_eq!(sent(&held)["metadata"]["annotations"], written);
 
-    // A holder of an earlier version leaves the annotation, and nobody holds a released lease.
+    // A holder of an earlier version leaves the annotation, and a released lease has no holder.
     assert_eq!(held.held("you", 15, now).address(), None);
     assert_eq!(held.released(now).address(), None);
     let without = held.held("you", 15, now).with_address(None);

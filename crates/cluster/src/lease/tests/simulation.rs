@@ -223,13 +223,13 @@ impl ElectionSimulation {
         Ok(answer)
     }
 
-    /// Runs until exactly this one leads, or somebody does.
+    /// Runs until exactly this candidate leads, or any does.
     fn until_led(&mut self, limit: Time) -> usize {
         loop {
             if let Some(leader) = self.advance().first() {
                 return *leader;
             }
-            assert!(self.now < limit, "nobody leads");
+            assert!(self.now < limit, "no candidate leads");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What is asked, and what is said of the answers: the table was read off Kubernetes' own controller.
+//! Requests, and the messages about their responses: the table was recorded from Kubernetes' own controller.
 
 use engine::PodSamples;
 
@@ -37,7 +37,7 @@ fn good(line: &str) -> Value {
     pod_list(&[pod_metrics("p", "web", "10m")])
 }
 
-async fn said(who: char, reply: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static) -> String {
+async fn outcome(who: char, reply: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static) -> String {
     let (_, metric, beginning) = five().into_iter().find(|(known, ..)| *known == who).unwrap();
     match metrics(&server(reply)).samples(alone(), &metric).await {
         Ok(samples) => format!("{samples:?}"),
@@ -50,7 +50,7 @@ async fn said(who: char, reply: impl Fn(&ReceivedRequest) -> Reply + Send + Sync
 
 #[tokio::test]
 async fn queries_equal_those_of_kubernetes() {
-    let fake = server(|asked| Reply::json(&good(&asked.line)));
+    let fake = server(|request| Reply::json(&good(&request.line)));
     let metrics = metrics(&fake);
     let custom = "GET /apis/custom.metrics.k8s.io/v1beta2/namespaces/ns";
     for (metric, line) in [
@@ -82,7 +82,7 @@ async fn queries_equal_those_of_kubernetes() {
         ),
     ] {
         metrics.samples(alone(), &metric).await.unwrap();
-        assert_eq!(asked(&fake), [line]);
+        assert_eq!(request_lines(&fake), [line]);
     }
 }
 
@@ -95,7 +95,7 @@ async fn messages_name_the_resource() {
         ('N', "(get metrics.custom.metrics.k8s.io Nsm)"),
         ('E', "(get QueueLen.external.metrics.k8s.io)"),
     ] {
-        let text = said(who, |_| Reply::new(404, TEXT, "404 page not found")).await;
+        let text = outcome(who, |_| Reply::new(404, TEXT, "404 page not found")).await;
         assert_eq!(text, format!("~the server could not find the requested resource {words}"));
     }
 }
@@ -170,18 +170,18 @@ async fn undecodable_responses_are_errors() {
         (r#"{"items":null}"#, "E", none_e),
     ] {
         for who in who.chars() {
-            let text = said(who, move |_| Reply::new(200, JSON, body)).await;
+            let text = outcome(who, move |_| Reply::new(200, JSON, body)).await;
             assert_eq!(text, words, "{who} {body}");
         }
     }
     for who in "RE".chars() {
-        let html = said(who, |_| Reply::new(200, "text/html", "<html>hello</html>")).await;
+        let html = outcome(who, |_| Reply::new(200, "text/html", "<html>hello</html>")).await;
         assert_eq!(html, "~serializer for text/html doesn't exist");
-        let text = said(who, |asked| Reply::new(200, TEXT, &good(&asked.line).to_string())).await;
+        let text = outcome(who, |request| Reply::new(200, TEXT, &good(&request.line).to_string())).await;
         assert_eq!(text, "~serializer for text/plain; charset=utf-8 doesn't exist");
     }
     for who in "PON".chars() {
-        let text = said(who, |asked| Reply::new(200, TEXT, &good(&asked.line).to_string())).await;
+        let text = outcome(who, |request| Reply::new(200, TEXT, &good(&request.line).to_string())).await;
         assert!(!text.starts_with('~'), "{text}");
     }
 }
@@ -279,7 +279,7 @@ async fn undecodable_items_are_errors() {
     ] {
         for who in who.chars() {
             let value = value.clone();
-            let text = said(who, move |asked| Reply::json(&set(&asked.line, field, &value))).await;
+            let text = outcome(who, move |request| Reply::json(&set(&request.line, field, &value))).await;
             assert_eq!(text, words, "{who} {field}");
         }
     }
@@ -310,9 +310,9 @@ async fn unusual_values_are_kept_and_missing_values_are_absent() {
 
 #[tokio::test]
 async fn values_and_series_are_decoded() {
-    assert_eq!(said('O', |asked| Reply::json(&good(&asked.line))).await, "Totals([5000])");
+    assert_eq!(outcome('O', |request| Reply::json(&good(&request.line))).await, "Totals([5000])");
     let two = json!({"items": [{"value": "1"}, {"value": "-2"}]});
-    assert_eq!(said('E', move |_| Reply::json(&two)).await, "Totals([1000, -2000])");
+    assert_eq!(outcome('E', move |_| Reply::json(&two)).await, "Totals([1000, -2000])");
     let old = json!({"kind": "MetricValueList", "apiVersion": "custom.metrics.k8s.io/v1beta1", "items": [
         {"describedObject": {"name": "p"}, "window": 30, "value": "1"},
         {"describedObject": {"name": "q"}, "value": "2"}]});
@@ -339,9 +339,9 @@ async fn invalid_metrics_are_not_requested() {
         assert_eq!(metrics.samples(alone(), &metric).await.unwrap(), MetricSamples::NotQueried);
     }
     assert!(fake.lines().is_empty());
-    let nobody = object(Some("networking.k8s.io/v1"), "Nope", "x", "Hits");
+    let unserved = object(Some("networking.k8s.io/v1"), "Nope", "x", "Hits");
     assert_eq!(
-        metrics.samples(alone(), &nobody).await.unwrap_err().to_string(),
+        metrics.samples(alone(), &unserved).await.unwrap_err().to_string(),
         "unable to fetch metrics from custom metrics API: unable to map kind Nope.networking.k8s.io to resource: no \
          matches for kind \"Nope\" in group \"networking.k8s.io\""
     );
@@ -355,15 +355,15 @@ async fn custom_metrics_use_the_first_known_version() {
         (&["v1", "v1beta1", "v1beta2"], Ok("v1beta1")),
         (&["v1beta2", "v1beta1"], Ok("v1beta2")),
     ] {
-        let fake = Fake::new(move |asked| {
+        let fake = Fake::new(move |request| {
             let groups: &[(&str, &[&str])] =
                 if served.is_empty() { &[] } else { &[("custom.metrics.k8s.io", served)] };
-            described(asked, groups).unwrap_or_else(|| Reply::json(&good(&asked.line)))
+            described(request, groups).unwrap_or_else(|| Reply::json(&good(&request.line)))
         });
         let result = metrics(&fake).samples(alone(), &pods("m", "")).await;
         match expected {
             Ok(version) => {
-                assert!(asked(&fake)[0].contains(&format!("/custom.metrics.k8s.io/{version}/")));
+                assert!(request_lines(&fake)[0].contains(&format!("/custom.metrics.k8s.io/{version}/")));
                 result.unwrap();
             }
             Err(text) => {

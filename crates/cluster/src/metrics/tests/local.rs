@@ -1,4 +1,4 @@
-//! Providers of the process are asked before the API.
+//! Providers of the process are queried before the API.
 
 use std::future::ready;
 use std::sync::Mutex;
@@ -99,14 +99,14 @@ async fn resource_metrics_of_the_process_replace_the_api() {
     let pods = Arc::new(Pods(Mutex::new(provided(&two))));
     let local = LocalMetrics::default();
     let metrics = local_first(&fake, &local);
-    // Until the providers have started, the API is asked.
+    // Until the providers have started, the API is queried.
     assert!(metrics.samples(of("app=a"), &resource("cpu")).await.is_err());
-    assert_eq!(asked(&fake), [WHOLE]);
+    assert_eq!(request_lines(&fake), [WHOLE]);
     let resource_metrics: Arc<dyn ResourceMetricsProvider> = pods.clone();
     local.provide(Providers { resource: Some(resource_metrics), ..Providers::default() });
     for shared in [true, false] {
-        let asker = MetricScope { shared, ..of("app=a") };
-        assert_eq!(stray(&metrics.samples(asker, &resource("cpu")).await.unwrap()), [1000, 3000]);
+        let scope = MetricScope { shared, ..of("app=a") };
+        assert_eq!(stray(&metrics.samples(scope, &resource("cpu")).await.unwrap()), [1000, 3000]);
     }
     *pods.0.lock().unwrap() = provided(&pod_list(&[pod_metrics("a1", "a", "7")]));
     // A shared list is used for a while, as one of the API.
@@ -120,7 +120,7 @@ async fn resource_metrics_of_the_process_replace_the_api() {
     assert_eq!(metrics.samples(of("app=b"), &resource("cpu")).await.unwrap_err().to_string(), none);
     let elsewhere = MetricScope { namespace: "other", ..of("app=a") };
     assert_eq!(metrics.samples(elsewhere, &resource("cpu")).await.unwrap_err().to_string(), none);
-    assert!(asked(&fake).is_empty());
+    assert!(request_lines(&fake).is_empty());
     assert_eq!(metrics.traffic().resource.sent, 1);
     // The API reports an invalid selector in the words of Kubernetes.
     let invalid = MetricScope { shared: false, ..of("app in (") };
@@ -129,7 +129,7 @@ async fn resource_metrics_of_the_process_replace_the_api() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn metrics_that_the_process_does_not_have_are_asked_for_over_the_api() {
+async fn metrics_that_the_process_does_not_have_are_requested_over_the_api() {
     let fake = server(|_| Reply::json(&json!({"items": [{"value": "1"}]})));
     let local = LocalMetrics::default();
     local.provide(Providers {
@@ -143,16 +143,16 @@ async fn metrics_that_the_process_does_not_have_are_asked_for_over_the_api() {
     assert_eq!(own, MetricSamples::Totals(vec![7000.into()]));
     assert_eq!((&*from.api, from.source.as_deref()), ("this process", Some("the queue")));
     assert_eq!(stray(&metrics.samples(alone(), &pods("queue", "")).await.unwrap()), [3000]);
-    assert!(asked(&fake).is_empty());
+    assert!(request_lines(&fake).is_empty());
     let other = metrics.samples(alone(), &external("other", "")).await.unwrap();
     assert_eq!(other, MetricSamples::Totals(vec![1000.into()]));
-    assert_eq!(asked(&fake), ["GET /apis/external.metrics.k8s.io/v1beta1/namespaces/ns/other"]);
+    assert_eq!(request_lines(&fake), ["GET /apis/external.metrics.k8s.io/v1beta1/namespaces/ns/other"]);
     // A source that does not answer is an error, not a reason to ask another server.
     let error = metrics.samples(alone(), &external("down", "")).await.unwrap_err();
     assert_eq!(error.to_string(), "unable to fetch metrics from external metrics API: no source");
     let error = metrics.samples(alone(), &pods("down", "")).await.unwrap_err();
     assert_eq!(error.to_string(), "unable to fetch metrics from custom metrics API: no source");
-    assert!(asked(&fake).is_empty());
+    assert!(request_lines(&fake).is_empty());
     assert_eq!(metrics.traffic().external, MetricsApiCount { sent: 1, failed: 1, saved: 2 });
     assert_eq!(metrics.traffic().custom, MetricsApiCount { sent: 0, failed: 1, saved: 2 });
 }

@@ -61,8 +61,8 @@ fn external(name: &str, selector: &str) -> Metric {
     metric(MetricSource::External(id(name, selector)), MetricTarget::Value(5000.into()))
 }
 
-/// What a server with ingresses, namespaces and these groups says about itself.
-fn described(asked: &ReceivedRequest, groups: &[(&str, &[&str])]) -> Option<Reply> {
+/// What a server with ingresses, namespaces and these groups returns as its discovery documents.
+fn described(request: &ReceivedRequest, groups: &[(&str, &[&str])]) -> Option<Reply> {
     let entry = |plural: &str, kind: &str| json!({"resource": plural, "responseKind": {"kind": kind}});
     let mut items = vec![json!({"metadata": {"name": "networking.k8s.io"}, "versions": [
         {"version": "v1", "resources": [entry("ingresses", "Ingress")]}]})];
@@ -70,7 +70,7 @@ fn described(asked: &ReceivedRequest, groups: &[(&str, &[&str])]) -> Option<Repl
         let versions: Vec<Value> = versions.iter().map(|version| json!({"version": version})).collect();
         json!({"metadata": {"name": group}, "versions": versions})
     }));
-    let items = match asked.line.as_str() {
+    let items = match request.line.as_str() {
         "GET /api" => vec![json!({"metadata": {}, "versions": [{"version": "v1", "resources": [
             entry("namespaces", "Namespace"), entry("nodes", "Node")]}]})],
         "GET /apis" => items,
@@ -83,7 +83,7 @@ fn described(asked: &ReceivedRequest, groups: &[(&str, &[&str])]) -> Option<Repl
 fn server(reply: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static) -> Fake {
     let groups: &[(&str, &[&str])] =
         &[("metrics.k8s.io", &["v1beta1"]), ("custom.metrics.k8s.io", &["v1beta2", "v1beta1"])];
-    Fake::new(move |asked| described(asked, groups).unwrap_or_else(|| reply(asked)))
+    Fake::new(move |request| described(request, groups).unwrap_or_else(|| reply(request)))
 }
 
 fn metrics(fake: &Fake) -> MetricsClient {
@@ -95,7 +95,7 @@ fn alone() -> MetricScope<'static> {
 }
 
 /// Questions that were put to the metrics APIs.
-fn asked(fake: &Fake) -> Vec<String> {
+fn request_lines(fake: &Fake) -> Vec<String> {
     fake.lines().into_iter().filter(|line| line.contains("metrics.k8s.io/")).collect()
 }
 

@@ -25,17 +25,17 @@ async fn one_list_of_a_namespace_serves_all_selectors() {
     for (n, answer) in answers.await.into_iter().enumerate() {
         assert_eq!(stray(&answer.unwrap()), if n % 2 == 0 { vec![1000, 3000] } else { vec![2000] });
     }
-    assert_eq!(asked(&fake), [WHOLE]);
+    assert_eq!(request_lines(&fake), [WHOLE]);
     sleep(Duration::from_millis(4_990)).await;
     assert_eq!(stray(&metrics.samples(of("app!=a"), &resource("memory")).await.unwrap()), [1_048_576_000]);
-    assert!(asked(&fake).is_empty());
+    assert!(request_lines(&fake).is_empty());
     sleep(Duration::from_millis(20)).await;
-    // Nobody selected is as nobody listed.
+    // An empty selection is like an empty list.
     assert_eq!(
         metrics.samples(of("app=c"), &cpu).await.unwrap_err().to_string(),
         "no metrics returned from resource metrics API"
     );
-    assert_eq!(asked(&fake), [WHOLE]);
+    assert_eq!(request_lines(&fake), [WHOLE]);
     assert_eq!(metrics.traffic().resource, MetricsApiCount { sent: 2, failed: 0, saved: 20 });
 }
 
@@ -49,7 +49,7 @@ async fn a_failure_is_returned_to_all_callers_and_not_cached() {
     for _ in 0..2 {
         let answers = join_all((0..5).map(|_| metrics.samples(of("app=a"), &cpu))).await;
         assert!(answers.iter().all(|answer| answer.as_ref().unwrap_err().to_string() == words));
-        assert_eq!(asked(&fake), [WHOLE]);
+        assert_eq!(request_lines(&fake), [WHOLE]);
     }
     assert_eq!(metrics.traffic().resource, MetricsApiCount { sent: 2, failed: 2, saved: 8 });
 }
@@ -64,7 +64,7 @@ async fn a_cancelled_caller_does_not_affect_others() {
     assert!(gone.is_err());
     assert_eq!(stray(&stays.unwrap()), [2000]);
     metrics.samples(of("app=b"), &cpu).await.unwrap();
-    assert_eq!(asked(&fake), [WHOLE]);
+    assert_eq!(request_lines(&fake), [WHOLE]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -78,37 +78,37 @@ async fn a_list_without_labels_is_replaced_by_selected_pods() {
     });
     let metrics = metrics(&fake);
     metrics.samples(of("app=a"), &resource("cpu")).await.unwrap();
-    assert_eq!(asked(&fake), [WHOLE.to_owned(), format!("{WHOLE}?labelSelector=app%3Da")]);
+    assert_eq!(request_lines(&fake), [WHOLE.to_owned(), format!("{WHOLE}?labelSelector=app%3Da")]);
     sleep(Duration::from_mins(1)).await;
     metrics.samples(of("app=b"), &resource("cpu")).await.unwrap();
-    assert_eq!(asked(&fake), [format!("{WHOLE}?labelSelector=app%3Db")]);
+    assert_eq!(request_lines(&fake), [format!("{WHOLE}?labelSelector=app%3Db")]);
     sleep(Duration::from_mins(5)).await;
     metrics.samples(of("app=b"), &resource("cpu")).await.unwrap();
-    assert_eq!(asked(&fake).len(), 2);
+    assert_eq!(request_lines(&fake).len(), 2);
 }
 
 #[tokio::test]
-async fn v1_is_asked_where_v1beta1_is_not_served() {
-    let fake = Fake::new(|asked| {
-        described(asked, &[("metrics.k8s.io", &["v1"])]).unwrap_or_else(|| {
+async fn v1_is_requested_where_v1beta1_is_not_served() {
+    let fake = Fake::new(|request| {
+        described(request, &[("metrics.k8s.io", &["v1"])]).unwrap_or_else(|| {
             let mut list = two_apps();
             list["apiVersion"] = json!("metrics.k8s.io/v1");
-            let there = asked.line.contains("/metrics.k8s.io/v1/");
+            let there = request.line.contains("/metrics.k8s.io/v1/");
             if there { Reply::json(&list) } else { Reply::new(404, TEXT, "404 page not found") }
         })
     });
     let metrics = metrics(&fake);
     let v1 = WHOLE.replace("v1beta1", "v1");
     metrics.samples(of("app=a"), &resource("cpu")).await.unwrap();
-    assert_eq!(asked(&fake), [WHOLE, &v1]);
+    assert_eq!(request_lines(&fake), [WHOLE, &v1]);
     metrics.samples(MetricScope { selector: "", ..alone() }, &resource("cpu")).await.unwrap();
-    assert_eq!(asked(&fake), [v1]);
+    assert_eq!(request_lines(&fake), [v1]);
 }
 
 #[tokio::test]
 async fn without_a_served_version_the_first_error_is_returned() {
-    let fake = Fake::new(|asked| {
-        described(asked, &[]).unwrap_or_else(|| Reply::new(404, TEXT, "404 page not found"))
+    let fake = Fake::new(|request| {
+        described(request, &[]).unwrap_or_else(|| Reply::new(404, TEXT, "404 page not found"))
     });
     let error = metrics(&fake).samples(alone(), &resource("cpu")).await.unwrap_err().to_string();
     assert_eq!(
@@ -116,14 +116,14 @@ async fn without_a_served_version_the_first_error_is_returned() {
         "unable to fetch metrics from resource metrics API: the server could not find the requested resource (get \
          pods.metrics.k8s.io)"
     );
-    assert_eq!(asked(&fake).len(), 1);
+    assert_eq!(request_lines(&fake).len(), 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn identical_concurrent_queries_are_sent_once_and_not_cached() {
-    let fake = server(|asked| {
+    let fake = server(|request| {
         let item = json!({"describedObject": {"name": "p"}, "value": "5"});
-        let kind = if asked.line.contains("custom") {
+        let kind = if request.line.contains("custom") {
             json!({"kind": "MetricValueList", "apiVersion": "custom.metrics.k8s.io/v1beta2", "items": [item]})
         } else {
             json!({"items": [item]})
@@ -132,12 +132,12 @@ async fn identical_concurrent_queries_are_sent_once_and_not_cached() {
     });
     let metrics = metrics(&fake);
     for (metric, other) in [(pods("m", ""), pods("m", "a=b")), (external("Q", ""), external("other", ""))] {
-        let ask = || metrics.samples(alone(), &metric);
-        let (a, b, c, d) = tokio::join!(ask(), ask(), metrics.samples(alone(), &other), ask());
+        let fetch = || metrics.samples(alone(), &metric);
+        let (a, b, c, d) = tokio::join!(fetch(), fetch(), metrics.samples(alone(), &other), fetch());
         assert!(a == b && b == d && c.is_ok());
-        assert_eq!(asked(&fake).len(), 2);
-        ask().await.unwrap();
-        assert_eq!(asked(&fake).len(), 1);
+        assert_eq!(request_lines(&fake).len(), 2);
+        fetch().await.unwrap();
+        assert_eq!(request_lines(&fake).len(), 1);
     }
     let MetricsApiCounts { custom, external, .. } = metrics.traffic();
     assert_eq!(
@@ -173,14 +173,14 @@ async fn provenance_states_who_answered_and_whether_the_response_was_shared() {
     });
     let metrics = metrics(&fake);
     let cpu = resource("cpu");
-    let ask = async |scope| {
+    let fetch = async |scope| {
         let mut from = Provenance::default();
         metrics.samples_from(scope, &cpu, &mut from).await.unwrap();
         from
     };
-    let (first, second) = tokio::join!(ask(of("app=a")), ask(of("app=b")));
-    let third = ask(of("app=a")).await;
-    let alone = ask(alone()).await;
+    let (first, second) = tokio::join!(fetch(of("app=a")), fetch(of("app=b")));
+    let third = fetch(of("app=a")).await;
+    let alone = fetch(alone()).await;
     let sharing = [first.response, second.response, third.response, alone.response];
     let own = ResponseSharing::Own;
     assert_eq!(sharing, [own, ResponseSharing::Joined, ResponseSharing::Cached, own]);

@@ -49,7 +49,7 @@ impl Reply {
     }
 }
 
-/// What was asked.
+/// A request as the server received it.
 #[derive(Clone, Debug)]
 pub(crate) struct ReceivedRequest {
     pub(crate) line: String,
@@ -59,16 +59,16 @@ pub(crate) struct ReceivedRequest {
 
 type Answers = dyn Fn(&ReceivedRequest) -> Reply + Send + Sync;
 
-/// A server and what it was asked.
+/// A server and the requests that it received.
 #[derive(Clone)]
 pub(crate) struct Fake {
     answers: Arc<Answers>,
-    asked: Arc<Mutex<Vec<ReceivedRequest>>>,
+    received: Arc<Mutex<Vec<ReceivedRequest>>>,
 }
 
 impl Fake {
     pub(crate) fn new(answers: impl Fn(&ReceivedRequest) -> Reply + Send + Sync + 'static) -> Self {
-        Self { answers: Arc::new(answers), asked: Arc::default() }
+        Self { answers: Arc::new(answers), received: Arc::default() }
     }
 
     pub(crate) fn always(reply: Reply) -> Self {
@@ -84,25 +84,25 @@ impl Fake {
         Client::new(service, "default")
     }
 
-    /// What was asked since the last time, as `GET /path`.
+    /// The requests since the last call, as `GET /path`.
     pub(crate) fn lines(&self) -> Vec<String> {
-        self.taken().into_iter().map(|asked| asked.line).collect()
+        self.taken().into_iter().map(|request| request.line).collect()
     }
 
     pub(crate) fn taken(&self) -> Vec<ReceivedRequest> {
-        std::mem::take(&mut *self.asked.lock().unwrap())
+        std::mem::take(&mut *self.received.lock().unwrap())
     }
 
     async fn answer(&self, request: http::Request<Body>) -> Result<http::Response<ReplyBody>, BoxError> {
         let (head, body) = request.into_parts();
         let body = body.collect_bytes().await.unwrap();
-        let asked = ReceivedRequest {
+        let request = ReceivedRequest {
             line: format!("{} {}", head.method, head.uri),
             headers: head.headers,
             body: String::from_utf8(body.to_vec()).unwrap(),
         };
-        let reply = (self.answers)(&asked);
-        self.asked.lock().unwrap().push(asked);
+        let reply = (self.answers)(&request);
+        self.received.lock().unwrap().push(request);
         if !reply.wait.is_zero() {
             sleep(reply.wait).await;
         }

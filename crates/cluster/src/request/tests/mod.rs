@@ -25,7 +25,7 @@ async fn refused(reply: Reply) -> ApiError {
 
 #[tokio::test]
 async fn codes_have_the_texts_of_client_go() {
-    for (code, said, words) in [
+    for (code, detail, words) in [
         (207, "x", "the server responded with the status code 207 but did not return more information"),
         (302, "x", "the server responded with the status code 302 but did not return more information"),
         (400, "bad", "the server rejected our request for an unknown reason"),
@@ -62,8 +62,8 @@ async fn codes_have_the_texts_of_client_go() {
         ),
         (507, "full", "an error on the server (\"full\") has prevented the request from succeeding"),
     ] {
-        let error = refused(Reply::new(code, TEXT, said)).await;
-        assert_eq!(error.message, format!("{words} (get pods.metrics.k8s.io)"), "{code} {said}");
+        let error = refused(Reply::new(code, TEXT, detail)).await;
+        assert_eq!(error.message, format!("{words} (get pods.metrics.k8s.io)"), "{code} {detail}");
         assert_eq!(error.code, Some(code));
     }
 }

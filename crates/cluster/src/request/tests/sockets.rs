@@ -8,14 +8,14 @@ use tokio::net::TcpListener;
 
 use super::*;
 
-/// A server that says `words` to whoever asks, and hangs up.
+/// A server that sends `words` on every connection, and closes it.
 async fn server(words: &'static str) -> Client {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
-            let mut asked = [0; 4096];
-            let _ = stream.read(&mut asked).await;
+            let mut request = [0; 4096];
+            let _ = stream.read(&mut request).await;
             let _ = stream.write_all(words.as_bytes()).await;
             let _ = stream.shutdown().await;
         }

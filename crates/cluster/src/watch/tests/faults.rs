@@ -38,7 +38,7 @@ async fn a_list_is_followed_by_a_watch() {
     let server = Server::new([list(10, &[pod("a", 5)]), watched(&lines, End::Clean)]);
     let (health, reported) = server.changes(6).await;
     assert_eq!(reported, ["listing", "+a", "listed", "+b", "+a", "-ns/b"]);
-    assert_eq!(server.asked(), [FIRST.to_owned(), watch_from(10)]);
+    assert_eq!(server.requests(), [FIRST.to_owned(), watch_from(10)]);
     assert!(health.synced());
     assert_eq!(health.disconnected_since(), None);
     assert_eq!((health.lists(), health.restarts()), (1, 0));
@@ -67,7 +67,7 @@ async fn a_watch_that_ends_is_resumed_at_once_from_the_last_version() {
     ]);
     let (health, reported) = server.changes(4).await;
     assert_eq!(reported, ["listing", "listed", "+a", "+b"]);
-    assert_eq!(server.asked(), [FIRST.to_owned(), watch_from(10), watch_from(40)]);
+    assert_eq!(server.requests(), [FIRST.to_owned(), watch_from(10), watch_from(40)]);
     assert_eq!(server.pauses(), [0, 0]);
     assert_eq!(health.restarts(), 0);
 }
@@ -82,7 +82,7 @@ async fn an_incomplete_line_is_not_decoded() {
             let server = Server::new([list(10, &[]), watched(&lines, end), again]);
             let (_, reported) = server.changes(4).await;
             assert_eq!(reported, ["listing", "listed", "+a", "+b"], "cut at {cut}");
-            assert_eq!(server.asked()[2], watch_from(11));
+            assert_eq!(server.requests()[2], watch_from(11));
         }
     }
 }
@@ -98,7 +98,7 @@ async fn a_broken_connection_is_resumed_from_the_last_version() {
     ]);
     let (health, reported) = server.changes(4).await;
     assert_eq!(reported, ["listing", "listed", "+a", "+b"]);
-    assert_eq!(server.asked()[2..], [watch_from(11), watch_from(11), watch_from(11)]);
+    assert_eq!(server.requests()[2..], [watch_from(11), watch_from(11), watch_from(11)]);
     assert_eq!((health.lists(), health.restarts()), (1, 3));
     assert_eq!(health.last_error().unwrap(), "the server answered 500");
     assert_eq!(health.condition().last_error_code, Some(500));
@@ -117,7 +117,7 @@ async fn an_expired_version_is_relisted_not_older_than_known() {
         ]);
         let (health, reported) = server.changes(7).await;
         assert_eq!(reported, ["listing", "+a", "listed", "listing", "+b", "listed", "+c"]);
-        assert_eq!(server.asked(), [FIRST.to_owned(), watch_from(10), not_older_than(10), watch_from(60)]);
+        assert_eq!(server.requests(), [FIRST.to_owned(), watch_from(10), not_older_than(10), watch_from(60)]);
         assert!(health.synced());
         assert_eq!(health.lists(), 2);
     }
@@ -132,7 +132,7 @@ async fn a_stale_server_gets_a_quorum_list() {
         let (_, reported) = server.changes(5).await;
         assert_eq!(reported, ["listing", "listed", "listing", "+a", "listed"]);
         let expected = [FIRST.to_owned(), watch_from(10), not_older_than(10), String::new()];
-        assert_eq!(server.asked(), expected);
+        assert_eq!(server.requests(), expected);
     }
 }
 
@@ -147,7 +147,7 @@ async fn a_quorum_list_is_accepted_even_if_it_is_older() {
     ]);
     let (health, reported) = server.changes(6).await;
     assert_eq!(reported, ["listing", "listed", "listing", "+a", "listed", "+b"]);
-    assert_eq!(server.asked(), [FIRST.to_owned(), watch_from(100), String::new(), watch_from(51)]);
+    assert_eq!(server.requests(), [FIRST.to_owned(), watch_from(100), String::new(), watch_from(51)]);
     assert_eq!(health.last_error().unwrap(), "the server is at version 50, behind 100");
 }
 
@@ -162,7 +162,7 @@ async fn older_changes_are_dropped() {
     let server = Server::new([list(10, &[]), watched(&lines, End::Clean)]);
     let (_, reported) = server.changes_for(1).await;
     assert_eq!(reported, ["listing", "listed", "+a", "+b"]);
-    assert_eq!(server.asked()[2], watch_from(21));
+    assert_eq!(server.requests()[2], watch_from(21));
 }
 
 #[tokio::test(start_paused = true)]
@@ -170,7 +170,7 @@ async fn bookmarks_keep_a_watch_alive_and_advance_its_version() {
     let server = Server::new([list(10, &[]), watched(&[bookmark(20), bookmark(30)], End::Silent)]);
     let (health, reported) = server.changes_for(151).await;
     assert_eq!(reported, ["listing", "listed"]);
-    assert_eq!(server.asked(), [FIRST.to_owned(), watch_from(10), watch_from(30)]);
+    assert_eq!(server.requests(), [FIRST.to_owned(), watch_from(10), watch_from(30)]);
     assert_eq!(health.lists(), 1);
 }
 
@@ -180,10 +180,10 @@ async fn a_silent_watch_times_out() {
     let server = Server::new([list(10, &[]), watched(&[], End::Silent)]).then_always(|| Answer::Unreachable);
     let (health, _) = server.changes_for(200).await;
     assert!(server.pauses()[1] >= 150_000 && server.pauses()[1] < 150_200, "{:?}", server.pauses());
-    assert_eq!(server.asked()[2], watch_from(10));
+    assert_eq!(server.requests()[2], watch_from(10));
     assert_eq!(health.disconnected_since(), Some(start), "since it fell silent, not since we noticed");
     assert_eq!(health.last_error().unwrap(), "connection refused");
-    assert_eq!(health.condition().last_error_code, None, "nobody answered");
+    assert_eq!(health.condition().last_error_code, None, "no server answered");
 }
 
 #[tokio::test(start_paused = true)]
@@ -241,12 +241,12 @@ async fn retry_after_is_followed() {
 async fn watches_that_end_at_once_back_off() {
     let server = Server::new([list(10, &[])]).then_always(|| watched(&[], End::Clean));
     server.changes_for(60).await;
-    assert!(server.asked().len() < 20, "{}", server.asked().len());
+    assert!(server.requests().len() < 20, "{}", server.requests().len());
     // Nor if they say the same each time.
     let same = || watched(&[event("MODIFIED", &pod("a", 10)), bookmark(10)], End::Clean);
     let server = Server::new([list(10, &[])]).then_always(same);
     server.changes_for(60).await;
-    assert!(server.asked().len() < 20, "{}", server.asked().len());
+    assert!(server.requests().len() < 20, "{}", server.requests().len());
 }
 
 #[tokio::test(start_paused = true)]
@@ -255,7 +255,7 @@ async fn alternating_lists_and_errors_back_off() {
     let turns = (0..200).flat_map(|_| [list(10, &[]), watched(&lines(), End::Clean)]);
     let server = Server::new(turns);
     server.changes_for(60).await;
-    assert!(server.asked().len() < 40, "{}", server.asked().len());
+    assert!(server.requests().len() < 40, "{}", server.requests().len());
 }
 
 #[tokio::test(start_paused = true)]
@@ -290,7 +290,7 @@ async fn an_undecodable_line_is_followed_by_a_list() {
         let server = Server::new([list(10, &[]), watched(&[line.to_owned()], End::Silent), list(11, &[])]);
         let (_, reported) = server.changes(4).await;
         assert_eq!(reported, ["listing", "listed", "listing", "listed"], "{line}");
-        assert_eq!(server.asked()[2], not_older_than(10));
+        assert_eq!(server.requests()[2], not_older_than(10));
     }
 }
 
@@ -311,7 +311,7 @@ async fn an_incomplete_list_is_repeated_not_older_than_known() {
         assert_eq!(reported[reported.len() - 3..], ["listing", "+a", "listed"], "cut at {cut}: {reported:?}");
         assert_eq!(reported.iter().filter(|reported| *reported == "listed").count(), 1);
         let begun = reported.iter().filter(|reported| *reported == "listing").count() == 2;
-        assert_eq!(server.asked()[1], if begun { not_older_than(10) } else { FIRST.to_owned() });
+        assert_eq!(server.requests()[1], if begun { not_older_than(10) } else { FIRST.to_owned() });
         assert_eq!(health.restarts(), 1);
     }
 }

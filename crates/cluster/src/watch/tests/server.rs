@@ -38,8 +38,8 @@ pub(super) enum Answer {
 #[derive(Clone, Default)]
 pub(super) struct Server {
     answers: Arc<Mutex<VecDeque<Answer>>>,
-    /// What was asked, and when.
-    asked: Arc<Mutex<Vec<(Instant, String)>>>,
+    /// The requests and their times.
+    requests: Arc<Mutex<Vec<(Instant, String)>>>,
     /// The answer to everything when no other is left.
     always: Option<fn() -> Answer>,
 }
@@ -65,7 +65,7 @@ impl Server {
     }
 
     fn answer(&self, request: &Request<Body>) -> Result<Response<StreamBody<Chunks>>, BoxError> {
-        self.asked.lock().unwrap().push((Instant::now(), request.uri().to_string()));
+        self.requests.lock().unwrap().push((Instant::now(), request.uri().to_string()));
         let next = self.answers.lock().unwrap().pop_front();
         let answer = next.or_else(|| self.always.map(|always| always()));
         let (status, retry, text, end) = match answer {
@@ -90,17 +90,17 @@ impl Server {
         Ok(response.body(StreamBody::new(chunks))?)
     }
 
-    /// What was asked so far; how long a watch is to last is left to chance and left out.
-    pub(super) fn asked(&self) -> Vec<String> {
-        let asked = self.asked.lock().unwrap();
+    /// The requests so far, without the timeouts of watches, which are random.
+    pub(super) fn requests(&self) -> Vec<String> {
+        let requests = self.requests.lock().unwrap();
         let query = |uri: &str| uri.strip_prefix("/api/v1/pods").unwrap().to_owned();
-        asked.iter().map(|(_, uri)| without_timeout(&query(uri))).collect()
+        requests.iter().map(|(_, uri)| without_timeout(&query(uri))).collect()
     }
 
     /// Times between one request and the next, in milliseconds.
     pub(super) fn pauses(&self) -> Vec<u128> {
-        let asked = self.asked.lock().unwrap();
-        asked.windows(2).map(|pair| (pair[1].0 - pair[0].0).as_millis()).collect()
+        let requests = self.requests.lock().unwrap();
+        requests.windows(2).map(|pair| (pair[1].0 - pair[0].0).as_millis()).collect()
     }
 
     /// Reads the first changes.

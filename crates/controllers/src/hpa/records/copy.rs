@@ -29,9 +29,9 @@ use super::{Records, key_of};
 const COPY_INTERVAL: Duration = Duration::from_secs(1);
 /// The time between two requests while the leader has more: pages are decoded on the threads that also reconcile.
 const PAGE_INTERVAL: Duration = Duration::from_millis(200);
-/// After how many turns deleted autoscalers are looked for.
+/// Turns of the loop between two removals of deleted autoscalers.
 const TURNS_PER_SWEEP: u32 = 30;
-/// The passes of an autoscaler that is not in the store are kept for so long, because the leader may have seen it earlier.
+/// How long the passes of an autoscaler that is not in the store are kept: the leader may have seen it earlier.
 const UNKNOWN_AGE: SignedDuration = SignedDuration::from_mins(1);
 
 /// Whether an autoscaler exists; none if that is not known yet.
@@ -41,7 +41,7 @@ pub type AutoscalerExists = Arc<dyn Fn(&AutoscalerKey) -> Option<bool> + Send + 
 pub struct HistoryFollower {
     /// Where passes are kept.
     pub records: Records,
-    /// Who leads, and where.
+    /// The leader and its address.
     pub leadership: Leadership,
     /// The wall clock.
     pub clock: Clock,
@@ -59,8 +59,8 @@ struct CopyProgress {
     /// Whether all passes that the leader had at the beginning were read.
     caught_up: bool,
     turns: u32,
-    /// What was logged last: only changes are logged.
-    said: Option<String>,
+    /// The last logged problem: only changes are logged.
+    last_problem: Option<String>,
 }
 
 impl HistoryFollower {
@@ -73,7 +73,7 @@ impl HistoryFollower {
         }
     }
 
-    /// One request at most. Returns the time until the next.
+    /// Sends at most one request; returns the time until the next.
     async fn copy_page(&self, progress: &mut CopyProgress) -> Duration {
         progress.turns += 1;
         if progress.turns >= TURNS_PER_SWEEP {
@@ -103,8 +103,9 @@ impl HistoryFollower {
             return COPY_INTERVAL;
         };
         if progress.address != Some(address) {
-            let (turns, said) = (progress.turns, progress.said.take());
-            *progress = CopyProgress { address: Some(address), turns, said, ..CopyProgress::default() };
+            let (turns, last_problem) = (progress.turns, progress.last_problem.take());
+            *progress =
+                CopyProgress { address: Some(address), turns, last_problem, ..CopyProgress::default() };
         }
         match fetch(address, progress.cursor.clone()).await {
             Ok(list) => self.copy(progress, address, list),
@@ -133,16 +134,16 @@ impl HistoryFollower {
             progress.caught_up = true;
             tracing::info!(%address, "the history of the leader is copied");
         }
-        progress.said = None;
+        progress.last_problem = None;
         if remaining { PAGE_INTERVAL } else { COPY_INTERVAL }
     }
 }
 
 impl CopyProgress {
-    /// Whether this problem was not the last that was logged; it is from now on.
+    /// Whether this problem differs from the last logged one, which it replaces.
     fn is_new(&mut self, problem: &str) -> bool {
-        let is_new = self.said.as_deref() != Some(problem);
-        self.said = Some(problem.to_owned());
+        let is_new = self.last_problem.as_deref() != Some(problem);
+        self.last_problem = Some(problem.to_owned());
         is_new
     }
 }
@@ -209,7 +210,7 @@ impl Records {
                 .filter(|(_, history)| history.open.newest_at().is_none_or(|newest| newest < limit));
             idle.map(|(key, _)| key.clone()).collect()
         };
-        // The stores are asked without the lock of the records.
+        // The stores are read without the lock of the records.
         for key in &idle {
             if exists(key) == Some(false) {
                 self.forget(key);

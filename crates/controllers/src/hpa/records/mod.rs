@@ -121,7 +121,7 @@ impl Records {
         let Some(tracer) = &self.tracer else { return };
         let kept = {
             let table = self.lock();
-            let wanted = table.kept.get(key).filter(|kept| tracer.wants(kept.run));
+            let wanted = table.kept.get(key).filter(|kept| tracer.accepts(kept.run));
             wanted.and_then(|kept| Some((kept.open.newest_pass()?, kept.run)))
         };
         if let Some((newest, run)) = kept {
@@ -161,7 +161,7 @@ impl Records {
         }
         let pass = NewPass { mode, period, decision, round: round.as_ref() };
         let (mut table, run) = self.keep(key, spec, pass, self.recording.as_ref());
-        let log = self.log.as_ref().filter(|log| run.times == 1 || log.wants_all());
+        let log = self.log.as_ref().filter(|log| run.times == 1 || log.logs_repeats());
         if log.is_none() && !table.followers.has(key) {
             return;
         }

@@ -40,7 +40,7 @@ impl Records {
         let last = if remaining { end.unwrap_or(newest) } else { newest };
         let items = items(&histories, query, after.unwrap_or(0), last);
         let cursor = match &query.after {
-            // This replica has nothing that the one who asks has not seen, and must not make it go back.
+            // The client has seen more passes than this replica has, so its cursor must not go back.
             Some(given) if items.is_empty() && place.is_some_and(|place| place.is_ahead) => given.clone(),
             _ => {
                 let own = PassPlace { epoch: self.epoch, number: last };

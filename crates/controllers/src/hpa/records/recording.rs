@@ -2,7 +2,7 @@
 //!
 //! Reconciles never wait for the disk: the bytes of a pass are appended to a bounded buffer, which a thread writes twice a second.
 //! After `kill -9`, the files have all but the last second. When writing fails, as on a full disk, recording ends, which the log and a
-//! metric say; the controller goes on.
+//! metric report; the controller goes on.
 
 mod pending;
 mod reader;
@@ -32,7 +32,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 /// How much later than the present another process may have begun a file, because passes wait before they are written.
 const MAX_CLOCK_DIFFERENCE: SignedDuration = SignedDuration::from_mins(1);
 /// How file names end.
-const SUFFIX: &str = ".passes";
+const RECORDING_FILE_SUFFIX: &str = ".passes";
 
 /// When a new file begins and when old ones are removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,7 +134,7 @@ impl Drop for RecordingState {
     }
 }
 
-/// Says that recording has ended if the thread panics.
+/// Marks the recording as ended if the thread panics.
 struct StopOnPanic<'a>(&'a SharedPasses);
 
 impl Drop for StopOnPanic<'_> {
@@ -199,7 +199,7 @@ impl RecordingWriter {
         // A second process, or a clock that was set back, must not overwrite a file.
         let mut number = 0;
         loop {
-            let path = self.folder.join(format!("{stamp}-{number:03}{SUFFIX}"));
+            let path = self.folder.join(format!("{stamp}-{number:03}{RECORDING_FILE_SUFFIX}"));
             match OpenOptions::new().append(true).create_new(true).open(&path) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 999 => number += 1,
                 other => return other,

@@ -29,7 +29,7 @@ pub(super) struct CopiedSpans(VecDeque<CopiedSpan>);
 pub(super) struct OwnPlace {
     /// The number here.
     pub(super) number: u64,
-    /// Whether the place is after all passes that were copied: the one who asks has seen more than this replica.
+    /// Whether the place is after all passes that were copied: the client has seen more passes than this replica.
     pub(super) is_ahead: bool,
 }
 

@@ -14,7 +14,7 @@ use super::recording::PendingPasses;
 use super::run::RunLength;
 use super::spans::CopiedSpans;
 
-/// After how many removed chunks texts are looked for that nothing refers to any more.
+/// Removed chunks between two removals of unreferenced texts.
 const EVICTIONS_PER_SWEEP: u32 = 256;
 
 /// How long and in how many bytes passes are kept.
@@ -119,7 +119,7 @@ impl RecordTable {
             }
             self.sealed.pop_front();
         }
-        // An autoscaler that decides nothing any more keeps its chunks; those behind it are looked through now and then.
+        // An autoscaler without new decisions keeps its chunks, and entries of removed chunks collect behind it in the queue.
         if self.sealed.len() > 1024 + 16 * self.kept.len() {
             let kept = &self.kept;
             self.sealed

@@ -38,7 +38,7 @@ pub(in crate::hpa) fn mk_spec(name: &str) -> Spec {
     }
 }
 
-/// A life of `replicas` pods that request 500m and use so much each; `None` if nobody can tell.
+/// A life of `replicas` pods that request 500m and use so much each; `None` if that is unknown.
 pub(in crate::hpa) fn decide(
     state: &mut State,
     now: Timestamp,
@@ -128,6 +128,23 @@ fn decisions_that_are_alike_are_one_run() {
     assert_eq!((&*kept[0].metadata.name, &*kept[0].metadata.namespace), ("hpa.web", "shop"));
     assert_eq!((&*kept[0].api_version, &*kept[0].kind), (API_VERSION, "Decision"));
     assert_eq!(json(&kept[0].spec), json(&*spec));
+}
+
+#[test]
+fn pass_that_is_not_kept_does_not_count_in_its_run() {
+    let spec = Arc::new(mk_spec("web"));
+    let records = Records::default();
+    let kept = once(0, &spec, Some(250));
+    add(&records, &spec, &kept);
+    // Times are kept as nanoseconds in 64 bits, which end in the year 2262.
+    let mut late = kept;
+    late.at = Timestamp::MAX;
+    add(&records, &spec, &late);
+    let newest = records.latest(None);
+    assert_eq!((times(&newest), newest[0].last), (vec![1], at(0)));
+    add(&records, &spec, &once(15, &spec, Some(250)));
+    let newest = records.latest(None);
+    assert_eq!((times(&newest), newest[0].last), (vec![2], at(15)));
 }
 
 #[test]
@@ -378,8 +395,8 @@ fn measure() {
         for spec in &specs {
             add_all(&records, spec, &decisions[..runs]);
         }
-        let (grown, said) = (resident().saturating_sub(before), records.approximate_bytes());
-        println!("10,000 of {what}: {} KiB resident, {} KiB approximately", grown >> 10, said >> 10);
+        let (grown, estimated) = (resident().saturating_sub(before), records.approximate_bytes());
+        println!("10,000 of {what}: {} KiB resident, {} KiB approximately", grown >> 10, estimated >> 10);
         let start = Instant::now();
         for spec in specs.iter().cycle().take(100_000) {
             add(&records, spec, &decisions[runs - 1]);

@@ -1,12 +1,11 @@
 //! Passes as traces: a span for the decision, and below it one for the observation with one for each metric and trigger, and one for
 //! the write. Attributes have the names of the fields of records.
 
-use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
 use api::decisions::DecisionRecord;
 use api::history::NewestPass;
-use cluster::AutoscalerKey;
+use cluster::{AutoscalerKey, random};
 use engine::ScaleOutcome;
 use jiff::{SignedDuration, Timestamp};
 use otlp::traces::{SpanIndex, SpanTimes, TraceSender, TraceSpans};
@@ -58,8 +57,8 @@ impl DecisionTracer {
     }
 
     /// Whether the newest pass of a run is exported.
-    pub(super) fn wants(&self, run: RunLength) -> bool {
-        run.times <= 1 || (self.unchanged_ratio > 0.0 && random_fraction() < self.unchanged_ratio)
+    pub(super) fn accepts(&self, run: RunLength) -> bool {
+        run.times <= 1 || (self.unchanged_ratio > 0.0 && random::fraction() < self.unchanged_ratio)
     }
 
     /// Queues a pass, which is read and converted later.
@@ -75,11 +74,6 @@ impl DecisionTracer {
     pub(super) fn dropped(&self) -> u64 {
         self.sender.dropped()
     }
-}
-
-/// A random number from 0 to 1.
-fn random_fraction() -> f64 {
-    (RandomState::new().hash_one(0) >> 11) as f64 / (1_u64 << 53) as f64
 }
 
 /// The spans of a pass.

@@ -1,8 +1,8 @@
 //! Decides again with the readings that the acting controller has written into its status.
 //!
 //! Both controllers read metrics at different moments, so under a moving load their counts differ although they follow the same
-//! rules. A decision with the readings of the other side, and with windows that were built from its readings only, shows whether a
-//! difference remains: then it is one of logic, otherwise one of timing.
+//! rules. A decision with the readings of the acting controller, and with windows that were built from its readings only, shows
+//! whether a difference remains: then it is one of logic, otherwise one of timing.
 
 use engine::report::CurrentMetricValue;
 use engine::spec::{Metric, MetricSource, MetricTarget, UtilizationBase};

@@ -31,7 +31,7 @@ pub(super) async fn create(
         let created: Vec<_> = created.buffered(MAX_CONCURRENT_JOB_CREATIONS).collect().await;
         let is_refused = created.iter().all(Result::is_err);
         all.extend(created);
-        if !is_strict && (is_refused || !still_wants_jobs(applier, &before)) {
+        if !is_strict && (is_refused || !still_accepts_jobs(applier, &before)) {
             break;
         }
     }
@@ -53,7 +53,7 @@ async fn create_one(applier: &Applier<'_>, manifest: &Value, name: &str) -> Resu
             let found = find(applier, name).await;
             // Where the operator may not get Jobs, it cannot see whose Job has the name, so the name is given up after some attempts.
             let is_taken = found == Found::Unknown && error.is_already_exists();
-            if is_taken && entry.state().unsettled_jobs.is_given_up(name) {
+            if is_taken && entry.state().unsettled_jobs.count_taken(name) {
                 applier.context.store().jobs.avoid(NamespacedName::new(&applier.id.namespace, name));
                 entry.state().unsettled_jobs.remove(name);
             }
@@ -131,7 +131,7 @@ fn is_of(job: &Value, scaled_job: &ObjectMeta) -> bool {
 }
 
 /// Whether the ScaledJob is still the one that the jobs were decided for, and neither deleted nor paused.
-fn still_wants_jobs(applier: &Applier<'_>, before: &ScaledJob) -> bool {
+fn still_accepts_jobs(applier: &Applier<'_>, before: &ScaledJob) -> bool {
     applier.context.store().scaled_job(applier.id).is_some_and(|now| {
         let (was, now) = (&before.metadata, &now.metadata);
         (&was.uid, was.generation) == (&now.uid, now.generation)

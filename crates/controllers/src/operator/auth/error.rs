@@ -43,7 +43,7 @@ pub enum AuthFailure {
     Unread {
         /// The object.
         object: SourceRef,
-        /// Why.
+        /// The cause.
         source: Box<FetchError>,
     },
     /// A ServiceAccount was not read.
@@ -54,7 +54,7 @@ pub enum AuthFailure {
     NoToken {
         /// Namespace and name of the ServiceAccount.
         account: String,
-        /// Why.
+        /// The cause.
         source: Box<FetchError>,
     },
     /// No audience is approved for the tokens of a ServiceAccount.
@@ -63,12 +63,12 @@ pub enum AuthFailure {
     /// The API server issued an empty token.
     #[error("token request for {0} returned an empty token")]
     EmptyToken(String),
-    /// The API server issued a token that was not asked for.
+    /// The API server issued a token with other claims than requested.
     #[error("invalid token returned for service account {account}: {source}")]
     InvalidToken {
         /// Namespace and name of the ServiceAccount.
         account: String,
-        /// Why.
+        /// The cause.
         source: TokenClaimsError,
     },
     /// A bound token names no ServiceAccount.
@@ -115,7 +115,7 @@ pub enum AuthFailure {
         manager: &'static str,
         /// The secret, vault or region.
         secret: String,
-        /// Why.
+        /// The cause.
         source: scalers::ScalerError,
     },
     /// The secret managers did not answer in time.
@@ -175,7 +175,7 @@ pub enum AuthFailure {
     Of {
         /// The TriggerAuthentication.
         object: SourceRef,
-        /// Why.
+        /// The cause.
         source: Box<AuthFailure>,
     },
 }
@@ -267,7 +267,7 @@ pub enum FileError {
     Token {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: TokenClaimsError,
     },
     /// The file cannot be read.
@@ -275,7 +275,7 @@ pub enum FileError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// It is a folder, a device or a pipe.

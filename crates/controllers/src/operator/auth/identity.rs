@@ -63,7 +63,7 @@ pub(super) async fn complete(
     Ok(())
 }
 
-/// Who asks AWS with a pod identity `aws`.
+/// The AWS identity that a pod identity `aws` stands for: a role, or that of the operator.
 pub(super) async fn of_aws(
     auth: &AuthResolver,
     query: AuthQuery<'_>,

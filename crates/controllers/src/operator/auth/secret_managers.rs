@@ -14,10 +14,8 @@ use scalers::identity::{AwsIdentity, AwsKeys, GoogleIdentity};
 use scalers::secret_managers::value_of_key;
 use sources::http::Secret;
 
-use super::steps::AuthSource;
+use super::steps::{AuthParameters, AuthSource};
 use super::{AuthFailure, SourceRef, identity};
-
-type Parameters = BTreeMap<String, String>;
 
 const AZURE: &str = "azureKeyVault";
 const GOOGLE: &str = "gcpSecretManager";
@@ -28,7 +26,7 @@ impl AuthSource<'_> {
     pub(super) async fn cloud_secrets(
         &self,
         spec: &TriggerAuthenticationSpec,
-        out: &mut Parameters,
+        out: &mut AuthParameters,
         seen: &mut Vec<SourceRef>,
     ) -> Result<(), AuthFailure> {
         if let Some(vault) = &spec.azure_key_vault {
@@ -65,7 +63,7 @@ impl AuthSource<'_> {
     async fn azure(
         &self,
         vault: &AzureKeyVault,
-        out: &mut Parameters,
+        out: &mut AuthParameters,
         seen: &mut Vec<SourceRef>,
     ) -> Result<(), AuthFailure> {
         let is_own = vault.pod_identity.as_ref().is_some_and(is_used);
@@ -85,7 +83,7 @@ impl AuthSource<'_> {
     async fn google(
         &self,
         manager: &GcpSecretManager,
-        out: &mut Parameters,
+        out: &mut AuthParameters,
         seen: &mut Vec<SourceRef>,
     ) -> Result<(), AuthFailure> {
         let identity = match (&manager.pod_identity, &manager.credentials) {
@@ -106,7 +104,7 @@ impl AuthSource<'_> {
     async fn aws(
         &self,
         manager: &AwsSecretManager,
-        out: &mut Parameters,
+        out: &mut AuthParameters,
         seen: &mut Vec<SourceRef>,
     ) -> Result<(), AuthFailure> {
         let identity = match self.aws_identity(manager, seen).await {
@@ -173,7 +171,7 @@ impl AuthSource<'_> {
         &self,
         parameter: &str,
         value: Result<Secret, AuthFailure>,
-        out: &mut Parameters,
+        out: &mut AuthParameters,
     ) -> Result<(), AuthFailure> {
         match value {
             Ok(value) => {

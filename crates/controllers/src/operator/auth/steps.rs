@@ -15,17 +15,18 @@ use crate::operator::operator_identity::audiences::{TokenMode, check_claims};
 /// Timeout of all secrets of secret managers together: a tenant may name many, at a slow server.
 const CLOUD_SECRETS_TIMEOUT: Duration = Duration::from_secs(30);
 
-type Parameters = BTreeMap<String, String>;
+/// Parameters of a trigger from its authentication, by name.
+pub(super) type AuthParameters = BTreeMap<String, String>;
 
 /// Parameters and identity of a trigger. `seen` collects the objects that were read.
 pub(super) async fn resolve(
     auth: &AuthResolver,
     query: AuthQuery<'_>,
     seen: &mut Vec<SourceRef>,
-) -> Result<(Parameters, PodIdentity), AuthFailure> {
+) -> Result<(AuthParameters, PodIdentity), AuthFailure> {
     let none = || PodIdentity { provider: "none".to_owned(), ..PodIdentity::default() };
     let Some((object, found)) = load(auth, query, seen).await? else {
-        return Ok((Parameters::new(), none()));
+        return Ok((AuthParameters::new(), none()));
     };
     let identity = found.spec.pod_identity.clone().unwrap_or_else(none);
     let source = AuthSource { auth, query, lookup: lookup_namespace(auth, query, &object), object };
@@ -95,8 +96,8 @@ impl AuthSource<'_> {
         &self,
         spec: &TriggerAuthenticationSpec,
         seen: &mut Vec<SourceRef>,
-    ) -> Result<Parameters, AuthFailure> {
-        let mut out = Parameters::new();
+    ) -> Result<AuthParameters, AuthFailure> {
+        let mut out = AuthParameters::new();
         self.variables(spec, &mut out, seen).await?;
         if !spec.file_path.is_empty() {
             return self.file(&spec.file_path).await;
@@ -167,7 +168,7 @@ impl AuthSource<'_> {
     async fn variables(
         &self,
         spec: &TriggerAuthenticationSpec,
-        out: &mut Parameters,
+        out: &mut AuthParameters,
         seen: &mut Vec<SourceRef>,
     ) -> Result<(), AuthFailure> {
         for wanted in &spec.env {
@@ -185,7 +186,7 @@ impl AuthSource<'_> {
     }
 
     /// The content of a file, which replaces all other parameters.
-    async fn file(&self, file: &str) -> Result<Parameters, AuthFailure> {
+    async fn file(&self, file: &str) -> Result<AuthParameters, AuthFailure> {
         if !self.is_of_cluster() {
             let kind = self.query.authentication.map(|own| own.kind.as_str()).unwrap_or_default();
             return Err(AuthFailure::FilePathKind(kind.to_owned()));
@@ -276,7 +277,7 @@ impl AuthSource<'_> {
     async fn oauth2(
         &self,
         oauth2: &OAuth2,
-        out: &mut Parameters,
+        out: &mut AuthParameters,
         seen: &mut Vec<SourceRef>,
     ) -> Result<(), AuthFailure> {
         let mut set = |name: &str, value: String| out.insert(name.to_owned(), value);
@@ -300,7 +301,7 @@ impl AuthSource<'_> {
     async fn service_principal(
         &self,
         principal: &AzureServicePrincipal,
-        out: &mut Parameters,
+        out: &mut AuthParameters,
         seen: &mut Vec<SourceRef>,
     ) -> Result<(), AuthFailure> {
         let name = |field: &str| format!("azureServicePrincipal{field}");

@@ -20,7 +20,7 @@ use crate::operator::destination_status::write_destination;
 use crate::operator::effect::DestinationEffect;
 
 /// Attempts to deliver one event to one destination.
-const MAX_ATTEMPTS: u32 = 6;
+const MAX_DELIVERY_ATTEMPTS: u32 = 6;
 /// Delay before the second attempt; it doubles with each further one.
 const MIN_RETRY_DELAY: Duration = Duration::from_millis(100);
 /// Time limit of one attempt.
@@ -90,7 +90,7 @@ async fn deliver(
     let was_failing =
         shared.destinations().get(&id).is_some_and(|destination| destination.failing_since.is_some());
     // A destination that failed before has one attempt.
-    let attempts = if was_failing { 1 } else { MAX_ATTEMPTS };
+    let attempts = if was_failing { 1 } else { MAX_DELIVERY_ATTEMPTS };
     for attempt in 1..=attempts {
         match send(&shared, &message, &id, &source).await {
             Ok(()) => {

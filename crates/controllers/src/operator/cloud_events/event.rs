@@ -1,7 +1,5 @@
 //! One CloudEvent.
 
-use std::hash::{BuildHasher, RandomState};
-
 use api::keda::EventSubscription;
 use api::meta::ObjectMeta;
 use jiff::Timestamp;
@@ -67,8 +65,8 @@ fn type_of(subject: EventSubject, reason: &str) -> Option<&'static str> {
     })
 }
 
-/// Whether a destination wants this type. Included types have precedence over excluded ones.
-pub(super) fn wants(subscription: &EventSubscription, type_: &str) -> bool {
+/// Whether a subscription includes this type. Included types have precedence over excluded ones.
+pub(super) fn accepts(subscription: &EventSubscription, type_: &str) -> bool {
     let EventSubscription { included_event_types: included, excluded_event_types: excluded } = subscription;
     if !included.is_empty() {
         return included.iter().any(|own| own == type_);
@@ -86,7 +84,7 @@ impl CloudEvent {
         let type_ = type_of(subject, event.reason)?;
         let (kind, name) = (subject.kind().to_lowercase(), metadata.name.to_lowercase());
         Some(Self {
-            id: random(),
+            id: cluster::random::uuid(),
             type_,
             namespace: metadata.namespace.clone(),
             subject: format!("/{}/{kind}/{name}", metadata.namespace),
@@ -131,17 +129,4 @@ impl CloudEvent {
     fn data(&self) -> Value {
         json!({"reason": self.reason, "message": self.note})
     }
-}
-
-/// A random id in the form of a UUID.
-fn random() -> String {
-    let (one, two) = (RandomState::new().hash_one(1), RandomState::new().hash_one(2));
-    format!(
-        "{:08x}-{:04x}-4{:03x}-a{:03x}-{:012x}",
-        one >> 32,
-        (one >> 16) & 0xffff,
-        one & 0xfff,
-        two >> 52,
-        two & 0xffff_ffff_ffff
-    )
 }

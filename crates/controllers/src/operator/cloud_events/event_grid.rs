@@ -30,7 +30,7 @@ pub(crate) struct TopicCredentials {
     pub(crate) auth: AuthResolver,
     /// Tokens of the operator's identity.
     pub(crate) identities: Arc<Identities>,
-    /// Asks for these tokens.
+    /// Sends the requests for these tokens.
     pub(crate) web: Arc<SharedHttpClient>,
 }
 

@@ -1,7 +1,7 @@
 //! CloudEvents to HTTP destinations and topics of Azure Event Grid (docs/spec/keda.md 9.4).
 //!
 //! Each destination has a bounded queue and a task of its own, so that a slow one delays no other. A CloudEventSource receives the
-//! events of its namespace, a ClusterCloudEventSource those of all; KEDA sends everything to everybody.
+//! events of its namespace, a ClusterCloudEventSource those of all; KEDA sends every event to every destination.
 
 mod deliver;
 mod event;
@@ -31,7 +31,7 @@ use super::leader_client::LeaderClient;
 use super::settings::OperatorSettings;
 use super::store::Store;
 use crate::metrics::exported_metrics::MetricsWriter;
-use event::{CloudEvent, wants};
+use event::{CloudEvent, accepts};
 pub(crate) use event_grid::TopicCredentials;
 use event_grid::TopicHeader;
 
@@ -251,7 +251,7 @@ fn sink_of(source: &CloudEventSource) -> Option<&'static str> {
 /// Whether a destination receives an event: one of a namespace only events of its own, which KEDA does not check.
 fn receives(id: &DestinationId, source: &CloudEventSource, message: &CloudEvent, compat: Compat) -> bool {
     let is_its_own = id.of_cluster || compat.is_strict() || *id.name.namespace == *message.namespace;
-    is_its_own && wants(&source.spec.event_subscription, message.type_)
+    is_its_own && accepts(&source.spec.event_subscription, message.type_)
 }
 
 impl DeliveryState {

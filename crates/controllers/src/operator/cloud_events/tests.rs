@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use runtime::reconcile_loop::PanicCounter;
 use serde_json::Value;
 
-use super::event::{CloudEvent, wants};
+use super::event::{CloudEvent, accepts};
 use super::*;
 use crate::operator::auth::{AuthResolver, AuthRules, ManifestObjects};
 
@@ -36,10 +36,10 @@ fn included_event_types_win_over_excluded_ones() {
         included_event_types: included.iter().map(|&text| text.to_owned()).collect(),
         excluded_event_types: excluded.iter().map(|&text| text.to_owned()).collect(),
     };
-    assert!(wants(&subscription(&[], &[]), "a"));
-    assert!(!wants(&subscription(&[], &["a"]), "a"));
-    assert!(wants(&subscription(&["a"], &["a"]), "a"));
-    assert!(!wants(&subscription(&["b"], &[]), "a"));
+    assert!(accepts(&subscription(&[], &[]), "a"));
+    assert!(!accepts(&subscription(&[], &["a"]), "a"));
+    assert!(accepts(&subscription(&["a"], &["a"]), "a"));
+    assert!(!accepts(&subscription(&["b"], &[]), "a"));
 }
 
 #[test]

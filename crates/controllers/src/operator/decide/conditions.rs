@@ -21,9 +21,9 @@ const JOB_PAUSED: &str = "ScaledJob is paused, skipping reconcile loop";
 /// The outcome of a reconcile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReconcileOutcome {
-    /// The object is as its spec asks, and is polled.
+    /// The object matches its spec, and is polled.
     Polled,
-    /// The object is as its spec asks, and is not polled.
+    /// The object matches its spec, and is not polled.
     NotPolled,
     /// The reconcile failed and is retried.
     Failed,

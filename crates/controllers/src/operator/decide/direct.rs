@@ -19,7 +19,7 @@ pub(crate) fn decide(
     step(state, observation, input, compat, DecisionDetail::Uncounted)
 }
 
-/// The write that a step asks for; an error if the target is not resolved.
+/// The write that a step requires; an error if the target is not resolved.
 pub(crate) fn scale_effect(
     object: &ScaledObject,
     observation: &Observation,

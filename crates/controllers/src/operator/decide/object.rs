@@ -104,7 +104,7 @@ pub(crate) fn evaluate(poll: &ObjectPoll<'_>) -> Evaluation {
     Evaluation { activity, effects, next: NextStep::Scale(object) }
 }
 
-/// The write of the replica count that a decision asks for. A write that adds replicas must not remove those that another client
+/// The write of the replica count that a decision requires. A write that adds replicas must not remove those that another client
 /// has added since the target was read, so it expects the count that was read.
 pub(crate) fn scale_effect(
     input: &ExecutorInput<'_>,

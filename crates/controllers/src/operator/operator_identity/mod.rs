@@ -1,4 +1,4 @@
-//! Who may use credentials of the operator, and towards whom (docs/security.md).
+//! Which objects may use credentials of the operator, and for which destinations (docs/security.md).
 //!
 //! ```text
 //! outbound    destinations that an administrator approved

@@ -19,7 +19,7 @@ use keda::direct::{external_samples, needs_pods, plan};
 use keda::executor::{ExecutorInput, TARGET_NOT_RESOLVED};
 use tokio::time::Instant;
 
-use super::scale::{MAX_SCALE_ATTEMPTS, decide_and_scale, keeps_changing};
+use super::scale::{MAX_SCALE_ATTEMPTS, decide_and_scale};
 use crate::operator::apply::{Applied, Applier, ScaleOutcome};
 use crate::operator::context::OperatorContext;
 use crate::operator::decide::direct::{conclude, decide, scale_effect, written};
@@ -85,7 +85,7 @@ pub(super) async fn decide_directly(
                 attempt += 1;
             }
             (outcome, _) => {
-                break (read, step, Some(written(outcome.into_scaled(keeps_changing))));
+                break (read, step, Some(written(outcome.into_scaled())));
             }
         }
     };
@@ -174,15 +174,15 @@ async fn complete(
     let is_external_average = |metric: &Metric| {
         matches!((&metric.source, &metric.goal), (MetricSource::External(_), MetricTarget::AverageValue(_)))
     };
-    let wants_pods = !observation.spec.metrics.iter().all(is_external_average)
+    let lists_pods = !observation.spec.metrics.iter().all(is_external_average)
         && needs_pods(input, scale.spec_replicas.get(), compat);
-    if wants_pods {
+    if lists_pods {
         match context.reader.pods_of(&object.metadata.namespace, &scale.selector).await {
             Ok(pods) => observation.pods = pods,
             Err(error) => observation.selection = PodSelection::Invalid(error.to_string()),
         }
     }
-    let asker = MetricScope {
+    let scope = MetricScope {
         namespace: &object.metadata.namespace,
         selector: &scale.selector,
         pods: &observation.pods,
@@ -198,7 +198,7 @@ async fn complete(
                 sample.map_err(|error| error.to_string().into())
             }
             (None, Some(metrics)) => {
-                let samples = metrics.samples_from(asker, metric, &mut from).await;
+                let samples = metrics.samples_from(scope, metric, &mut from).await;
                 from.decided(input.now, SignedDuration::try_from(began.elapsed()).unwrap_or_default());
                 samples.map_err(Into::into)
             }
@@ -207,7 +207,7 @@ async fn complete(
         provenance.push(from);
     }
     observation.samples = samples;
-    (wants_pods, provenance)
+    (lists_pods, provenance)
 }
 
 /// Where the values of a trigger's metric came from.

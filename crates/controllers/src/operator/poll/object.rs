@@ -21,7 +21,7 @@ use crate::operator::decide::object::{
     Evaluation, NextStep, ObjectPoll, PollSkip, evaluate, is_hpa_stale, skip,
 };
 use crate::operator::effect::Effect;
-use crate::operator::id::{EventSubject, NamespacedName, ResourceId};
+use crate::operator::id::{NamespacedName, ResourceId, ResourceKind};
 use crate::operator::object_state::ObjectEntry;
 use crate::operator::raw_metrics::MetricRequester;
 use crate::operator::record::{RoundRecord, failed_triggers, keep_unpolled};
@@ -45,7 +45,7 @@ pub(super) enum SampleAge {
     Woken(WokenTriggers),
 }
 
-/// How old samples may be that a poll uses because other sources woke the object: they are not asked more often for that.
+/// Maximum age of the samples of triggers that did not wake the object: a wake-up of other triggers does not query them again.
 pub(super) fn max_age_of_others(owner: &ScaledResource) -> Duration {
     owner.interval().min(Duration::from_secs(30))
 }
@@ -119,7 +119,7 @@ pub(super) async fn poll_object(context: &OperatorContext, id: &ResourceId, age:
     };
     let Evaluation { activity, effects, next } = evaluate(&poll);
     keep_assumed_activity(&entry, &object, &next);
-    remember(context, &entry, &object, &samples, &activity);
+    record_poll(context, &entry, &object, &samples, &activity);
     if compat.is_strict() && !activity.rebuild.is_empty() {
         // KEDA builds all scalers anew as soon as one fails. Otherwise the failed one is built anew while it is queried.
         entry.drop_scalers();
@@ -163,7 +163,7 @@ async fn report_failed_scaler(
     let round = failed_triggers(object, samples);
     let event = Effect::Event(event).because(&poll_causes(&round));
     applier.log_failed_status(applier.apply(event).await);
-    context.counters.count_build_failure(&object.metadata, EventSubject::Object);
+    context.counters.count_build_failure(ResourceKind::Object, &object.metadata);
     keep_unpolled(context, id, object, round).await;
 }
 
@@ -278,7 +278,7 @@ fn max_sample_age(
 }
 
 /// Remembers what the next poll and exported metrics need.
-fn remember(
+fn record_poll(
     context: &OperatorContext,
     entry: &ObjectEntry,
     object: &ScaledObject,

@@ -53,16 +53,11 @@ pub(super) async fn decide_and_scale(
                 current = Ok(to);
                 attempt += 1;
             }
-            outcome => break (input, decision, outcome.map(|outcome| outcome.into_scaled(keeps_changing))),
+            outcome => break (input, decision, outcome.map(ScaleOutcome::into_scaled)),
         }
     };
     let causes = record::keep_activity(context, id, &input, &decision, scaled.as_ref(), record);
     let effects = conclude(decision, scaled.as_ref(), changes).into_iter();
     let effects = effects.map(|effect| effect.because(&causes)).collect();
     applier.log_failed_status(applier.apply_all(effects).await);
-}
-
-/// The error of a write that found another count in every attempt.
-pub(super) fn keeps_changing(_count: i32) -> String {
-    "others change the count all the time; the next round decides again".to_owned()
 }

@@ -86,7 +86,7 @@ struct ScheduleEntry {
     schedule: Option<PollSchedule>,
     /// When the next poll is due.
     tick: Option<Instant>,
-    /// When the object was asked to be processed.
+    /// When the object was woken, or is to be woken.
     wake: Option<Instant>,
     /// Its due time in the waiting lane.
     waiting: Option<Instant>,

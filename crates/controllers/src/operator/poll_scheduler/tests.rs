@@ -259,7 +259,7 @@ async fn activation_polls_the_group_at_once() {
     assert!(before > start, "all were polled");
     scheduler.poll_group_now(&id("else"), start);
     scheduler.poll_group_now(&id("unknown"), start);
-    assert_eq!(scheduler.next_due_at(), Some(before), "nobody asks what it asks");
+    assert_eq!(scheduler.next_due_at(), Some(before), "no other object has its query");
     scheduler.poll_group_now(&id("a"), start);
     let mut hurried_groups = taken(&mut scheduler, start);
     hurried_groups.sort();

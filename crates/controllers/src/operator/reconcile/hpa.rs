@@ -13,7 +13,7 @@ use crate::operator::apply::{Applied, Applier};
 use crate::operator::decide::conditions::{polls_started, scaler_built};
 use crate::operator::decide::hpa::{CollectedMetrics, HpaMetricsError, collect_metrics, name, writes};
 use crate::operator::effect::Effect;
-use crate::operator::id::{EventSubject, NamespacedName};
+use crate::operator::id::{NamespacedName, ResourceKind};
 use crate::operator::object_state::{CheckedHpa, ObjectEntry};
 use crate::operator::record;
 use crate::operator::resolve::hpa::find;
@@ -29,7 +29,7 @@ fn failed(object: &ScaledObject, error: &ApiError) -> StepFailure {
     ReconcileStep::EnsureHpa.failed(&error.message).of_reconcile(failure)
 }
 
-/// Makes the HPA what the object asks for; returns the error of a single trigger, if others work.
+/// Creates or updates the HPA so that it matches the object; returns the error of a single trigger, if others work.
 pub(super) async fn ensure(
     applier: Applier<'_>,
     entry: &ObjectEntry,
@@ -60,7 +60,7 @@ pub(super) async fn ensure(
     let (Ok(CollectedMetrics { failures, .. }) | Err(HpaMetricsError { failures, .. })) = &metrics;
     let causes = trigger_causes(&unlisted);
     for failure in failures {
-        context.counters.count_build_failure(&object.metadata, EventSubject::Object);
+        context.counters.count_build_failure(ResourceKind::Object, &object.metadata);
         applier.log_failed_status(applier.apply(failure.clone().because(&causes)).await);
     }
     let CollectedMetrics { specs, broken_trigger, .. } = metrics
@@ -73,7 +73,7 @@ pub(super) async fn ensure(
     let GeneratedHpa { hpa: wanted, status } = generated.in_profile(object, context.settings.profile);
     // One event per scaler, even if it was built late. After a restart of the operator they are not new.
     let built = scalers.scalers().iter().zip(&specs).filter(|(_, specs)| !specs.is_empty());
-    for (scaler, _) in built.filter(|(scaler, _)| scaler.is_newly_built() && !is_restart) {
+    for (scaler, _) in built.filter(|(scaler, _)| scaler.mark_announced() && !is_restart) {
         applier.log_failed_status(applier.apply(scaler_built(scaler.trigger())).await);
     }
     object.status.external_metric_names = status.external_metric_names;
@@ -125,7 +125,7 @@ async fn write(
     for effect in writes(object, found, &wanted, compat) {
         let is_creation = matches!(effect, Effect::CreateHpa(_));
         let applied = match applier.apply(effect).await {
-            // An HPA that somebody else created is overwritten. KEDA does so only under the first name.
+            // An HPA that another client created is overwritten. KEDA does so only under the first name.
             Err(error) if is_creation && error.code == Some(HTTP_CONFLICT) && !compat.is_strict() => {
                 applier.apply(Effect::UpdateHpa(Box::new(wanted.clone()))).await?
             }

@@ -20,7 +20,7 @@ use crate::operator::decide::conditions::{
     summarize,
 };
 use crate::operator::effect::Effect;
-use crate::operator::id::{EventSubject, ResourceId, ResourceKind};
+use crate::operator::id::{ResourceId, ResourceKind};
 use crate::operator::object_state::ObjectEntry;
 use crate::operator::record;
 use crate::operator::scaled_resource::ScaledResource;
@@ -107,7 +107,7 @@ fn is_restart(entry: &ObjectEntry, job: &ScaledJob) -> bool {
     !entry.state().reconciled && job.status.conditions.state(types::READY) == ConditionStatus::True
 }
 
-/// Deletes jobs of an older generation, if the rollout strategy asks for it.
+/// Deletes jobs of an older generation, if the rollout strategy requires it.
 async fn roll_out(applier: Applier<'_>, job: &ScaledJob) -> Result<(), StepFailure> {
     let jobs = applier.context.store().jobs.of(&applier.id.full_name());
     let Some(old) = outdated(job, &jobs) else { return Ok(()) };
@@ -145,7 +145,7 @@ async fn build_scalers(
         // In KEDA it is enough that a scaler can be built.
         let error = listed.specs.err().filter(|_| !(listed.is_built && context.settings.compat.is_strict()));
         if let Some(error) = error {
-            context.counters.count_build_failure(&job.metadata, EventSubject::Job);
+            context.counters.count_build_failure(ResourceKind::Job, &job.metadata);
             let event = Effect::Event(Event::warning("KEDAScalerFailed", error.to_string()));
             applier.log_failed_status(applier.apply(event.because(&causes)).await);
             first_error.get_or_insert(error);

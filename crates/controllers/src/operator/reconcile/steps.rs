@@ -62,7 +62,7 @@ pub(super) async fn delete_hpa(
         let found = store.hpas.get(&full);
         (found.is_some(), found.and_then(|hpa| hpa.owner.clone()))
     };
-    // An HPA that was never adopted belongs to somebody else. One that the watch has not delivered yet may be ours.
+    // An HPA that was never adopted belongs to another owner. One that the watch has not delivered yet may be ours.
     if is_known && owner.as_ref() != Some(applier.id) {
         return Ok(());
     }

@@ -15,8 +15,8 @@ use keda::OperationError;
 use keda::jobs::{self, JobPoll, JobReading, JobTriggerResult, JobView};
 
 use super::{
-    MAX_ERROR_CHARS, MAX_RECORDED_METRICS, NOT_POLLED, collect_exact, goal, key, observation, sample_read,
-    trace, trigger, truncate,
+    MAX_ERROR_CHARS, MAX_RECORDED_METRICS, NOT_POLLED, collect_exact, key, observation, sample_read,
+    target_value, trace, trigger, truncate,
 };
 use crate::operator::context::OperatorContext;
 use crate::operator::id::ResourceId;
@@ -73,7 +73,7 @@ fn metric(
 ) -> TriggerMetric {
     let mut specs = result.specs.iter().flatten().filter_map(|spec| spec.external.as_ref());
     let target = specs.find(|external| external.metric.name == name);
-    let (target, each) = target.map_or((None, false), |external| goal(&external.target));
+    let (target, each) = target.map_or((None, false), |external| target_value(&external.target));
     let mut metric = TriggerMetric { metric: name.to_owned(), target, each, ..TriggerMetric::default() };
     match reading {
         Ok(reading) => {

@@ -134,7 +134,7 @@ impl ScalerBuilder {
             ScaledResource::Object(object) => object,
         };
         let namespace = &object.metadata.namespace;
-        let wants = |reference| {
+        let needs_workload = |reference| {
             let found = self.credentials.known_authentication(namespace, reference);
             found.is_some_and(|found| {
                 let manager = found.spec.aws_secret_manager.as_ref();
@@ -146,7 +146,7 @@ impl ScalerBuilder {
         };
         let is_wanted = names_variables(&trigger.metadata)
             || !owner.container().is_empty()
-            || trigger.authentication_ref.as_ref().is_some_and(wants);
+            || trigger.authentication_ref.as_ref().is_some_and(needs_workload);
         if !is_wanted {
             return Ok(None);
         }

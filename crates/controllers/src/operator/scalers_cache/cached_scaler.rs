@@ -16,11 +16,11 @@ use scalers::Scaler;
 use scalers::web::{RequestLog, with_max_age_after, with_request_log};
 use tokio::time::Instant;
 
-use super::ask::{MAX_QUERY_DEADLINE, reading_of, specs_of};
 use super::builder::{BuiltScaler, ScalerBuilder};
 use super::error::{SampleError, ScalerBuildError};
 use super::metrics::Metrics;
 use super::push::{PushChannel, PushStream};
+use super::query::{MAX_QUERY_DEADLINE, reading_of, specs_of};
 use super::samples::{CachedSample, SampleOrigin, Samples};
 use super::{SampleQuery, TriggerSamples};
 use crate::operator::counters::RequestPurpose;
@@ -228,8 +228,8 @@ impl CachedScaler {
         TriggerSamples { specs: Ok(specs), samples, is_built: true }
     }
 
-    /// Whether the scaler was built and no event was recorded yet; true once.
-    pub(crate) fn is_newly_built(&self) -> bool {
+    /// Marks the event that the scaler was built as recorded; returns whether it was not before.
+    pub(crate) fn mark_announced(&self) -> bool {
         !std::mem::replace(&mut self.state().announced, true)
     }
 

@@ -1,7 +1,7 @@
 //! The scalers of each object, and their last samples.
 //!
 //! ```text
-//! ask            asks a scaler, within a deadline
+//! query          queries a scaler, within a deadline
 //! builder        from a trigger to a scaler: credentials, environment          needs a client
 //! cached_scaler  one scaler with its samples; rebuilds it when it fails
 //! error          why a trigger has no scaler or no sample
@@ -10,12 +10,12 @@
 //! push           triggers that report activity themselves
 //! ```
 
-mod ask;
 mod builder;
 mod cached_scaler;
 mod error;
 mod metrics;
 mod push;
+mod query;
 mod samples;
 
 use std::collections::BTreeMap;
@@ -57,7 +57,7 @@ pub(crate) struct ScalersCache {
 pub(crate) struct SampleQuery<'a> {
     /// Maximum age of a sample that is used again.
     pub(crate) max_age: Duration,
-    /// The same for failures. A caller that wants to notice a recovery sets it to zero.
+    /// The same for failures. A caller that must notice a recovery sets it to zero.
     pub(crate) max_failure_age: Duration,
     /// Maximum age of a response to the same query of another object.
     pub(crate) max_shared_age: Duration,
@@ -71,7 +71,7 @@ pub(crate) struct SampleQuery<'a> {
     pub(crate) records: Option<&'a BTreeMap<String, CachedReading>>,
     /// What requests of the HPA found out: metrics that are there are not queried.
     pub(crate) observed: Option<&'a HpaObservations>,
-    /// Triggers that are asked anew, whatever samples of them are there.
+    /// Triggers that are queried again, whatever samples of them are cached.
     pub(crate) woken: WokenTriggers,
 }
 
@@ -174,7 +174,7 @@ pub(crate) fn object_samples(samples: Vec<TriggerSamples>, compat: Compat) -> Ve
     samples.into_iter().enumerate().map(|(trigger, samples)| samples.for_object(trigger, compat)).collect()
 }
 
-/// Why the first scaler that could not be built could not.
+/// The error of the first scaler that could not be built.
 pub(crate) fn build_error(samples: &[TriggerSamples]) -> Option<OperationError> {
     let unbuilt = samples.iter().filter(|samples| !samples.is_built);
     unbuilt.filter_map(|samples| samples.specs.clone().err()).map(OperationError::from_error).next()
@@ -298,7 +298,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_triggers_that_woke_the_object_are_asked_anew() {
+    fn only_triggers_that_woke_the_object_are_queried_again() {
         let age = Duration::from_secs(5);
         let mut woken = WokenTriggers::default();
         assert!(woken.is_empty());

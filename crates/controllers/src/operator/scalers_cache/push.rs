@@ -1,5 +1,5 @@
-//! Push triggers: they report activity themselves, or that they are to be asked. Of several reports of one trigger only one waits
-//! to be acted on, since the others say the same.
+//! Push triggers: they report activity themselves, or that they are to be queried. Of several reports of one trigger only one waits
+//! to be acted on, since the others have the same meaning.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,8 +40,8 @@ pub(crate) struct PushNotification {
 pub(crate) enum PushReport {
     /// There is load. To be dropped when the report is acted on: a later report is a new one.
     Active(PendingPush),
-    /// The trigger is to be asked. To be dropped like the former.
-    AskNow(PendingPush),
+    /// The trigger is to be queried. To be dropped like the former.
+    QueryNow(PendingPush),
     /// The metrics of the trigger have changed. To be dropped like the former.
     SpecsChanged(#[expect(dead_code, reason = "it is only dropped")] PendingPush),
     /// The stream panicked; it is opened again after a delay.
@@ -169,7 +169,7 @@ impl PushChannel {
         }))
     }
 
-    /// The wake-ups of a scaler, if its object wants them and the scaler has them.
+    /// The wake-ups of a scaler, if its object allows them and the scaler has them.
     fn follow_wakes(&self, scaler: &Arc<dyn Scaler>) -> Option<BoxFuture<'static, ()>> {
         let (sender, mut wakes) = mpsc::channel(1);
         let stream = self.wakes.then(|| Arc::clone(scaler).wake(sender)).flatten()?;
@@ -177,7 +177,7 @@ impl PushChannel {
         let forward = async move {
             while wakes.recv().await.is_some() {
                 if let Some(pending) = PendingPush::new(&channel.waits) {
-                    channel.send(PushReport::AskNow(pending));
+                    channel.send(PushReport::QueryNow(pending));
                 }
                 tokio::time::sleep(MIN_WAKE_INTERVAL).await;
             }

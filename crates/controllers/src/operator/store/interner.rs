@@ -17,7 +17,7 @@ pub(super) struct ConditionInterner {
 
 impl ConditionInterner {
     /// Replaces the conditions of an object by an equal, shared list.
-    pub(super) fn share(&mut self, object: &mut ScaledObject) {
+    pub(super) fn intern(&mut self, object: &mut ScaledObject) {
         let conditions = &mut object.status.conditions;
         if let Some(known) = self.conditions.get(conditions) {
             *conditions = known.clone();
@@ -47,14 +47,14 @@ mod tests {
     fn equal_conditions_are_shared_and_unused_ones_dropped() {
         let mut interner = ConditionInterner::default();
         let (mut one, mut other) = (object("well"), object("well"));
-        interner.share(&mut one);
-        interner.share(&mut other);
+        interner.intern(&mut one);
+        interner.intern(&mut other);
         assert!(std::ptr::eq(
             one.status.conditions.iter().as_slice(),
             other.status.conditions.iter().as_slice()
         ));
         for number in 0..10 * MIN_LISTS {
-            interner.share(&mut object(&number.to_string()));
+            interner.intern(&mut object(&number.to_string()));
         }
         assert!(interner.conditions.len() <= MIN_LISTS, "{}", interner.conditions.len());
         assert!(interner.conditions.contains(&one.status.conditions));

@@ -88,12 +88,12 @@ pub(crate) struct Store {
 impl Store {
     /// A ScaledObject.
     pub(crate) fn object(&self, id: &ResourceId) -> Option<Arc<ScaledObject>> {
-        self.objects.get(&id.full_name()).filter(|_| id.kind == ResourceKind::Object).map(Stored::share)
+        self.objects.get(&id.full_name()).filter(|_| id.kind == ResourceKind::Object).map(Stored::to_arc)
     }
 
     /// A ScaledJob.
     pub(crate) fn scaled_job(&self, id: &ResourceId) -> Option<Arc<ScaledJob>> {
-        self.scaled_jobs.get(&id.full_name()).filter(|_| id.kind == ResourceKind::Job).map(Stored::share)
+        self.scaled_jobs.get(&id.full_name()).filter(|_| id.kind == ResourceKind::Job).map(Stored::to_arc)
     }
 
     /// All objects and their poll schedules.
@@ -123,7 +123,7 @@ impl Store {
         let name = authentication_name(namespace, of);
         let object_store =
             if name.namespace.is_empty() { &self.cluster_authentications } else { &self.authentications };
-        object_store.get(&name).map(Stored::share)
+        object_store.get(&name).map(Stored::to_arc)
     }
 
     /// The names of all TriggerAuthentications, then of all ClusterTriggerAuthentications, which have no namespace.
@@ -141,10 +141,10 @@ impl Store {
         }
     }
 
-    /// Stores the result of our own write. If it contains an edit of somebody else, it is left to the watch, which reports the edit.
+    /// Stores the result of our own write. If it contains an edit of another client, it is left to the watch, which reports the edit.
     pub(crate) fn wrote_object(&mut self, name: &NamespacedName, mut object: ScaledObject) {
         if self.objects.get(name).is_some_and(|held| is_ours_alone(&held.metadata, &object.metadata)) {
-            self.interner.share(&mut object);
+            self.interner.intern(&mut object);
             self.objects.apply_own_write(name, Stored::new(object));
         }
     }
@@ -180,13 +180,13 @@ impl Store {
     pub(crate) fn apply_object(&mut self, scope: &str, event: WatchEvent<ScaledObject>) -> Vec<StoreEvent> {
         let event = event.map(|object| {
             let mut object = object.slim();
-            self.interner.share(&mut object);
+            self.interner.intern(&mut object);
             (name_of(&object.metadata), Stored::new(object))
         });
         match self.objects.apply(scope, event) {
             StoreChange::Unchanged => Vec::new(),
             StoreChange::Applied(name, old) => {
-                let Some(new) = self.objects.get(&name).map(Stored::share) else { return Vec::new() };
+                let Some(new) = self.objects.get(&name).map(Stored::to_arc) else { return Vec::new() };
                 let id = ResourceId::of(ResourceKind::Object, &name);
                 let was = old.as_ref().map(|old| (users_of(&name, &old.spec.triggers), target_of(old)));
                 let (users, target) = (users_of(&name, &new.spec.triggers), target_of(&new));
@@ -229,7 +229,7 @@ impl Store {
         match self.scaled_jobs.apply(scope, event) {
             StoreChange::Unchanged => Vec::new(),
             StoreChange::Applied(name, old) => {
-                let Some(new) = self.scaled_jobs.get(&name).map(Stored::share) else { return Vec::new() };
+                let Some(new) = self.scaled_jobs.get(&name).map(Stored::to_arc) else { return Vec::new() };
                 let id = ResourceId::of(ResourceKind::Job, &name);
                 if let Some(old) = &old {
                     self.unlink(&id, &users_of(&name, &old.spec.triggers), None);

@@ -16,7 +16,7 @@ impl<T> Stored<T> {
     }
 
     /// The object, for a reader that keeps it.
-    pub(super) fn share(&self) -> Arc<T> {
+    pub(super) fn to_arc(&self) -> Arc<T> {
         Arc::clone(&self.0)
     }
 }

@@ -56,7 +56,7 @@ async fn users_are_listed_in_the_status_of_a_trigger_authentication() {
 
     env.delete(&objects("a")).await;
     env.until("it is gone", async || env.get(&objects("a")).await.is_none()).await;
-    env.until("nobody uses it", async || users(OWN).await.is_empty()).await;
+    env.until("no object uses it", async || users(OWN).await.is_empty()).await;
     assert_eq!(users(SHARED).await, "a,b", "its namesake does");
     env.delete(&format!("{others}/a")).await;
     env.until("one is left", async || users(SHARED).await == "b").await;

@@ -21,27 +21,27 @@ async fn cached_metrics_are_not_queried_between_polls() {
     let triggers = json!([source("orders", true), source("mails", false)]);
     env.scaled_object("worker", json!({"pollingInterval": 60, "triggers": triggers})).await;
     env.until("it was polled", async || env.condition("worker", "Active").await.0 == "True").await;
-    let ask = async |metric: &str| env.handle.metric("shop", "worker", metric).await;
+    let read_metric = async |metric: &str| env.handle.metric("shop", "worker", metric).await;
     let (orders, mails) = (env.sources.queries("orders"), env.sources.queries("mails"));
     env.sources.set("orders", SourceResponse::Value(99));
     for _ in 0..5 {
-        assert_eq!(ask("s0-orders").await.unwrap()[0].value.to_string(), "25");
-        assert_eq!(ask("s1-mails").await.unwrap()[0].value.to_string(), "1");
+        assert_eq!(read_metric("s0-orders").await.unwrap()[0].value.to_string(), "25");
+        assert_eq!(read_metric("s1-mails").await.unwrap()[0].value.to_string(), "1");
         sleep(Duration::from_secs(2)).await;
     }
     assert_eq!(env.sources.queries("orders"), orders);
     assert_eq!(env.sources.queries("mails"), mails + 5);
     env.until("the next poll is heard", async || {
-        ask("s0-orders").await.unwrap()[0].value.to_string() == "99"
+        read_metric("s0-orders").await.unwrap()[0].value.to_string() == "99"
     })
     .await;
 
     // A failure is served until the next poll.
     env.sources.set("orders", SourceResponse::Fails("connection refused"));
-    env.until("it fails", async || ask("s0-orders").await.is_err()).await;
+    env.until("it fails", async || read_metric("s0-orders").await.is_err()).await;
     env.sources.set("orders", SourceResponse::Value(7));
-    assert!(ask("s0-orders").await.unwrap_err().to_string().contains("connection refused"));
-    env.until("it is heard again", async || ask("s0-orders").await.is_ok()).await;
+    assert!(read_metric("s0-orders").await.unwrap_err().to_string().contains("connection refused"));
+    env.until("it is heard again", async || read_metric("s0-orders").await.is_ok()).await;
     env.stop().await;
 }
 

@@ -34,11 +34,11 @@ async fn hanging_sources_do_not_delay_others() {
         count
     };
     env.until("all that do not hang were polled", async || ready().await == 100).await;
-    let asked = |number: usize| env.sources.queries(&format!("w{number}"));
+    let query_count = |number: usize| env.sources.queries(&format!("w{number}"));
     sleep(Duration::from_mins(1)).await;
-    let before: Vec<u64> = (1..200).step_by(2).map(asked).collect();
+    let before: Vec<u64> = (1..200).step_by(2).map(query_count).collect();
     sleep(Duration::from_secs(100)).await;
-    let after: Vec<u64> = (1..200).step_by(2).map(asked).collect();
+    let after: Vec<u64> = (1..200).step_by(2).map(query_count).collect();
     let polls: Vec<u64> = after.iter().zip(&before).map(|(after, before)| after - before).collect();
     assert!(polls.iter().all(|polls| (9..=11).contains(polls)), "{polls:?}");
 

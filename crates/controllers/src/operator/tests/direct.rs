@@ -34,9 +34,9 @@ async fn direct_mode_scales_without_an_hpa() {
     assert!(from.age.is_some() && from.took.is_some(), "{from:?}");
     let words = last.explain("so").to_string();
     assert!(words.contains("1 series, taken ") && words.contains("from trigger (scripted), in "), "{words}");
-    let said: Vec<String> = records.iter().map(api::decisions::DecisionRecord::sentence).collect();
-    assert_eq!(said[0], "at rest: scripted is 0");
-    assert_eq!(said[1], "scripted is 45; scripted wants 5; scale-up limit is 4 this time");
+    let sentences: Vec<String> = records.iter().map(api::decisions::DecisionRecord::sentence).collect();
+    assert_eq!(sentences[0], "at rest: scripted is 0");
+    assert_eq!(sentences[1], "scripted is 45; scripted wants 5; scale-up limit is 4 this time");
 
     env.sources.set("orders", SourceResponse::Fails("connection refused"));
     sleep(Duration::from_mins(10)).await;
@@ -120,7 +120,7 @@ async fn many_pushes_query_the_source_once_per_second() {
     env.deployment("worker", 0).await;
     env.scaled_object("worker", pushed(3600)).await;
     env.until("it was polled", async || env.condition("worker", "Active").await.0 == "False").await;
-    let asked = env.sources.queries("orders");
+    let query_count = env.sources.queries("orders");
     env.sources.set("orders", SourceResponse::Value(5));
     for _ in 0..500 {
         env.sources.push();
@@ -129,8 +129,8 @@ async fn many_pushes_query_the_source_once_per_second() {
     env.sources.set("orders", SourceResponse::Value(25));
     env.sources.push();
     env.until("the last is heard", async || env.replicas("worker").await == 3).await;
-    let asked = env.sources.queries("orders") - asked;
-    assert!((3..=9).contains(&asked), "{asked} queries in five seconds");
+    let query_count = env.sources.queries("orders") - query_count;
+    assert!((3..=9).contains(&query_count), "{query_count} queries in five seconds");
     env.stop().await;
 }
 

@@ -9,7 +9,7 @@ use cluster::Clock;
 use cluster::discovery::Discovery;
 use cluster::events::EventRecorder;
 use cluster::lease::Leadership;
-use cluster::request::{Request, send};
+use cluster::request::{self, Request};
 use http::Method;
 use jiff::SignedDuration;
 use kube::Client;
@@ -171,8 +171,8 @@ impl TestEnv {
 
     pub(super) async fn get(&self, path: &str) -> Option<Value> {
         let request = Request::get(path, "", Duration::from_secs(5));
-        let answer = send(&self.client, request).await.ok()?;
-        Some(serde_json::from_slice(&answer).unwrap())
+        let response = request::send(&self.client, request).await.ok()?;
+        Some(serde_json::from_slice(&response).unwrap())
     }
 
     pub(super) async fn create(&self, collection: &str, object: Value) {
@@ -180,11 +180,11 @@ impl TestEnv {
     }
 
     pub(super) async fn patch(&self, path: &str, patch: Value) {
-        ask(&self.client, Method::PATCH, path, "application/merge-patch+json", &patch).await;
+        send(&self.client, Method::PATCH, path, "application/merge-patch+json", &patch).await;
     }
 
     pub(super) async fn delete(&self, path: &str) {
-        ask(&self.client, Method::DELETE, path, "application/json", &json!({})).await;
+        send(&self.client, Method::DELETE, path, "application/json", &json!({})).await;
     }
 
     /// Creates a deployment.
@@ -284,11 +284,11 @@ pub(super) fn trigger(source: &str) -> Value {
 }
 
 async fn post(client: &Client, path: &str, object: &Value) {
-    ask(client, Method::POST, path, "application/json", object).await;
+    send(client, Method::POST, path, "application/json", object).await;
 }
 
-pub(super) async fn ask(client: &Client, method: Method, path: &str, kind: &'static str, body: &Value) {
+pub(super) async fn send(client: &Client, method: Method, path: &str, kind: &'static str, body: &Value) {
     let body = Some((kind, body.to_string().into_bytes()));
     let request = Request { method, body, ..Request::get(path, "", Duration::from_secs(5)) };
-    send(client, request).await.unwrap();
+    request::send(client, request).await.unwrap();
 }

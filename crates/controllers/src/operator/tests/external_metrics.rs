@@ -31,28 +31,28 @@ async fn external_metric_request_uses_a_recent_sample() {
     env.until("it was polled", async || env.condition("worker", "Active").await.0 == "True").await;
     let metrics = env.handle.external_metrics();
     let selector = "scaledobject.keda.sh/name=worker";
-    let asked = env.sources.queries("orders");
+    let query_count = env.sources.queries("orders");
     for name in ["s0-orders", "S0-Orders"] {
         let values = metrics.values(&metric_query(name, selector)).await.unwrap();
         assert_eq!((&*values[0].metric, &*values[0].value.to_string()), ("s0-orders", "25"));
     }
-    assert_eq!(env.sources.queries("orders"), asked, "nobody was asked");
+    assert_eq!(env.sources.queries("orders"), query_count, "no source was queried");
     sleep(Duration::from_secs(5)).await;
     let query = metric_query("s0-orders", selector);
     let first = metrics.values(&query).await.unwrap()[0].timestamp.unwrap();
     sleep(Duration::from_secs(1)).await;
     let second = metrics.values(&query).await.unwrap()[0].timestamp.unwrap();
-    assert_eq!(env.sources.queries("orders"), asked, "nobody was asked");
+    assert_eq!(env.sources.queries("orders"), query_count, "no source was queried");
     let moved = second.duration_since(first).abs();
     assert!(
         moved < SignedDuration::from_millis(100),
-        "both state when the source was asked: {first}, {second}"
+        "both state when the source was queried: {first}, {second}"
     );
     assert_eq!(query.source.stated().as_deref(), Some("trigger scripted of ScaledObject worker"));
     env.sources.set("orders", SourceResponse::Value(30));
     sleep(Duration::from_secs(20)).await;
     let values = metrics.values(&metric_query("s0-orders", selector)).await.unwrap();
-    assert_eq!(values[0].value.to_string(), "30", "what is too old is asked for again");
+    assert_eq!(values[0].value.to_string(), "30", "what is too old is queried again");
 
     let failure = metrics.values(&metric_query("s0-orders", "")).await.unwrap_err();
     assert_eq!(failure, MetricsError::Plain("scaledObject name is not specified".to_owned()));
@@ -70,15 +70,15 @@ async fn polls_and_hpa_requests_share_one_sample_per_interval() {
     env.sources.set("orders", SourceResponse::Value(25));
     env.scaled_object("worker", json!({"pollingInterval": 30, "triggers": [trigger("orders")]})).await;
     env.until("it was polled", async || env.condition("worker", "Active").await.0 == "True").await;
-    let asked = env.sources.queries("orders");
+    let query_count = env.sources.queries("orders");
     // The HPA's period is a little longer than the interval, so that its requests fall on every moment between two polls.
     let (period, begun) = (Duration::from_millis(15_200), Instant::now());
     while begun.elapsed() < Duration::from_mins(20) {
         sleep(period).await;
         assert!(env.handle.metric("shop", "worker", "s0-orders").await.is_ok());
     }
-    let asked = env.sources.queries("orders") - asked;
-    assert!((40..=42).contains(&asked), "40 intervals, but {asked} samples");
+    let query_count = env.sources.queries("orders") - query_count;
+    assert!((40..=42).contains(&query_count), "40 intervals, but {query_count} samples");
     env.stop().await;
 }
 
@@ -140,9 +140,9 @@ async fn follower_serves_metrics_but_writes_nothing() {
     env.deployment("worker", 0).await;
     env.sources.set("orders", SourceResponse::Value(25));
     env.scaled_object("worker", json!({"pollingInterval": 1, "triggers": [trigger("orders")]})).await;
-    let ask = async || env.handle.metric("shop", "worker", "s0-orders").await;
-    env.until("it is known", async || ask().await.is_ok()).await;
-    assert_eq!(ask().await.unwrap()[0].value.to_string(), "25");
+    let read_metric = async || env.handle.metric("shop", "worker", "s0-orders").await;
+    env.until("it is known", async || read_metric().await.is_ok()).await;
+    assert_eq!(read_metric().await.unwrap()[0].value.to_string(), "25");
     sleep(Duration::from_mins(1)).await;
     assert_eq!(env.status("worker").await, json!(null));
     assert_eq!(env.replicas("worker").await, 0);

@@ -172,7 +172,7 @@ async fn missing_target_is_reported_and_noticed_when_created() {
     env.sources.set("orders", SourceResponse::Value(3));
     env.scaled_object("worker", json!({"triggers": [trigger("orders")]})).await;
     let ready = async || env.condition("worker", "Ready").await;
-    env.until("it is said", async || ready().await.2.contains("\"worker\" not found")).await;
+    env.until("it is reported", async || ready().await.2.contains("\"worker\" not found")).await;
     env.until("it is reported", async || env.has_event("worker", "ScaledObjectCheckFailed").await).await;
     sleep(Duration::from_mins(20)).await;
     env.deployment("worker", 0).await;

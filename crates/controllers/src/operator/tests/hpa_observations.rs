@@ -31,8 +31,8 @@ fn spec() -> Value {
 async fn set_scaling_active(env: &TestEnv, status: &str) {
     let condition = json!({"type": "ScalingActive", "status": status, "reason": "R", "message": "m",
         "lastTransitionTime": "2026-01-01T00:00:00Z"});
-    let said = json!({"status": {"currentReplicas": 1, "desiredReplicas": 1, "conditions": [condition]}});
-    env.patch(&format!("{}/status", hpas("keda-hpa-worker")), said).await;
+    let patch = json!({"status": {"currentReplicas": 1, "desiredReplicas": 1, "conditions": [condition]}});
+    env.patch(&format!("{}/status", hpas("keda-hpa-worker")), patch).await;
     let expected = if status == "True" { "True" } else { "False" };
     env.until("the poll sees the condition", async || {
         env.condition("worker", "HPAActive").await.0 == expected

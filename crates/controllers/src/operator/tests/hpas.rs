@@ -63,8 +63,8 @@ async fn hpa_condition_is_reported_while_the_hpa_exists() {
     assert_eq!(env.condition("worker", "HPAActive").await.0, "");
     let condition = json!({"type": "ScalingActive", "status": "False", "reason": "FailedGetExternalMetric", "message": "no",
         "lastTransitionTime": "2026-01-01T00:00:00Z"});
-    let said = json!({"status": {"currentReplicas": 1, "desiredReplicas": 1, "conditions": [condition]}});
-    env.patch(&format!("{}/status", hpas("keda-hpa-worker")), said).await;
+    let status = json!({"status": {"currentReplicas": 1, "desiredReplicas": 1, "conditions": [condition]}});
+    env.patch(&format!("{}/status", hpas("keda-hpa-worker")), status).await;
     let own = (
         "False".to_owned(),
         "FailedGetExternalMetric".to_owned(),
@@ -73,7 +73,7 @@ async fn hpa_condition_is_reported_while_the_hpa_exists() {
     env.until("it is mirrored", async || env.condition("worker", "HPAActive").await == own).await;
     assert_eq!(env.condition("worker", "Ready").await.0, "True");
     env.patch(&objects("worker"), annotate("plimsoll.dev/act", "direct")).await;
-    env.until("without one nothing is said", async || {
+    env.until("without one nothing is reported", async || {
         env.condition("worker", "HPAActive").await.0.is_empty()
     })
     .await;

@@ -58,7 +58,7 @@ async fn state(env: &TestEnv, type_: &str) -> (String, String, String) {
 async fn polls_are_recorded() {
     let env = TestEnv::start().await;
     let records = || env.handle.records().of("shop", "sj.sj");
-    let said = || {
+    let sentences = || {
         let line = |record: &api::decisions::DecisionRecord| {
             let decision = &record.decision;
             format!("{} → {}: {}", decision.current(), decision.desired, record.sentence())
@@ -66,13 +66,17 @@ async fn polls_are_recorded() {
         records().iter().map(line).collect::<Vec<_>>()
     };
     scaled_job(&env).await;
-    env.until("nothing is active", async || !said().is_empty()).await;
-    assert_eq!(said(), ["0 → 0: nothing active: scripted is 0"]);
+    env.until("nothing is active", async || !sentences().is_empty()).await;
+    assert_eq!(sentences(), ["0 → 0: nothing active: scripted is 0"]);
     env.sources.set("orders", SourceResponse::Value(30));
-    env.until("jobs are created", async || said().len() >= 2).await;
-    assert_eq!(said()[1], "0 → 3: scripted is 30; created 3 jobs");
-    env.until("jobs that run are enough", async || said().len() >= 3).await;
-    assert!(said()[2].starts_with("3 → 3: scripted is 30; 3 of at most 5 jobs run"), "{:?}", said());
+    env.until("jobs are created", async || sentences().len() >= 2).await;
+    assert_eq!(sentences()[1], "0 → 3: scripted is 30; created 3 jobs");
+    env.until("jobs that run are enough", async || sentences().len() >= 3).await;
+    assert!(
+        sentences()[2].starts_with("3 → 3: scripted is 30; 3 of at most 5 jobs run"),
+        "{:?}",
+        sentences()
+    );
     let record = records().pop().unwrap();
     let words = record.explain("sj").to_string();
     assert!(words.contains("strategy   default: the less of work for 3 − 3 running"), "{words}");
@@ -82,9 +86,9 @@ async fn polls_are_recorded() {
     assert!(words.contains(" ms\n") && words.contains("\n           read "), "{words}");
     env.sources.set("orders", SourceResponse::Fails("connection refused"));
     let failed = "3 → 3: scripted cannot be read: no jobs are created";
-    env.until("an error is reported", async || said().last().is_some_and(|line| line == failed)).await;
+    env.until("an error is reported", async || sentences().last().is_some_and(|line| line == failed)).await;
     env.delete(SCALED_JOB).await;
-    env.until("it is forgotten", async || said().is_empty()).await;
+    env.until("it is forgotten", async || sentences().is_empty()).await;
     env.stop().await;
 }
 
@@ -242,7 +246,7 @@ async fn unclear_creations_do_not_stop_an_operator_that_may_not_get_jobs() {
     assert_eq!(jobs(&env).await.len(), 3, "those that run count");
     assert!(
         env.client_faults.count(&Method::GET, "/jobs/") > 0,
-        "it asks for the job whose creation was unclear"
+        "it requests the job whose creation was unclear"
     );
     env.stop().await;
 }

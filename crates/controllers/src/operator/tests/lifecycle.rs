@@ -55,9 +55,9 @@ async fn target_is_activated_by_load_and_deactivated_after_the_cooldown() {
     assert_eq!(env.replicas("worker").await, 0);
 
     env.sources.set("orders", SourceResponse::Value(25));
-    let asked = Instant::now();
+    let started = Instant::now();
     env.until("it is woken", async || env.replicas("worker").await == 1).await;
-    assert!(asked.elapsed() <= Duration::from_secs(6), "{:?}", asked.elapsed());
+    assert!(started.elapsed() <= Duration::from_secs(6), "{:?}", started.elapsed());
     env.until("it says so", async || env.condition("worker", "Active").await.0 == "True").await;
     env.until("it is reported", async || env.has_event("worker", "KEDAScaleTargetActivated").await).await;
     assert_eq!(env.status("worker").await["triggersActivity"]["s0-orders"]["isActive"], true);
@@ -89,7 +89,7 @@ async fn edits_reach_the_hpa_and_a_new_name_replaces_the_hpa() {
     env.until("it has two metrics", async || metrics().await == 2).await;
     assert_eq!(env.hpa("keda-hpa-worker").await.unwrap()["spec"]["maxReplicas"], 7);
 
-    // An edit by somebody else is undone.
+    // An edit by another client is undone.
     env.patch(&hpas("keda-hpa-worker"), json!({"spec": {"maxReplicas": 50}})).await;
     let most = async || env.hpa("keda-hpa-worker").await.unwrap()["spec"]["maxReplicas"].clone();
     env.until("it is as it was", async || most().await == 7).await;

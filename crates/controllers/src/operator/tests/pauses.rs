@@ -27,16 +27,16 @@ async fn pause_sets_the_replica_count_and_deletes_the_hpa_until_it_ends() {
     env.until("it says so", async || env.condition("worker", "Paused").await.0 == "True").await;
     assert_eq!(env.status("worker").await["pausedReplicaCount"], 4);
     assert_eq!(env.condition("worker", "Ready").await.2, "ScaledObject is paused");
-    let asked = env.sources.queries("orders");
+    let query_count = env.sources.queries("orders");
     sleep(Duration::from_mins(1)).await;
-    assert_eq!(env.sources.queries("orders"), asked, "nobody is asked while it is paused");
+    assert_eq!(env.sources.queries("orders"), query_count, "no source is queried while it is paused");
 
     env.patch(&objects("worker"), annotate("paused-replicas", Value::Null)).await;
     env.until("the HPA is back", async || env.hpa("keda-hpa-worker").await.is_some()).await;
     env.until("it says so", async || env.condition("worker", "Paused").await.1 == "ScaledObjectUnpaused")
         .await;
     assert!(env.status("worker").await.get("pausedReplicaCount").is_none());
-    env.until("it is asked again", async || env.sources.queries("orders") > asked).await;
+    env.until("it is queried again", async || env.sources.queries("orders") > query_count).await;
 
     env.patch(&objects("worker"), annotate("paused", "yes")).await;
     env.until("the HPA is gone again", async || env.hpa("keda-hpa-worker").await.is_none()).await;

@@ -22,14 +22,14 @@ const UNDER_WAY: Duration = Duration::from_secs(70);
 /// How late a converged state may be after the last fault: two intervals, and the longest pause of a watch that was refused.
 const CONVERGENCE: Duration = Duration::from_secs(90);
 
-/// What a source said, and since when.
+/// The values of a source, each with the time at which it was set.
 type SourceValues = Vec<(Instant, Option<i64>)>;
 
 /// Objects whose sources change at random, and what was seen of their jobs.
 pub(super) struct RandomSources {
     jobs: Vec<String>,
     objects: Vec<String>,
-    said: BTreeMap<String, SourceValues>,
+    values_by_source: BTreeMap<String, SourceValues>,
     /// Unfinished jobs per ScaledJob, at each step.
     unfinished: BTreeMap<String, Vec<(Instant, i64)>>,
     /// All jobs that were ever seen, by name.
@@ -43,13 +43,13 @@ impl RandomSources {
         let mut random_sources = Self {
             jobs: named("job", jobs),
             objects: named("obj", objects),
-            said: BTreeMap::new(),
+            values_by_source: BTreeMap::new(),
             unfinished: BTreeMap::new(),
             all_jobs: BTreeMap::new(),
         };
         let pods = json!({"spec": {"containers": [{"name": "c", "image": "i"}]}});
         for name in random_sources.jobs.clone() {
-            random_sources.say(env, &name, Some(0));
+            random_sources.set_value(env, &name, Some(0));
             let spec = json!({
                 "jobTargetRef": {"template": pods}, "pollingInterval": INTERVAL.as_secs(), "maxReplicaCount": 50,
                 "successfulJobsHistoryLimit": 2, "triggers": [trigger(&name)],
@@ -59,7 +59,7 @@ impl RandomSources {
             env.create("/apis/keda.sh/v1alpha1/namespaces/shop/scaledjobs", object).await;
         }
         for name in random_sources.objects.clone() {
-            random_sources.say(env, &name, Some(0));
+            random_sources.set_value(env, &name, Some(0));
             env.deployment(&name, 0).await;
             let spec = json!({"pollingInterval": INTERVAL.as_secs(), "cooldownPeriod": COOLDOWN.as_secs(),
                 "triggers": [trigger(&name)]});
@@ -69,10 +69,10 @@ impl RandomSources {
     }
 
     /// Sets the value of a source; none: it fails.
-    pub(super) fn say(&mut self, env: &TestEnv, source: &str, value: Option<i64>) {
+    pub(super) fn set_value(&mut self, env: &TestEnv, source: &str, value: Option<i64>) {
         let response = value.map_or(SourceResponse::Fails("connection refused"), SourceResponse::Value);
         env.sources.set(source, response);
-        self.said.entry(source.to_owned()).or_default().push((Instant::now(), value));
+        self.values_by_source.entry(source.to_owned()).or_default().push((Instant::now(), value));
     }
 
     /// Changes some sources and finishes some jobs.
@@ -80,13 +80,13 @@ impl RandomSources {
         for name in self.jobs.clone() {
             if random.chance(20) {
                 let value = *random.pick(&[Some(0), Some(5), Some(15), Some(40), Some(80), None]);
-                self.say(env, &name, value);
+                self.set_value(env, &name, value);
             }
         }
         for name in self.objects.clone() {
             if random.chance(8) {
                 let value = *random.pick(&[Some(0), Some(0), Some(5), None]);
-                self.say(env, &name, value);
+                self.set_value(env, &name, value);
             }
         }
         for (name, _, is_finished) in jobs(env).await {
@@ -96,15 +96,15 @@ impl RandomSources {
         }
     }
 
-    /// The highest number of jobs that a source asked for since `since`.
+    /// The highest number of jobs that the values of a source required since `since`.
     fn wanted(&self, source: &str, since: Instant) -> i64 {
-        let said = &self.said[source];
-        let current = said.iter().rposition(|(at, _)| *at <= since).unwrap_or(0);
-        let values = said[current..].iter().filter_map(|(_, value)| *value);
+        let source_values = &self.values_by_source[source];
+        let current = source_values.iter().rposition(|(at, _)| *at <= since).unwrap_or(0);
+        let values = source_values[current..].iter().filter_map(|(_, value)| *value);
         values.map(|value| (value + TARGET - 1) / TARGET).max().unwrap_or(0)
     }
 
-    /// Checks that there are no more jobs than were asked for, and that none of these new writes scaled a deployment to zero too early.
+    /// Checks that there are no more jobs than were required, and that none of these new writes scaled a deployment to zero too early.
     pub(super) async fn check(&mut self, env: &TestEnv, writes: &[SeenWrite]) {
         let now = Instant::now();
         let since = now.checked_sub(UNDER_WAY).unwrap_or(now);
@@ -124,7 +124,7 @@ impl RandomSources {
             assert!(
                 count <= most.max(wanted),
                 "{name} has {count} unfinished jobs; it had {most} and {wanted} were wanted: {:?}",
-                self.said[name]
+                self.values_by_source[name]
             );
         }
         for write in writes {
@@ -140,9 +140,9 @@ impl RandomSources {
         if write.method != Method::PUT || write.code >= 300 || write.body["spec"]["replicas"] != 0 {
             return;
         }
-        let said = &self.said[name];
-        let ends = said.iter().skip(1).map(|(at, _)| *at).chain([write.done]);
-        let active = said.iter().zip(ends).filter(|((begun, value), _)| {
+        let source_values = &self.values_by_source[name];
+        let ends = source_values.iter().skip(1).map(|(at, _)| *at).chain([write.done]);
+        let active = source_values.iter().zip(ends).filter(|((begun, value), _)| {
             // A source that became active after the decision does not count.
             value.is_some_and(|value| value > 0) && *begun + UNDER_WAY < write.done
         });
@@ -152,15 +152,15 @@ impl RandomSources {
         // Times of activity are whole seconds.
         assert!(
             idle + Duration::from_secs(2) >= COOLDOWN,
-            "{name} was scaled to zero {idle:?} after a poll saw it active: {said:?} {write:?}"
+            "{name} was scaled to zero {idle:?} after a poll saw it active: {source_values:?} {write:?}"
         );
     }
 
     /// Waits until everything is as the sources ask for, and checks that it does not take long.
     pub(super) async fn converge(&mut self, env: &TestEnv) {
         for name in self.jobs.iter().chain(&self.objects).cloned().collect::<Vec<_>>() {
-            if self.said[&name].last().is_some_and(|(_, value)| value.is_none()) {
-                self.say(env, &name, Some(30));
+            if self.values_by_source[&name].last().is_some_and(|(_, value)| value.is_none()) {
+                self.set_value(env, &name, Some(30));
             }
         }
         let begun = Instant::now();

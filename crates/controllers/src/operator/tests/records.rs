@@ -11,7 +11,7 @@ use super::env::{TestEnv, deployments, objects, trigger};
 use super::sources::SourceResponse;
 use crate::operator::{OperatorSettings, ScalingMode};
 
-fn said(env: &TestEnv) -> Vec<String> {
+fn sentences(env: &TestEnv) -> Vec<String> {
     let records = env.handle.records().of("shop", "so.worker");
     let line = |record: &api::decisions::DecisionRecord| {
         let decision = &record.decision;
@@ -29,8 +29,8 @@ async fn activation_is_recorded_when_an_hpa_scales() {
     source["metadata"]["activationTarget"] = json!("0");
     let spec = json!({"pollingInterval": 5, "cooldownPeriod": 60, "triggers": [source]});
     env.scaled_object("worker", spec).await;
-    env.until("it sleeps, and says why", async || !said(&env).is_empty()).await;
-    assert_eq!(said(&env), ["0 → 0: at rest: queue is 0 (activation 0)"]);
+    env.until("it sleeps, and says why", async || !sentences(&env).is_empty()).await;
+    assert_eq!(sentences(&env), ["0 → 0: at rest: queue is 0 (activation 0)"]);
     sleep(Duration::from_mins(1)).await;
     let records = env.handle.records().of("shop", "so.worker");
     assert_eq!(records.len(), 1, "the same again and again is one record");
@@ -39,28 +39,29 @@ async fn activation_is_recorded_when_an_hpa_scales() {
     assert!(read.at <= records[0].decision.at && read.took.as_millis() >= 2 && !read.shared, "{read:?}");
 
     env.sources.set("orders", SourceResponse::Value(25));
-    env.until("it is woken", async || said(&env).len() == 2).await;
-    assert_eq!(said(&env)[1], "0 → 1: queue is 25 (activation 0)");
-    env.until("the HPA decides", async || said(&env).len() == 3).await;
+    env.until("it is woken", async || sentences(&env).len() == 2).await;
+    assert_eq!(sentences(&env)[1], "0 → 1: queue is 25 (activation 0)");
+    env.until("the HPA decides", async || sentences(&env).len() == 3).await;
     let through = "queue is 25 (activation 0); hpa/keda-hpa-worker decides";
-    assert_eq!(said(&env)[2], format!("1 → 1: {through}"));
+    assert_eq!(sentences(&env)[2], format!("1 → 1: {through}"));
     env.patch(&deployments("worker"), json!({"spec": {"replicas": 7}})).await;
-    env.until("who scales is seen", async || said(&env)[3..] == [format!("7 → 7: {through}")]).await;
+    env.until("who scales is seen", async || sentences(&env)[3..] == [format!("7 → 7: {through}")]).await;
 
     env.sources.set("orders", SourceResponse::Fails("connection refused"));
-    env.until("an error is reported", async || said(&env).len() == 5).await;
-    assert_eq!(said(&env)[4], "7 → 7: held: a trigger cannot be read, and an error never scales down");
+    env.until("an error is reported", async || sentences(&env).len() == 5).await;
+    assert_eq!(sentences(&env)[4], "7 → 7: held: a trigger cannot be read, and an error never scales down");
     let words = env.handle.records().of("shop", "so.worker").pop().unwrap().explain("so").to_string();
     assert!(words.contains("queue (scripted) cannot be read: connection refused\n"), "{words}");
 
     env.sources.set("orders", SourceResponse::Value(0));
     env.until("it sleeps", async || env.replicas("worker").await == 0).await;
-    env.until("that is reported", async || said(&env).iter().any(|line| line.starts_with("7 → 0"))).await;
-    let lines = said(&env);
+    env.until("that is reported", async || sentences(&env).iter().any(|line| line.starts_with("7 → 0")))
+        .await;
+    let lines = sentences(&env);
     assert!(lines.iter().any(|line| line.starts_with("7 → 7: nothing active; cooldown until ")), "{lines:?}");
     assert!(lines.iter().any(|line| line.starts_with("7 → 0: nothing active since ")), "{lines:?}");
     env.delete(&objects("worker")).await;
-    env.until("it is forgotten", async || said(&env).is_empty()).await;
+    env.until("it is forgotten", async || sentences(&env).is_empty()).await;
     env.stop().await;
 }
 
@@ -72,13 +73,13 @@ async fn one_record_holds_the_whole_decision_in_direct_mode() {
     env.deployment("worker", 0).await;
     let spec = json!({"pollingInterval": 5, "cooldownPeriod": 60, "maxReplicaCount": 8, "triggers": [trigger("orders")]});
     env.scaled_object("worker", spec).await;
-    env.until("it sleeps, and says why", async || !said(&env).is_empty()).await;
+    env.until("it sleeps, and says why", async || !sentences(&env).is_empty()).await;
     env.sources.set("orders", SourceResponse::Value(45));
     env.until("it works", async || env.replicas("worker").await == 5).await;
-    env.until("that is reported", async || said(&env).len() >= 2).await;
-    assert_eq!(said(&env)[1], "0 → 4: scripted is 45; scripted wants 5; scale-up limit is 4 this time");
+    env.until("that is reported", async || sentences(&env).len() >= 2).await;
+    assert_eq!(sentences(&env)[1], "0 → 4: scripted is 45; scripted wants 5; scale-up limit is 4 this time");
     env.sources.set("orders", SourceResponse::Fails("connection refused"));
-    let failed = async || said(&env).last().is_some_and(|line| line.contains("cannot be read"));
+    let failed = async || sentences(&env).last().is_some_and(|line| line.contains("cannot be read"));
     env.until("an error is reported", failed).await;
     let record = env.handle.records().of("shop", "so.worker").pop().unwrap();
     assert_eq!(record.round.as_ref().and_then(|round| round.hpa.clone()), None);

@@ -1,4 +1,4 @@
-//! Many objects that come and go, with faults, for as long as `PLIMSOLL_SOAK_TIME` says (`make soak`).
+//! Many objects that come and go, with faults, for the duration of `PLIMSOLL_SOAK_TIME` (`make soak`).
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -8,12 +8,12 @@ use http::Method;
 use serde_json::json;
 use tokio::time::sleep;
 
-use super::env::{TestEnv, ask, objects, trigger};
+use super::env::{TestEnv, objects, send, trigger};
 use super::random_sources::RandomSources;
 use crate::faulty_client::{FaultyClient, Random, setting};
 
 const STEPS_PER_ROUND: u64 = 20;
-const EVENTS: &str = "/api/v1/namespaces/shop/events";
+const EVENTS_PATH: &str = "/api/v1/namespaces/shop/events";
 
 /// Resident memory of this process in MiB, and its open files.
 fn resources() -> (u64, usize) {
@@ -72,7 +72,7 @@ async fn many_objects_with_faults_need_bounded_memory_and_files() {
         faults.set_stale(false);
         random_sources.converge(&env).await;
         // Events of hours would be the memory of the cluster, not that of the operator.
-        ask(&env.client, Method::DELETE, EVENTS, "application/json", &json!({})).await;
+        send(&env.client, Method::DELETE, EVENTS_PATH, "application/json", &json!({})).await;
         let (memory, files) = resources();
         println!("round {round}: {:?}, {memory} MiB, {files} files, {next} objects", begun.elapsed());
         if begun.elapsed() < limit / 4 {

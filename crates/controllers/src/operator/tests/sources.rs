@@ -174,13 +174,13 @@ impl Scaler for Scripted {
         })
     }
 
-    fn wake(self: Arc<Self>, ask_now: mpsc::Sender<()>) -> Option<scalers::WakeFuture> {
+    fn wake(self: Arc<Self>, query_now: mpsc::Sender<()>) -> Option<scalers::WakeFuture> {
         if self.trigger.type_ != "scripted-wake" {
             return None;
         }
         let mut pushes = self.sources.pushes.subscribe();
         Some(Box::pin(
-            async move { while pushes.changed().await.is_ok() && ask_now.send(()).await.is_ok() {} },
+            async move { while pushes.changed().await.is_ok() && query_now.send(()).await.is_ok() {} },
         ))
     }
 

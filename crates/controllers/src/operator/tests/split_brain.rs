@@ -132,7 +132,7 @@ async fn leaders_that_are_killed_at_random_moments_leave_nothing_half_done() {
         random_sources.check(&candidates[0].env, &writes[checked..]).await;
         checked = writes.len();
     }
-    random_sources.say(&candidates[0].env, "job0", Some(80));
+    random_sources.set_value(&candidates[0].env, "job0", Some(80));
     random_sources.converge(&candidates[0].env).await;
     let history = history.lock().unwrap().clone();
     random_sources.check(&candidates[0].env, &history[checked..]).await;
@@ -182,8 +182,8 @@ async fn writes_that_are_delayed_past_the_lease_do_nothing() {
     let mut random_sources = RandomSources::open(&first.env, 1, 1).await;
     sleep(Duration::from_secs(20)).await;
     first.faults.hold(&[LEASES, "/jobs", "/deployments/"]);
-    random_sources.say(&first.env, "job0", Some(40));
-    random_sources.say(&first.env, "obj0", Some(5));
+    random_sources.set_value(&first.env, "job0", Some(40));
+    random_sources.set_value(&first.env, "obj0", Some(5));
     assert_eq!(next_leader(&first.env, &first.name).await, second.name);
     random_sources.converge(&second.env).await;
     let before = history.lock().unwrap().len();
@@ -214,8 +214,8 @@ async fn a_clock_that_is_set_neither_loses_the_lease_nor_doubles_a_write() {
     for (number, hours) in [6, -6, 24, -48].into_iter().enumerate() {
         first.env.jump(jiff::SignedDuration::from_hours(hours));
         second.env.jump(jiff::SignedDuration::from_hours(-hours));
-        random_sources.say(&first.env, "job0", Some(10 * (1 + i64::try_from(number).unwrap())));
-        random_sources.say(&first.env, "obj0", Some(if number % 2 == 0 { 5 } else { 0 }));
+        random_sources.set_value(&first.env, "job0", Some(10 * (1 + i64::try_from(number).unwrap())));
+        random_sources.set_value(&first.env, "obj0", Some(if number % 2 == 0 { 5 } else { 0 }));
         for _ in 0..10 {
             sleep(Duration::from_secs(3)).await;
             let writes = history.lock().unwrap().clone();

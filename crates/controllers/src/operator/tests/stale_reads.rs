@@ -30,7 +30,7 @@ async fn is_active(env: &TestEnv) -> bool {
 }
 
 #[tokio::test(start_paused = true)]
-async fn activation_keeps_replicas_that_somebody_else_added() {
+async fn activation_keeps_replicas_added_by_another_client() {
     let env = moved(json!({}), 0, 5).await;
     env.sources.set("orders", SourceResponse::Value(25));
     env.until("it is active", async || is_active(&env).await).await;
@@ -43,7 +43,7 @@ async fn activation_keeps_replicas_that_somebody_else_added() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn raising_to_the_minimum_keeps_replicas_that_somebody_else_added() {
+async fn raising_to_the_minimum_keeps_replicas_added_by_another_client() {
     let env = moved(json!({}), 0, 0).await;
     env.client_faults.release_watches();
     env.sources.set("orders", SourceResponse::Value(1));
@@ -112,8 +112,8 @@ async fn samples_from_before_a_push_do_not_deactivate() {
     env.scaled_object("worker", spec).await;
     env.until("it was polled", async || env.condition("worker", "Active").await.0 == "False").await;
     env.sources.set("orders", SourceResponse::Delayed(Duration::from_secs(4), 0));
-    let asked = env.sources.queries("orders");
-    env.until("it is asked", async || env.sources.queries("orders") > asked).await;
+    let query_count = env.sources.queries("orders");
+    env.until("it is queried", async || env.sources.queries("orders") > query_count).await;
     sleep(Duration::from_secs(1)).await;
     env.sources.push();
     env.until("it is woken", async || env.replicas("worker").await == 1).await;
@@ -138,8 +138,8 @@ async fn direct_mode_records_a_change_once_while_the_watch_is_late() {
     env.client_faults.hold_watch("/deployments");
     env.sources.set("orders", SourceResponse::Value(55));
     env.until("there is one more", async || env.replicas("worker").await == 6).await;
-    let asked = env.sources.queries("orders");
-    env.until("it was polled again", async || env.sources.queries("orders") > asked + 2).await;
+    let query_count = env.sources.queries("orders");
+    env.until("it was polled again", async || env.sources.queries("orders") > query_count + 2).await;
     let records = env.handle.records().of("shop", "so.worker");
     let counts: Vec<(i32, i32)> =
         records.iter().map(|run| (run.decision.current().get(), run.decision.desired.get())).collect();

@@ -6,7 +6,7 @@ use engine::ActivationVerdict;
 use http::Method;
 use serde_json::{Value, json};
 
-use super::env::{TestEnv, ask, objects, trigger};
+use super::env::{TestEnv, objects, send, trigger};
 use crate::operator::OperatorSettings;
 
 const AUTHENTICATIONS: &str = "/apis/keda.sh/v1alpha1/namespaces/shop/triggerauthentications";
@@ -90,7 +90,7 @@ async fn missing_target_name_is_recorded_before_and_after_the_first_poll() {
     let name = "spec/properties/scaleTargetRef/properties/name/minLength";
     let path = format!("/spec/versions/0/schema/openAPIV3Schema/properties/{name}");
     let patch = json!([{"op": "remove", "path": path}]);
-    ask(&env.client, Method::PATCH, DEFINITION, "application/json-patch+json", &patch).await;
+    send(&env.client, Method::PATCH, DEFINITION, "application/json-patch+json", &patch).await;
     env.deployment("worker", 2).await;
     let mut nameless = spec(&trigger("orders"));
     nameless["scaleTargetRef"] = json!({"name": ""});

@@ -44,15 +44,15 @@ async fn source_cannot_cause_more_than_one_query_per_second() {
     let env = idle().await;
     env.patch(&objects("worker"), annotate("plimsoll.dev/wake", "true")).await;
     env.until("the stream is open", async || env.sources.streams() == 1).await;
-    let (asked, others) = (env.sources.queries("orders"), env.sources.queries("mails"));
+    let (query_count, others) = (env.sources.queries("orders"), env.sources.queries("mails"));
     for _ in 0..500 {
         env.sources.push();
         sleep(Duration::from_millis(10)).await;
     }
-    let few = env.sources.queries("orders") - asked;
+    let few = env.sources.queries("orders") - query_count;
     assert!((3..=7).contains(&few), "{few} queries in five seconds");
     let others = env.sources.queries("mails") - others;
-    assert!(others <= 1, "the source that woke nobody was asked {others} times");
+    assert!(others <= 1, "the source that woke no object was queried {others} times");
     // A wrong wake-up costs a query and nothing else; the last one is not lost.
     assert_eq!(env.replicas("worker").await, 0);
     env.sources.set("orders", SourceResponse::Value(5));
@@ -74,10 +74,10 @@ async fn failures_of_woken_polls_do_not_count_for_the_fallback() {
     env.patch(&objects("worker"), annotate("plimsoll.dev/wake", "true")).await;
     env.until("the stream is open", async || env.sources.streams() == 1).await;
     env.sources.set("orders", SourceResponse::Fails("connection refused"));
-    let asked = env.sources.queries("orders");
-    env.until("it is asked often", async || {
+    let query_count = env.sources.queries("orders");
+    env.until("it is queried often", async || {
         env.sources.push();
-        env.sources.queries("orders") >= asked + 10
+        env.sources.queries("orders") >= query_count + 10
     })
     .await;
     // One poll of the schedule may be among them, because the object was edited.

@@ -148,8 +148,8 @@ fn activation_scales_to_the_count_that_metrics_propose() {
     ] {
         assert!(text.contains(line), "{line:?} is not in\n{text}");
     }
-    let said = sentence_with_triggers(&seen.spec, &decision, Some(&poll));
-    assert_eq!(said, "queue has 33 messages (activation 5); queue 33 for 0 replicas, target 20 each");
+    let sentence = sentence_with_triggers(&seen.spec, &decision, Some(&poll));
+    assert_eq!(sentence, "queue has 33 messages (activation 5); queue 33 for 0 replicas, target 20 each");
 }
 
 #[test]
@@ -214,8 +214,8 @@ fn failures_fallbacks_formulas_and_pushes_are_explained() {
     let (spec, decision) = activity(3, 3, &failing, held.clone());
     let text = why(&spec, &decision, &failing);
     assert!(text.contains("triggers   queue (metrics-api) cannot be read: connection refused\n"), "{text}");
-    let said = sentence_with_triggers(&spec, &decision, Some(&failing));
-    assert_eq!(said, "held: a trigger cannot be read, and an error never scales down");
+    let sentence = sentence_with_triggers(&spec, &decision, Some(&failing));
+    assert_eq!(sentence, "held: a trigger cannot be read, and an error never scales down");
 
     failing.triggers[0].metrics[0].fallback = Some(6.into());
     failing.triggers[0].metrics[0].active = true;
@@ -238,8 +238,8 @@ fn failures_fallbacks_formulas_and_pushes_are_explained() {
     let (spec, decision) = activity(0, 1, &composed, ActivationVerdict::Wakes);
     let text = why(&spec, &decision, &composed);
     assert!(text.contains("formula    queue / 2 = 6, target 10, activation 4: active\n"), "{text}");
-    let said = sentence_with_triggers(&spec, &decision, Some(&composed));
-    assert_eq!(said, "queue / 2 = 6, target 10, activation 4: active");
+    let sentence = sentence_with_triggers(&spec, &decision, Some(&composed));
+    assert_eq!(sentence, "queue / 2 = 6, target 10, activation 4: active");
     composed.formula.as_mut().unwrap().value = Err("queue is not known".into());
     assert_eq!(targets(&composed, None), "formula: <unknown>/10");
 
@@ -262,8 +262,8 @@ fn failed_reconcile_is_shown_before_the_triggers() {
         text.contains("\nreconcile  failed: the operator cannot manage HPA keda-hpa-x: denied\n"),
         "{text}"
     );
-    let said = sentence_with_triggers(&spec, &decision, Some(&unpolled));
-    assert_eq!(said, "held: its triggers are not polled");
+    let sentence = sentence_with_triggers(&spec, &decision, Some(&unpolled));
+    assert_eq!(sentence, "held: its triggers are not polled");
 }
 
 #[test]

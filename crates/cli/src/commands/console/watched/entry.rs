@@ -100,7 +100,7 @@ impl WatchedEntry {
     }
 
     /// The present row, and whether the problems are the same as before.
-    pub(super) fn look(&mut self, now: Timestamp) -> (FeedRow, bool) {
+    pub(super) fn update_row(&mut self, now: Timestamp) -> (FeedRow, bool) {
         let is_silent = self.is_silent_at(now);
         let mut has_same_problems = true;
         if !self.is_judged || is_silent != self.is_silent {

@@ -48,7 +48,7 @@ pub(super) struct GroupFinding {
     pub(super) advice: String,
 }
 
-/// Who serves a group.
+/// The server of a group.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum GroupServer {
@@ -187,17 +187,17 @@ fn unavailable(found: &ApiService) -> ReportedProblem {
     let service = found.service.clone().unwrap_or_default();
     let (namespace, name) = (&service.namespace, &service.name);
     let message = found.message.to_ascii_lowercase();
-    let says = |words: &[&str]| words.iter().any(|word| message.contains(word));
+    let contains_any = |words: &[&str]| words.iter().any(|word| message.contains(word));
     let remedy = match found.reason.as_str() {
         "ServiceNotFound" => format!("create the Service, or remove the APIService: kubectl delete apiservice {}.{}", found.version, found.group),
         "ServicePortError" | "ServiceAccessError" => format!("compare spec.service.port with the ports of the Service: kubectl -n {namespace} get service {name}"),
         "EndpointsNotFound" | "MissingEndpoints" | "EndpointsAccessError" => format!(
             "no pod behind the Service is ready: kubectl -n {namespace} get pods, then their log; /readyz?verbose says which check fails"
         ),
-        _ if says(&["x509", "certificate", "tls:"]) => {
+        _ if contains_any(&["x509", "certificate", "tls:"]) => {
             "kube-apiserver does not trust its certificate: correct spec.caBundle of the APIService, or set insecureSkipTLSVerify".into()
         }
-        _ if says(&["401", "403", "unauthorized", "forbidden"]) => {
+        _ if contains_any(&["401", "403", "unauthorized", "forbidden"]) => {
             "it does not know kube-apiserver: bind its service account to extension-apiserver-authentication-reader in kube-system and to system:auth-delegator".into()
         }
         "FailedDiscoveryCheck" => format!(

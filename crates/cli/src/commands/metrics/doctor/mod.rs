@@ -7,8 +7,8 @@
 //! ```
 
 mod finding;
-mod look;
 mod page;
+mod read;
 #[cfg(test)]
 mod tests;
 
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Outcome {
             ..ClusterArgs::default()
         };
         let client = ClusterClient::open(&place).await.map_err(cannot_tell)?;
-        let findings = look::at(&client).await.map_err(cannot_tell)?;
+        let findings = read::findings(&client).await.map_err(cannot_tell)?;
         match args.output {
             Format::Json | Format::Yaml => output::value(args.output, &findings)?,
             Format::Table | Format::Wide => {

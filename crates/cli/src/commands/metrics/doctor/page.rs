@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use api::reports::{
     BackendReport, MetricsReport, ProblemSeverity, ReportedProblem, ResourceReport, ServerReport,
 };
+use engine::explain::plural;
 use jiff::Timestamp;
 
 use super::finding::{Findings, GroupFinding, GroupServer};
@@ -55,7 +56,7 @@ pub(super) fn text(findings: &Findings, page: Page, now: Timestamp) -> String {
     text
 }
 
-/// Who serves a group, and its state.
+/// The server of a group, and its state.
 fn headline(group: &GroupFinding, findings: &Findings, report: Option<&ServerReport>) -> String {
     match (group.served_by, &group.service) {
         (GroupServer::Nobody, _) => "not served".to_owned(),
@@ -101,7 +102,7 @@ fn metrics(found: &MetricsReport, report: &ServerReport) -> String {
         _ => format!(
             "{}{}",
             if places.is_empty() { "" } else { " and " },
-            counted(report.upstreams.len() as u64, "upstream")
+            plural(report.upstreams.len() as u64, "upstream")
         ),
     };
     let from = if places.is_empty() && upstreams.is_empty() {
@@ -109,7 +110,7 @@ fn metrics(found: &MetricsReport, report: &ServerReport) -> String {
     } else {
         format!(" from {}{upstreams}", places.join(", "))
     };
-    format!("{from}, {}", counted(found.metrics, "metric"))
+    format!("{from}, {}", plural(found.metrics, "metric"))
 }
 
 /// Upstreams and sources with problems; the others are counted.
@@ -161,7 +162,7 @@ fn write_problem(text: &mut String, page: Page, problem: &ReportedProblem, what:
         let _ = writeln!(text, "  {mark} {}{}", problem.cause, lasting(problem, now));
         4
     } else {
-        let count = counted(problem.count, what);
+        let count = plural(problem.count, what);
         let _ = writeln!(
             text,
             "  {mark} {count:<9} {}   {}{}",
@@ -189,10 +190,6 @@ fn lasting(problem: &ReportedProblem, now: Timestamp) -> String {
     let last = problem.last_good.map(|at| format!("; last good {} ago", api::age::since(Some(at), now)));
     let since = || problem.since.map(|at| format!("; for {}", api::age::since(Some(at), now)));
     format!("{times}{}", last.or_else(since).unwrap_or_default())
-}
-
-fn counted(count: u64, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// An address without scheme and slash.

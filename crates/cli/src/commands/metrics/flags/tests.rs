@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 
 use super::*;
-use crate::flags::{Does, Kind, normal};
+use crate::flags::{FlagEffect, Kind, normal};
 
 #[derive(Parser)]
 struct FlagsCommandLine {
@@ -42,7 +42,7 @@ fn every_flag_is_accepted_in_every_form() {
         let given = parse(&[&format!("--{}={value}", flag.name)]).unwrap();
         assert!(given.given(flag.name), "{}", flag.name);
         assert_eq!(given.text(flag.name).unwrap(), value);
-        assert_eq!(given.idle().contains(&flag.name), flag.does == Does::Nothing, "{}", flag.name);
+        assert_eq!(given.idle().contains(&flag.name), flag.effect == FlagEffect::Nothing, "{}", flag.name);
         let underscored = format!("--{}={value}", flag.name.replace('-', "_"));
         assert_eq!(parse(&[&underscored]).unwrap().text(flag.name).unwrap(), value);
         if flag.kind == Kind::Bool {
@@ -91,7 +91,7 @@ fn documentation_lists_every_flag() {
         let short = flag.short.filter(|letter| flag.name != letter.to_string());
         let short = short.map(|letter| format!("`-{letter}`, ")).unwrap_or_default();
         let default = if flag.default.is_empty() { String::new() } else { format!("`{}`", flag.default) };
-        let nothing = if flag.does == Does::Nothing { "*nothing:* " } else { "" };
+        let nothing = if flag.effect == FlagEffect::Nothing { "*nothing:* " } else { "" };
         table += &format!(
             "| {short}`--{}` | {default} | {nothing}{} |\n",
             flag.name,

@@ -7,7 +7,7 @@ use super::convert::ConvertedValues;
 use crate::commands::metrics::flags::FLAGS as METRICS_FLAGS;
 use crate::commands::operator::IDLE_VARIABLES;
 use crate::commands::operator::flags::FLAGS as OPERATOR_FLAGS;
-use crate::flags::{Does, go_bool};
+use crate::flags::{FlagEffect, go_bool};
 
 /// Flags that the chart sets by itself.
 const SET_BY_METRICS_CHART: [&str; 12] = [
@@ -82,7 +82,7 @@ fn extra(converted: &mut ConvertedValues, to: &str, path: &str, found: &GivenFla
     match flag {
         None => converted.lose(&place, "Plimsoll has no such flag"),
         Some(flag) if value == flag.default => {}
-        Some(flag) if flag.does == Does::Nothing => converted.lose(&place, flag.about),
+        Some(flag) if flag.effect == FlagEffect::Nothing => converted.lose(&place, flag.about),
         Some(flag) => converted.push(to, json!(format!("--{}={value}", flag.name))),
     }
 }

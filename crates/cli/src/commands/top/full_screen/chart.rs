@@ -7,15 +7,15 @@ use jiff::{SignedDuration, Timestamp};
 use sim::recording::{MetricTrack, MetricUnit, current_value};
 
 /// The longest time that is shown.
-const MAX_SPAN: SignedDuration = SignedDuration::from_hours(1);
+const MAX_CHART_SPAN: SignedDuration = SignedDuration::from_hours(1);
 /// A column that is filled from below, by eighths.
-const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+const BAR_EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 /// A metric that is at its target.
 const AT_TARGET: char = '▄';
 /// The wanted count where it is above the replicas.
-const WANTED: char = '╌';
+const DESIRED_COUNT_MARK: char = '╌';
 /// No replicas, in contrast to an unknown count.
-const ZERO: char = '_';
+const ZERO_MARK: char = '_';
 
 /// Replicas from a time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +89,7 @@ impl MetricTrend {
         // The value is between 0 and 8.
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
         let eighths = (value / self.target * 4.0).round().clamp(0.0, 8.0) as usize;
-        if eighths == 0 { ZERO } else { EIGHTHS.get(eighths).copied().unwrap_or(' ') }
+        if eighths == 0 { ZERO_MARK } else { BAR_EIGHTHS.get(eighths).copied().unwrap_or(' ') }
     }
 }
 
@@ -109,7 +109,7 @@ pub(super) fn lines(
     height: usize,
 ) -> Vec<String> {
     let Some(first) = points.first() else { return Vec::new() };
-    let since = first.at.max(until.checked_sub(MAX_SPAN).unwrap_or(first.at));
+    let since = first.at.max(until.checked_sub(MAX_CHART_SPAN).unwrap_or(first.at));
     let top = points.iter().map(|point| point.wanted.max(point.replicas.unwrap_or(0))).max();
     let top = top.unwrap_or(1).max(1);
     let label_width = top.to_string().len();
@@ -162,12 +162,12 @@ fn cell(point: Option<&ReplicaPoint>, top: i32, row: usize, height: usize) -> ch
     let eighths = ((rows(replicas) - from_below) * 8.0).round().clamp(0.0, 8.0) as usize;
     let wanted = rows(point.wanted) - from_below;
     if eighths == 0 && point.wanted > replicas && wanted > 0.0 && wanted <= 1.0 {
-        return WANTED;
+        return DESIRED_COUNT_MARK;
     }
     if replicas == 0 && row + 1 == height {
-        return ZERO;
+        return ZERO_MARK;
     }
-    EIGHTHS.get(eighths).copied().unwrap_or(' ')
+    BAR_EIGHTHS.get(eighths).copied().unwrap_or(' ')
 }
 
 #[cfg(test)]

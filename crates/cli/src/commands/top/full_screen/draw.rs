@@ -187,7 +187,9 @@ fn details(details: Option<&AutoscalerDetails>, page: Page, now: Timestamp) -> V
         Ok(explanation) => page.explanation(explanation),
         Err(error) => {
             let title = ScreenLine::new(Paint::Bold, format!("{}/{}", details.namespace, details.name));
-            return std::iter::once(title).chain(wrap(error, width).into_iter().map(plain)).collect();
+            return std::iter::once(title)
+                .chain(wrap(&error.to_string(), width).into_iter().map(plain))
+                .collect();
         }
     };
     // The headline, which may be wrapped, ends at the first empty line.

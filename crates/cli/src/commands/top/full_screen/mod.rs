@@ -20,14 +20,14 @@ use ratatui_crossterm::crossterm::terminal::{
 };
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use super::{Overview, TopArgs, look};
+use super::{Overview, TopArgs, read_overview};
 use crate::commands::get::pause;
 use crate::commands::why::{record_explanation, status_explanation};
 use crate::failure::{Failure, Outcome, use_colour};
-use crate::live::screen::asked_to_stop;
+use crate::live::screen::stop_requested;
 use crate::live::{AutoscalerName, ClusterClient, Scope};
 use chart::{MetricTrend, ReplicaPoint};
-use state::{AutoscalerDetails, KeyOutcome, TopKey, TopState};
+use state::{AutoscalerDetails, ExplanationError, KeyOutcome, TopKey, TopState};
 
 /// Restores the terminal when it is dropped.
 struct RestoredTerminal;
@@ -74,7 +74,7 @@ pub(super) async fn run(
         Failure::Outside(format!("failed to draw on this terminal: {error}\n  remedy: --once prints a table"))
     })?;
     let mut keys = keys();
-    let stop = asked_to_stop();
+    let stop = stop_requested();
     tokio::pin!(stop);
     let mut next = Box::pin(refresh(args, client, None, interval, interval));
     loop {
@@ -125,7 +125,7 @@ async fn refresh(
         Some((namespace, name)) => Some(details(client, namespace, name, Timestamp::now()).await),
         None => None,
     };
-    let overview = look(args, client, true).await;
+    let overview = read_overview(args, client, true).await;
     Refreshed { overview, details, wait: pause(interval, began) }
 }
 
@@ -138,7 +138,7 @@ async fn details(
 ) -> AutoscalerDetails {
     let (mut points, mut trends) = (Vec::new(), Vec::new());
     let why = match AutoscalerName::parse(&name) {
-        None => Err(format!("{name} cannot be explained")),
+        None => Err(ExplanationError::UnknownName(name.clone())),
         Some(named) => match client.decisions_of(&namespace, &named).await {
             Ok(found) => {
                 let records = &found.records;
@@ -149,11 +149,14 @@ async fn details(
                     explanation.rows.extend(found.warning());
                     explanation
                 });
-                last.ok_or_else(|| "nothing was decided about it yet".to_owned())
+                last.ok_or(ExplanationError::NoDecision)
             }
             Err(missing) => match client.object(&namespace, &named).await {
                 Ok(object) => Ok(status_explanation(&named, &object.hpa, &[], &missing, now)),
-                Err(error) => Err(client.failure("read the autoscaler", &error).to_string()),
+                Err(error) => {
+                    let failure = client.failure("read the autoscaler", &error);
+                    Err(ExplanationError::ReadFailed(failure.to_string()))
+                }
             },
         },
     };

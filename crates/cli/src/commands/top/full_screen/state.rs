@@ -60,9 +60,23 @@ pub(super) struct AutoscalerDetails {
     pub(super) namespace: String,
     pub(super) name: String,
     /// Why its count is what it is, or why that is not known.
-    pub(super) why: Result<Explanation, String>,
+    pub(super) why: Result<Explanation, ExplanationError>,
     pub(super) points: Vec<ReplicaPoint>,
     pub(super) trends: Vec<MetricTrend>,
+}
+
+/// Why an autoscaler cannot be explained.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum ExplanationError {
+    /// The name is that of no kind of autoscaler.
+    #[error("{0} cannot be explained")]
+    UnknownName(String),
+    /// The controller has no decision about it.
+    #[error("nothing was decided about it yet")]
+    NoDecision,
+    /// Neither its decisions nor the object could be read.
+    #[error("{0}")]
+    ReadFailed(String),
 }
 
 /// A key.

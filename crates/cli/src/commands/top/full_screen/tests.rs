@@ -170,7 +170,7 @@ fn commands_answer_and_quit() {
 }
 
 #[test]
-fn view_says_when_the_cluster_cannot_be_read() {
+fn view_reports_a_cluster_that_cannot_be_read() {
     let mut state = state();
     state.lost = Some("connection refused\n  remedy: none".to_owned());
     assert_eq!(screen(&mut state, 80, 10)[1], "connection refused (below: 0s old)");

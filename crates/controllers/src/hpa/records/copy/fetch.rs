@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use sources::http::{Auth, Endpoint, HttpClient, HttpErrorCause, HttpRequest};
 
-/// How many passes are asked for at once.
+/// Passes per request.
 const PAGE_PASSES: usize = 1_000;
 /// Limits of a response.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);

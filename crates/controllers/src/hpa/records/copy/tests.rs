@@ -130,7 +130,7 @@ fn replicas_understand_the_cursors_of_each_other() {
     }
     assert_eq!(seen, (0..6).map(|n| at(n * 15)).collect::<Vec<_>>());
 
-    // The follower is late: it has nothing new, and does not send the one who asks back.
+    // The follower is late: it has nothing new, and does not send the requester back.
     add(&leader, &spec, 90);
     let list = page(&leader, after, 2).unwrap();
     assert_eq!(list.items.len(), 1);
@@ -232,7 +232,7 @@ async fn reasons_not_to_copy_are_logged_once() {
         let (_sender, leadership) = following(leader);
         let (follower, mut progress) = (follower(&copied, &leadership, fetch), CopyProgress::default());
         assert_eq!(follower.copy_page(&mut progress).await, COPY_INTERVAL);
-        assert_eq!(progress.said.as_deref(), Some(reason));
+        assert_eq!(progress.last_problem.as_deref(), Some(reason));
         assert!(!progress.is_new(reason) && progress.is_new("another"));
     }
     assert!(copied.latest(None).is_empty());

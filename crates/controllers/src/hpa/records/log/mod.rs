@@ -59,7 +59,7 @@ impl DecisionLog {
     }
 
     /// Whether every decision is logged, not only each that differs from the one before.
-    pub(super) fn wants_all(&self) -> bool {
+    pub(super) fn logs_repeats(&self) -> bool {
         self.0.all
     }
 

@@ -27,18 +27,18 @@ fn cursor_returns_what_is_new() {
         }
     };
     decide(0..100);
-    let ask = |query: PassQuery| {
+    let query_passes = |query: PassQuery| {
         let list = records.passes(&query).unwrap();
         let items = list.items.iter().map(|item| (item.at, item.name.clone())).collect::<Vec<_>>();
         (items, list.metadata)
     };
-    let (all, end) = ask(PassQuery::default());
+    let (all, end) = query_passes(PassQuery::default());
     assert_eq!((all.len(), end.remaining, end.lost), (300, false, false));
     assert!(all.is_sorted(), "in the order in which they were made");
     // In pages.
     let (mut paged, mut after) = (Vec::new(), None);
     loop {
-        let (items, meta) = ask(PassQuery { after, limit: Some(7), ..PassQuery::default() });
+        let (items, meta) = query_passes(PassQuery { after, limit: Some(7), ..PassQuery::default() });
         paged.extend(items);
         after = Some(meta.cursor);
         if !meta.remaining {
@@ -47,12 +47,12 @@ fn cursor_returns_what_is_new() {
     }
     assert_eq!(paged, all);
     assert_eq!(after.as_ref(), Some(&end.cursor));
-    assert!(ask(PassQuery { after: after.clone(), ..PassQuery::default() }).0.is_empty());
+    assert!(query_passes(PassQuery { after: after.clone(), ..PassQuery::default() }).0.is_empty());
     decide(100..102);
-    let (new, _) = ask(PassQuery { after: after.clone(), ..PassQuery::default() });
+    let (new, _) = query_passes(PassQuery { after: after.clone(), ..PassQuery::default() });
     assert_eq!(new.len(), 6);
     let one = PassQuery { name: Some("hpa.web-1".into()), since: Some(at(1500)), ..PassQuery::default() };
-    assert_eq!(ask(one).0, [(at(1500), "hpa.web-1".into()), (at(1515), "hpa.web-1".into())]);
+    assert_eq!(query_passes(one).0, [(at(1500), "hpa.web-1".into()), (at(1515), "hpa.web-1".into())]);
     let full =
         records.passes(&PassQuery { after, detail: PassDetail::Full, ..PassQuery::default() }).unwrap();
     assert_eq!(full.items[5].record.as_ref().unwrap().decision.at, at(1515));
@@ -75,7 +75,7 @@ fn passes_that_decide_something_else_can_have_their_whole_record() {
 }
 
 #[test]
-fn cursor_that_is_too_old_says_that_passes_are_lost() {
+fn cursor_that_is_too_old_reports_lost_passes() {
     let records =
         Records::new(HistoryLimits { age: SignedDuration::from_mins(5), ..HistoryLimits::default() });
     let spec = Arc::new(mk_spec("web"));

@@ -9,7 +9,7 @@ use jiff::civil::DateTime;
 use jiff::tz::Offset;
 use jiff::{SignedDuration, Timestamp};
 
-use super::SUFFIX;
+use super::RECORDING_FILE_SUFFIX;
 
 /// Why a recording cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -17,33 +17,33 @@ pub enum RecordingError {
     /// A file or folder cannot be read.
     #[error("failed to read {}: {source}", .path.display())]
     Io {
-        /// Which.
+        /// The file or folder.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: io::Error,
     },
     /// A file is something else, or its rest is not read.
     #[error("{}: {source}", .path.display())]
     Format {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         source: SegmentError,
     },
     /// Passes of a file have values that this version does not know.
     #[error("{}: {passes} passes cannot be decoded: another version of plimsoll wrote them", .path.display())]
     Passes {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// How many.
+        /// How many passes have such values.
         passes: usize,
     },
     /// A folder without files.
     #[error("{} has no files of a recording (*.passes)", .path.display())]
     Empty {
-        /// Which.
+        /// The folder.
         path: PathBuf,
     },
 }
@@ -134,7 +134,7 @@ pub(super) fn segments(folder: &Path) -> io::Result<Vec<PathBuf>> {
 
 /// When a file began, from its name. None for other files.
 pub(super) fn began(path: &Path) -> Option<Timestamp> {
-    let name = path.file_name()?.to_str()?.strip_suffix(SUFFIX)?;
+    let name = path.file_name()?.to_str()?.strip_suffix(RECORDING_FILE_SUFFIX)?;
     let (stamp, _) = name.split_once("Z-")?;
     Offset::UTC.to_timestamp(DateTime::strptime("%Y%m%dT%H%M%S", stamp).ok()?).ok()
 }

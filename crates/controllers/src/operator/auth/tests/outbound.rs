@@ -11,7 +11,7 @@ use super::super::{AuthResolver, ManifestObjects, VaultRules};
 use super::{authentication, resolve_as, rules};
 
 #[tokio::test]
-async fn refused_address_of_vault_is_not_asked() {
+async fn refused_address_of_vault_gets_no_request() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let spec = json!({"hashiCorpVault": {
         "address": format!("http://{}", listener.local_addr().unwrap()),
@@ -27,11 +27,11 @@ async fn refused_address_of_vault_is_not_asked() {
 }
 
 #[tokio::test]
-async fn vault_is_asked_through_the_proxy() {
+async fn vault_is_requested_through_the_proxy() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let proxy = format!("http://{}", listener.local_addr().unwrap());
-    let asked = tokio::spawn(async move {
+    let request = tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
         let mut head = Vec::new();
         while !head.ends_with(b"\r\n\r\n") {
@@ -51,6 +51,6 @@ async fn vault_is_asked_through_the_proxy() {
     rules.vault.proxies = ProxyRules::from_environment(|name| (name == "HTTP_PROXY").then(|| proxy.clone()));
     let auth = AuthResolver::new(Arc::new(ManifestObjects::new(vec![authentication(&spec)])), rules);
     assert!(resolve_as(&auth, "").await.is_err());
-    let head = tokio::time::timeout(Duration::from_secs(30), asked).await.unwrap().unwrap();
+    let head = tokio::time::timeout(Duration::from_secs(30), request).await.unwrap().unwrap();
     assert!(head.contains(" http://10.9.8.7:8200/v1/"), "{head}");
 }

@@ -28,7 +28,7 @@ fn answered(
 
 /// Managers that must not send anything.
 fn silent(objects: Vec<Value>, rules: AuthRules) -> AuthResolver {
-    answered(objects, rules, |call| panic!("{} was asked", call.url))
+    answered(objects, rules, |call| panic!("{} was requested", call.url))
 }
 
 fn key(name: &str) -> Value {
@@ -57,8 +57,8 @@ async fn keys_of_one_aws_secret_are_one_request() {
         ],
     }});
     let objects = vec![authentication(&spec), credentials()];
-    let asked = Arc::new(AtomicUsize::new(0));
-    let count = Arc::clone(&asked);
+    let requests = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&requests);
     let auth = answered(objects, rules(Compat::Better), move |call| {
         count.fetch_add(1, Ordering::SeqCst);
         assert_eq!(call.url, "https://secretsmanager.eu-west-1.amazonaws.com/");
@@ -72,7 +72,7 @@ async fn keys_of_one_aws_secret_are_one_request() {
     });
     let resolved = resolve_as(&auth, "").await.unwrap();
     assert_eq!(found(&resolved), ["old=before", "password=p", "user=u"]);
-    assert_eq!(asked.load(Ordering::SeqCst), 2);
+    assert_eq!(requests.load(Ordering::SeqCst), 2);
     assert_eq!(seen(&resolved.seen), ["TriggerAuthentication ns/ta", "Secret ns/cloud"]);
 }
 

@@ -57,7 +57,7 @@ pub enum VaultError {
     Response {
         /// `https://host:port`.
         server: String,
-        /// Why.
+        /// The cause.
         source: VaultResponseError,
     },
     /// A path was not read.
@@ -65,7 +65,7 @@ pub enum VaultError {
     Path {
         /// The path.
         path: String,
-        /// Why.
+        /// The cause.
         source: Box<VaultError>,
     },
     /// A response holds no data.

@@ -1,4 +1,4 @@
-//! What must not be seen: values that nobody but the operator or another namespace has, and who would see them.
+//! What must not be seen: values that only the operator or another namespace has, and who would see them.
 
 use std::collections::HashSet;
 use std::io;
@@ -129,7 +129,7 @@ pub(super) struct OperatorFiles {
 
 impl OperatorFiles {
     pub(super) fn new(name: &str) -> Self {
-        // A long name: as the name of a host it is refused before anybody is asked for its address.
+        // A long name: as the name of a host it is refused before it is resolved.
         let folder = format!("plimsoll-hostile-tenant-{name}-{}-{}", std::process::id(), "x".repeat(64));
         let folder = std::env::temp_dir().join(folder);
         let _ = std::fs::remove_dir_all(&folder);

@@ -20,7 +20,7 @@ use crate::operator::operator_identity::audiences::{TokenAudiences, TokenMode};
 use crate::operator::operator_identity::outbound::OutboundFilter;
 use crate::operator::operator_identity::{IdentityRules, IdentityUsers};
 
-const ANSWERS: &[(&str, u16, &str)] = &[
+const VAULT_RESPONSES: &[(&str, u16, &str)] = &[
     ("/v1/auth/k8s/login", 200, r#"{"auth": {"client_token": "t1"}}"#),
     ("/v1/auth/token/lookup-self", 200, r#"{"data": {"renewable": false}}"#),
     ("/v1/kv/a", 200, r#"{"data": {"k": "v"}}"#),
@@ -130,7 +130,7 @@ async fn log_in(
 ) -> (Vec<String>, Result<(), String>) {
     let mut outcomes = Vec::new();
     for compat in [Compat::Better, Compat::Strict] {
-        let (address, requests) = vault(ANSWERS).await;
+        let (address, requests) = vault(VAULT_RESPONSES).await;
         let text = login.to_string().replace("{vault}", &address);
         let vault: Value = serde_json::from_str(&text).unwrap();
         let is_listed = identity.outbound.lists(LISTED);

@@ -7,7 +7,7 @@ use api::keda::TriggerAuthentication;
 use controllers::operator::auth::{ApiServerObjects, AuthObjects, Fetch, FetchError, ManifestObjects};
 
 /// Files first, then the cluster.
-pub(super) struct Both {
+pub(super) struct CombinedAuthObjects {
     pub(super) files: ManifestObjects,
     pub(super) cluster: ApiServerObjects,
 }
@@ -20,7 +20,7 @@ async fn or<T>(first: Fetch<'_, T>, second: Fetch<'_, T>) -> Result<T, FetchErro
     }
 }
 
-impl AuthObjects for Both {
+impl AuthObjects for CombinedAuthObjects {
     fn secret<'a>(&'a self, namespace: &'a str, name: &'a str) -> Fetch<'a, BTreeMap<String, Vec<u8>>> {
         Box::pin(or(self.files.secret(namespace, name), self.cluster.secret(namespace, name)))
     }

@@ -20,7 +20,7 @@ const MAX_ERROR_BYTES: usize = 64 << 10;
 const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Sends a list or watch request, and waits for the head of a successful response.
-pub(super) async fn ask(
+pub(super) async fn send(
     client: &Client,
     source: &WatchSource,
     silence: Duration,

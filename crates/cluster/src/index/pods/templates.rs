@@ -8,37 +8,37 @@ use engine::pod::{Container, ResourceList, Resources};
 
 use crate::index::pool::{Id, Pool};
 
-/// The shapes of all pods.
+/// The templates of all pods.
 #[derive(Debug, Default)]
-pub(super) struct Shapes {
-    pool: Pool<InternedShape>,
+pub(super) struct PodTemplates {
+    pool: Pool<InternedTemplate>,
 }
 
 #[derive(Debug)]
-struct InternedShape {
-    shape: Arc<PodTemplate>,
+struct InternedTemplate {
+    template: Arc<PodTemplate>,
     pods: u32,
 }
 
 /// Hash and equality of a template.
-struct ShapeIdentity<'a>(&'a PodTemplate);
+struct TemplateIdentity<'a>(&'a PodTemplate);
 
-impl Shapes {
-    /// The interned shape, with one more pod.
-    pub(super) fn take(&mut self, shape: PodTemplate) -> (Id, Arc<PodTemplate>) {
-        let hash = self.pool.hash(ShapeIdentity(&shape));
-        let known = self.pool.find(hash, |known| *known.shape == shape);
+impl PodTemplates {
+    /// The interned template, with one more pod.
+    pub(super) fn take(&mut self, template: PodTemplate) -> (Id, Arc<PodTemplate>) {
+        let hash = self.pool.hash(TemplateIdentity(&template));
+        let known = self.pool.find(hash, |known| *known.template == template);
         if let Some(id) = known
             && let Some(known) = self.pool.get_mut(id)
         {
             known.pods += 1;
-            return (id, Arc::clone(&known.shape));
+            return (id, Arc::clone(&known.template));
         }
-        let shape = Arc::new(shape);
-        (self.pool.insert(hash, InternedShape { shape: Arc::clone(&shape), pods: 1 }), shape)
+        let template = Arc::new(template);
+        (self.pool.insert(hash, InternedTemplate { template: Arc::clone(&template), pods: 1 }), template)
     }
 
-    /// The shape has one pod less.
+    /// The template has one pod less.
     pub(super) fn release(&mut self, id: Id) {
         let Some(known) = self.pool.get_mut(id) else { return };
         known.pods -= 1;
@@ -53,7 +53,7 @@ impl Shapes {
     }
 }
 
-impl Hash for ShapeIdentity<'_> {
+impl Hash for TemplateIdentity<'_> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         let PodTemplate { containers, init_containers, pod, overhead } = self.0;
         hash_containers(containers, state);

@@ -1,4 +1,4 @@
-//! Asks a scaler for its metrics and their values, within a deadline.
+//! Queries a scaler for its metrics and their values, within a deadline.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,8 +22,8 @@ pub(super) async fn specs_of(
     scaler: &Arc<dyn Scaler>,
     deadline: Duration,
 ) -> Result<Vec<MetricSpec>, SampleError> {
-    let asked = Arc::clone(scaler);
-    let listing = off_thread::run(async move { asked.specs().await });
+    let queried = Arc::clone(scaler);
+    let listing = off_thread::run(async move { queried.specs().await });
     let listed = timeout(deadline, listing).await.map_err(|_| SampleError::TimedOut(deadline))?;
     let specs = listed.map_err(SampleError::Source)?;
     if specs.is_empty() { Err(SampleError::NoMetrics) } else { Ok(specs) }
@@ -35,8 +35,8 @@ pub(super) async fn reading_of(
     name: &str,
     deadline: Duration,
 ) -> Result<Reading, SampleError> {
-    let (asked, asked_name) = (Arc::clone(scaler), name.to_owned());
-    let reading = off_thread::run(async move { asked.read(&asked_name).await });
+    let (queried, metric_name) = (Arc::clone(scaler), name.to_owned());
+    let reading = off_thread::run(async move { queried.read(&metric_name).await });
     let all = deadline.saturating_mul(MAX_READ_DEADLINES).min(MAX_QUERY_DEADLINE);
     let read = with_request_deadline(deadline, all, reading).await;
     let read = read.ok_or(SampleError::TimedOut(deadline))?;

@@ -33,7 +33,7 @@ pub(super) struct TriggerFinding {
 }
 
 /// Queries the source of a trigger.
-pub(super) async fn ask(
+pub(super) async fn query_trigger(
     object: &ScaledResource,
     index: usize,
     trigger: &Trigger,
@@ -124,8 +124,8 @@ async fn query_source(
 
 /// The remedy, where it is a flag.
 fn advised(error: String) -> String {
-    let wants_cluster = ["there is no cluster", "cannot be read here"].iter().any(|end| error.ends_with(end));
-    if wants_cluster { format!("{error}; --cluster asks the one of your kubeconfig") } else { error }
+    let needs_cluster = ["there is no cluster", "cannot be read here"].iter().any(|end| error.ends_with(end));
+    if needs_cluster { format!("{error}; --cluster asks the one of your kubeconfig") } else { error }
 }
 
 /// A trigger with its resolved parameters.

@@ -1,19 +1,19 @@
-//! Random numbers, to spread the retries of several processes. Not for secrets.
+//! Random numbers for jitter, and UUIDs. They are not for secrets.
 
 use std::hash::{BuildHasher, RandomState};
 
 /// 64 random bits: the standard library seeds each `RandomState` with new keys.
-pub(crate) fn bits() -> u64 {
+fn bits() -> u64 {
     RandomState::new().hash_one(0)
 }
 
-/// A number from 0 up to, but not including, 1.
-pub(crate) fn unit() -> f64 {
+/// A random number from 0 up to, but not including, 1.
+pub fn fraction() -> f64 {
     (bits() >> 11) as f64 / (1_u64 << 53) as f64
 }
 
 /// A random (version 4) UUID.
-pub(crate) fn uuid() -> String {
+pub fn uuid() -> String {
     let (high, low) = (bits(), bits());
     format!(
         "{:08x}-{:04x}-4{:03x}-{:04x}-{:012x}",
@@ -31,7 +31,7 @@ mod tests {
 
     #[test]
     fn numbers_stay_in_their_range_and_differ() {
-        let some: Vec<f64> = (0..1000).map(|_| unit()).collect();
+        let some: Vec<f64> = (0..1000).map(|_| fraction()).collect();
         assert!(some.iter().all(|x| (0.0..1.0).contains(x)));
         assert!(some.iter().any(|x| *x < 0.1) && some.iter().any(|x| *x > 0.9));
     }

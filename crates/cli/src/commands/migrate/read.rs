@@ -22,7 +22,7 @@ const KEDA_KINDS: [(&str, &str); 6] = [
 pub(super) const GROUPS: [&str; 3] = ["metrics.k8s.io", "custom.metrics.k8s.io", "external.metrics.k8s.io"];
 /// The webhook configuration of KEDA.
 pub(super) const WEBHOOK: &str = "keda-admission";
-/// Objects per request, as kubectl asks for them.
+/// Objects per request, as in kubectl.
 const LIST_PAGE_SIZE: &str = "500";
 
 /// What was read.
@@ -60,8 +60,8 @@ struct Reader<'a> {
     unread: Vec<String>,
 }
 
-/// Reads everything. What cannot be read is named, except APIServices, without which nothing can be said.
-pub(super) async fn at(client: &ClusterClient) -> Result<ClusterState, Failure> {
+/// Reads everything. Resources that cannot be read are listed in the result; without APIServices it is an error.
+pub(super) async fn cluster_state(client: &ClusterClient) -> Result<ClusterState, Failure> {
     let mut reader = Reader { client, unread: Vec::new() };
     let all: Value =
         client.get(API_SERVICES).await.map_err(|error| client.failure("list APIServices", &error))?;
@@ -135,8 +135,8 @@ impl Reader<'_> {
         let (mut objects, mut rest) = (Vec::new(), String::new());
         loop {
             let query = [("limit", LIST_PAGE_SIZE), ("continue", rest.as_str())];
-            let asked = query.into_iter().filter(|(_, value)| !value.is_empty());
-            let page: Value = match self.client.get(&with_query(path, asked)).await {
+            let parameters = query.into_iter().filter(|(_, value)| !value.is_empty());
+            let page: Value = match self.client.get(&with_query(path, parameters)).await {
                 Ok(page) => page,
                 Err(error) if error.code() == Some(404) => return Some(objects),
                 Err(error) => {

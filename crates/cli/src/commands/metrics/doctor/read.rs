@@ -9,7 +9,7 @@ use crate::failure::Failure;
 use crate::live::{ClusterClient, RequestError};
 
 /// Reads everything; failures are recorded as unknown.
-pub(super) async fn at(client: &ClusterClient) -> Result<Findings, Failure> {
+pub(super) async fn findings(client: &ClusterClient) -> Result<Findings, Failure> {
     let path = "/apis/apiregistration.k8s.io/v1/apiservices";
     let listed: ApiServiceList =
         client.get(path).await.map_err(|error| client.failure("list APIServices", &error))?;
