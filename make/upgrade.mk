@@ -34,6 +34,6 @@ BENCH_VERSIONS ?= controller operator metrics
 bench-versions: dist ## The binary of images of OLD (v0.1.0) and of this revision in one run, as ratios (25 min, and 15 min to build OLD).
 	@$(call build_old,dist-$$revision,15 min,$(MAKE) --no-print-directory dist,$$old/source/$(DIST)); \
 	status=0; for bench in $(BENCH_VERSIONS); do \
-		PLIMSOLL_OLD_PROGRAM="$$old/plimsoll" PLIMSOLL_PROGRAM=$(CURDIR)/$(DIST) $(CARGO) bench --locked --quiet --package testbed \
-			--features jemalloc --bench $$bench -- versions || status=1; \
+		PLIMSOLL_OLD_PROGRAM="$$old/plimsoll" PLIMSOLL_PROGRAM=$(CURDIR)/$(DIST) $(CARGO) bench --profile release \
+			--locked --quiet --package testbed --features jemalloc --bench $$bench -- versions || status=1; \
 	done; exit $$status
