@@ -14,7 +14,7 @@ split-brain: ## Leaders of the operator killed KILLS (100) times at random momen
 	PLIMSOLL_KILLS=$(KILLS) $(CONTROLLERS_TEST) operator::tests::split_brain
 
 hostile-sources: ## Hostile sources on whole processes, more of them and for longer; every probe within 100 ms.
-	PLIMSOLL_SOAK=1 $(CARGO) test $(WORKSPACE) --test hostile_sources -- --nocapture --test-threads=1
+	PLIMSOLL_SOAK=1 $(CARGO) test --release $(WORKSPACE) --test hostile_sources -- --nocapture --test-threads=1
 
 soak: ## The operator with 10,000 objects that come and go, with faults, for SOAK (20m): memory and open files are bounded.
 	PLIMSOLL_SOAK_TIME=$(SOAK) $(CONTROLLERS_TEST) operator::tests::soak

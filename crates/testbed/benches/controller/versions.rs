@@ -8,12 +8,10 @@ use crate::measure::{ControllerMeasurement, MeasuredController};
 use crate::shared::plimsoll::PlimsollProcess;
 use crate::shared::server::ServerProcess;
 use crate::shared::table::{ComparisonTable, mebibytes};
-use crate::shared::versions::{COLUMNS, RATIO_LIMIT, Version};
+use crate::shared::versions::{COLUMNS, NO_HISTORY, RATIO_LIMIT, Version};
 use crate::{MEASUREMENT_WINDOW, SYNC_PERIOD, controller_flags};
 
 const END_TIMEOUT: Duration = Duration::from_mins(1);
-/// Passes are not kept, because the older revision may keep only the last decisions. `recording` measures what keeping them costs.
-const NO_HISTORY: &str = "--history=0s";
 
 /// What one process used while values were constant, and while they changed in every period.
 struct Measurements {

@@ -9,7 +9,7 @@ use crate::scripted_prometheus::ScriptedPrometheus;
 use crate::shared::plimsoll::PlimsollProcess;
 use crate::shared::table::{ComparisonTable, mebibytes};
 use crate::shared::usage::{ProcessMeasurement, measure};
-use crate::shared::versions::{COLUMNS, RATIO_LIMIT, Version};
+use crate::shared::versions::{COLUMNS, NO_HISTORY, RATIO_LIMIT, Version};
 use crate::workloads::{OperatorWorkloads, Queries};
 use crate::{MEASUREMENT_WINDOW, POLLING_INTERVAL, operator_process};
 
@@ -26,10 +26,11 @@ pub(crate) async fn run() -> bool {
     for workloads in &workloads {
         workloads.create(&env.client).await;
     }
+    let flags = [NO_HISTORY.to_owned()];
     let mut old =
-        operator_process::start_version(Version::Old, &env.kubeconfig, workloads[0].namespace).await;
+        operator_process::start_version(Version::Old, &env.kubeconfig, workloads[0].namespace, &flags).await;
     let mut new =
-        operator_process::start_version(Version::New, &env.kubeconfig, workloads[1].namespace).await;
+        operator_process::start_version(Version::New, &env.kubeconfig, workloads[1].namespace, &flags).await;
     for source in &sources {
         // All are reconciled, and polled once more.
         source.until_queried(2 * OBJECTS as u64, OBJECTS).await;

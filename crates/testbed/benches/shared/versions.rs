@@ -9,6 +9,9 @@ use super::plimsoll::binary;
 const OLD_PROGRAM_VARIABLE: &str = "PLIMSOLL_OLD_PROGRAM";
 /// CPU time and memory of the new revision, as a part of those of the old one.
 pub(crate) const RATIO_LIMIT: f64 = 1.1;
+/// Decisions are not kept, because an older revision may keep only the last ones. The part `recording` of the controller's bench measures
+/// what keeping them costs.
+pub(crate) const NO_HISTORY: &str = "--history=0s";
 /// The columns of the tables.
 pub(crate) const COLUMNS: [&str; 2] = ["old", "new"];
 
