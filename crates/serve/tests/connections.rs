@@ -287,6 +287,21 @@ async fn slow_handshakes_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn handshakes_of_one_address_are_limited() {
+    let host = TestServer::start(ServerLimits { handshakes: 4, handshakes_per_second: 0, ..limits() }).await;
+    for _ in 0..4 {
+        drop(host.raw(2, b"h2").await);
+    }
+    let stream = host.tcp(2).await;
+    assert!(host.tls_handshake(stream, b"h2", None).await.is_err());
+    // Other addresses and connections that are already open are served.
+    let proxy = host.proxy().await;
+    proxy.is_alive().await;
+    host.is_probed().await;
+    host.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn slow_first_requests_end() {
     let host = TestServer::start(ServerLimits { first: SHORT_TIMEOUT, ..limits() }).await;
     let proxy = host.proxy().await;

@@ -22,6 +22,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::{Bytes, BytesMut};
 use futures::future::BoxFuture;
 use http::header::CONTENT_LENGTH;
 use http::{Method, Request, Response};
@@ -42,6 +43,12 @@ pub use webhooks::{NAME, SERVICE, WEBHOOKS, Webhook, set_ca_bundle, webhook_conf
 /// How long a review may wait for its share of memory and take to arrive: the longest `timeoutSeconds` of a webhook is 30 s, ours is
 /// 10 s.
 const BODY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a body may take in addition to the time that [`MIN_BODY_BYTES_PER_SECOND`] gives it: a few packets may be lost and sent again.
+const BODY_GRACE: Duration = Duration::from_secs(2);
+
+/// The minimum rate of a body: a slow one holds its share of memory, for which reviews of other clients may wait.
+const MIN_BODY_BYTES_PER_SECOND: f64 = 1_048_576.0;
 
 /// Decides whether objects may be written.
 pub trait AdmissionHandler: Send + Sync + 'static {
@@ -126,9 +133,7 @@ async fn answer(
     // Held until the answer, because the objects in the review take memory, too.
     let share = reviewers.body_share(address, announced);
     let share = timeout_at(until, share).await.map_err(|_| Status::timeout())?;
-    let body = Limited::new(body, share.bytes).boxed_unsync();
-    let body = timeout_at(until, body.collect()).await.map_err(|_| Status::timeout())?;
-    let body = body.map_err(|error| body_error(&*error))?.to_bytes();
+    let body = received(Limited::new(body, share.bytes).boxed_unsync(), until).await?;
     let tree = reviewers.tree_share(address, review::tree_bytes(&body)?);
     let _tree = timeout_at(until, tree).await.map_err(|_| Status::timeout())?;
     let review = AdmissionRequest::read(&body, webhook)?;
@@ -145,6 +150,20 @@ async fn answer(
         200,
         &json!({"kind": review::KIND, "apiVersion": review::VERSION, "response": response}),
     ))
+}
+
+/// Receives a body until this time, at the minimum rate.
+async fn received(mut body: Body, until: Instant) -> Result<Bytes, Status> {
+    let begun = Instant::now();
+    let mut bytes = BytesMut::new();
+    loop {
+        let earned = Duration::from_secs_f64(bytes.len() as f64 / MIN_BODY_BYTES_PER_SECOND);
+        let frame = timeout_at(until.min(begun + BODY_GRACE + earned), body.frame()).await;
+        let Some(frame) = frame.map_err(|_| Status::timeout())? else { return Ok(bytes.freeze()) };
+        if let Ok(data) = frame.map_err(|error| body_error(&*error))?.into_data() {
+            bytes.extend_from_slice(&data);
+        }
+    }
 }
 
 /// The error for a body that could not be received.

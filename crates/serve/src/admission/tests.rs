@@ -2,9 +2,12 @@
 
 use std::sync::Mutex;
 
-use futures::FutureExt as _;
+use futures::{FutureExt as _, stream};
+use http_body_util::StreamBody;
+use hyper::body::Frame;
 
 use super::*;
+use crate::body::BodyError;
 use crate::{App, InProcessServer, ServiceBackend, ServiceRef};
 
 /// Refuses objects named `no`, warns about all others, and records the requests.
@@ -166,6 +169,30 @@ async fn too_much_is_not_read_whether_it_is_announced_or_not() {
     let (code, answer) = send_review(&site, post(WEBHOOKS[0].path, many.to_string())).await;
     assert_eq!((code, answer["message"].as_str().unwrap().contains("more than 100000 values")), (413, true));
     assert!(guard.0.lock().unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn slow_body_loses_its_share_after_the_grace() {
+    let site = site(&Arc::new(Guard::default()));
+    // Chunks of half a MiB, and then nothing.
+    let timed_out_after = async |chunks: usize, every: Duration| {
+        let sent = stream::unfold(0, move |number| async move {
+            tokio::time::sleep(every).await;
+            if number == chunks {
+                std::future::pending::<()>().await;
+            }
+            Some((Ok::<_, BodyError>(Frame::data(Bytes::from(vec![b' '; 512 << 10]))), number + 1))
+        });
+        let request = post(WEBHOOKS[0].path, "").map(|_| StreamBody::new(sent).boxed_unsync());
+        let begun = Instant::now();
+        let (code, answer) = send_review(&site, request).await;
+        assert_eq!((code, answer["reason"].as_str()), (504, Some("Timeout")), "{answer}");
+        begun.elapsed().as_millis()
+    };
+    assert_eq!(timed_out_after(0, Duration::ZERO).await, 2000);
+    // Each MiB that has arrived earns a second.
+    assert_eq!(timed_out_after(4, Duration::from_millis(100)).await, 4000);
+    assert_eq!(timed_out_after(usize::MAX, Duration::from_millis(1500)).await, 2500);
 }
 
 #[tokio::test]

@@ -49,6 +49,7 @@ pub use pem::CertificateError;
 use crate::body::Body;
 use crate::identity::Peer;
 use crate::peer_address::PeerAddress;
+use crate::throttle::Throttle;
 
 /// The TLS write buffer: long responses need few system calls.
 const TLS_WRITE_BUFFER_BYTES: usize = 256 * 1024;
@@ -71,6 +72,10 @@ pub struct ServerLimits {
     pub connections_per_peer: usize,
     /// Time for the TLS handshake.
     pub handshake: Duration,
+    /// TLS handshakes that one client address may begin at once, each of which costs the server more than the client.
+    pub handshakes: u32,
+    /// More TLS handshakes of one client address, per second.
+    pub handshakes_per_second: u32,
     /// Time to send the first request of a connection.
     pub first: Duration,
     /// Time to send the head of a request.
@@ -101,6 +106,8 @@ impl Default for ServerLimits {
             connections: 512,
             connections_per_peer: 128,
             handshake: Duration::from_secs(5),
+            handshakes: 1024,
+            handshakes_per_second: 128,
             first: Duration::from_secs(5),
             head: Duration::from_secs(32),
             head_size: 128 * 1024,
@@ -155,6 +162,7 @@ pub(crate) async fn listen<S: ConnectionHandler>(
     mut stop: watch::Receiver<bool>,
 ) {
     let table = ConnectionTable::new(limits.connections, limits.connections_per_peer);
+    let handshakes = Throttle::new(limits.handshakes, limits.handshakes_per_second);
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
@@ -163,8 +171,13 @@ pub(crate) async fn listen<S: ConnectionHandler>(
         };
         let Some((stream, address)) = accepted else { continue };
         while connections.try_join_next().is_some() {}
+        let peer = PeerAddress::from(address.ip());
+        if matches!(transport, ListenerTransport::Tls(_)) && !handshakes.take(&peer) {
+            tracing::debug!(%address, "too many TLS handshakes of this address: the connection is closed");
+            continue;
+        }
         // Without a place the connection is closed at once: a client that waits would not know why.
-        let Some(place) = table.admit(address.ip().into()) else { continue };
+        let Some(place) = table.admit(peer) else { continue };
         let (transport, handler, stop) = (transport.clone(), Arc::clone(&handler), stop.clone());
         connections.spawn(serve(stream, address, place, transport, handler, limits, stop));
     }
