@@ -1,5 +1,5 @@
-//! `cargo xtask release`: writes the files of a release: archives with completions and manual pages, chart, manifests, checksums
-//! and the plugin manifest of krew.
+//! `cargo xtask release`: writes the files of a release: archives with completions and manual pages, images with their bills of
+//! materials, chart, manifests, checksums and the plugin manifest of krew.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -11,6 +11,7 @@ use sha2::{Digest as _, Sha256};
 use testbed::Helm;
 
 use crate::help::{CommandHelp, help_of_all};
+use crate::image::{LAYOUT, SBOM};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 const CHART: &str = "charts/plimsoll/Chart.yaml";
@@ -29,6 +30,8 @@ const COMPLETIONS: [(&str, &str); 3] =
 #[command(after_help = "Examples:
   cargo build --release --package plimsoll && cargo xtask release --program linux-amd64=target/release/plimsoll
   cargo xtask release --program linux-amd64=… --program darwin-arm64=… --url https://example.com/releases/v0.1.0
+  cargo xtask release --program linux-amd64=… --image linux-amd64=target/image   # with the image that make image wrote
+  cargo xtask release --program linux-amd64=… --snapshot                         # try it between two releases
 
 The first program must run on this machine: it prints the completions for shells and the manual pages. Programs for other systems are built there, or
 with a toolchain for them; this command packs what it is given.")]
@@ -36,6 +39,12 @@ pub(crate) struct ReleaseArgs {
     /// A program and its platform, such as linux-amd64=target/…/plimsoll; may be repeated.
     #[arg(long = "program", value_name = "PLATFORM=FILE", value_parser = platform, required = true)]
     programs: Vec<(String, PathBuf)>,
+    /// An image and its platform, such as linux-amd64=target/image, as `make image` writes it with its bill of materials; may be repeated.
+    #[arg(long = "image", value_name = "PLATFORM=FOLDER", value_parser = platform)]
+    images: Vec<(String, PathBuf)>,
+    /// Allow a version that has no section in CHANGELOG.md, to try the files of the next release.
+    #[arg(long)]
+    snapshot: bool,
     /// Where the archives will be found; without it no plugin manifest is written.
     #[arg(long, value_name = "URL")]
     url: Option<String>,
@@ -53,8 +62,10 @@ struct Archive {
 
 pub(crate) fn run(args: &ReleaseArgs) -> anyhow::Result<ExitCode> {
     let changes = fs::read_to_string("CHANGELOG.md").context("reading CHANGELOG.md")?;
-    if !has_section(&changes, VERSION) {
-        bail!("CHANGELOG.md has no section for {VERSION}\n  remedy: name the section Unreleased after it");
+    if !args.snapshot && !has_section(&changes, VERSION) {
+        bail!(
+            "CHANGELOG.md has no section for {VERSION}\n  remedy: name the section Unreleased after it, or try the files with --snapshot"
+        );
     }
     let chart = fs::read_to_string(CHART).with_context(|| format!("reading {CHART}"))?;
     if !is_of_version(&chart, VERSION) {
@@ -77,6 +88,9 @@ pub(crate) fn run(args: &ReleaseArgs) -> anyhow::Result<ExitCode> {
         .iter()
         .map(|(platform, program)| archive(output, platform, program, host))
         .collect::<anyhow::Result<Vec<Archive>>>()?;
+    for (platform, image) in &args.images {
+        pack_image(output, platform, image)?;
+    }
     let helm = Helm::ensure()?.helm;
     succeed(Command::new(helm).args(["package", "charts/plimsoll", "--destination"]).arg(output))?;
     let manifests = output.join("deploy");
@@ -113,6 +127,16 @@ fn archive(output: &Path, platform: &str, program: &Path, host: &Path) -> anyhow
     fs::remove_dir_all(&folder).with_context(|| format!("removing {}", folder.display()))?;
     let digest = digest(&output.join(&file))?;
     Ok(Archive { platform: platform.to_owned(), file, digest })
+}
+
+/// Packs the OCI layout of an image, whose layers are compressed already, and copies its bill of materials.
+fn pack_image(output: &Path, platform: &str, image: &Path) -> anyhow::Result<()> {
+    let name = format!("plimsoll-{VERSION}-image-{platform}");
+    let bill = image.join(SBOM);
+    fs::copy(&bill, output.join(format!("{name}.cdx.json"))).with_context(|| {
+        format!("copying {}\n  remedy: make image, or cargo xtask image without --without-sbom", bill.display())
+    })?;
+    pack(&output.join(format!("{name}.tar")), &image.join(LAYOUT), &["."])
 }
 
 /// Copies the plain manifests, with the image of this release.
@@ -160,12 +184,16 @@ fn page(name: &str, help: &str) -> String {
     )
 }
 
-/// An archive whose bytes depend on nothing but the files.
+/// An archive whose bytes depend on nothing but the files, compressed if its name ends in `.gz`.
 fn pack(archive: &Path, folder: &Path, names: &[&str]) -> anyhow::Result<()> {
     let fixed = ["--sort=name", "--mtime=@0", "--owner=0", "--group=0", "--numeric-owner", "--format=ustar"];
     let mut command = Command::new("tar");
-    command.args(fixed).args(["--use-compress-program", "gzip --best --no-name", "--create", "--file"]);
-    succeed(command.arg(archive).arg("-C").arg(folder).args(names)).map(drop)
+    command.args(fixed);
+    if archive.extension().is_some_and(|extension| extension == "gz") {
+        command.args(["--use-compress-program", "gzip --best --no-name"]);
+    }
+    command.args(["--create", "--file"]).arg(archive).arg("-C").arg(folder).args(names);
+    succeed(&mut command).map(drop)
 }
 
 fn succeed(command: &mut Command) -> anyhow::Result<Vec<u8>> {

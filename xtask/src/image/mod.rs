@@ -17,7 +17,9 @@ use anyhow::{Context, bail};
 use testbed::oci::{self, ImageConfig};
 
 /// The OCI layout in the folder of an image; it is made first, so that an interrupted run can be repeated.
-const LAYOUT: &str = "oci";
+pub(crate) const LAYOUT: &str = "oci";
+/// The bill of materials in the folder of an image.
+pub(crate) const SBOM: &str = "sbom.cdx.json";
 /// The maximum compressed size of the published image.
 const MAX_LAYER_BYTES: u64 = 30_000_000;
 
@@ -64,7 +66,7 @@ pub(crate) fn run(args: &ImageArgs) -> anyhow::Result<ExitCode> {
     let image = oci::write(&args.output, &root, &config)?;
     if !args.without_sbom {
         let text = sbom::document(&args.name, &image.digest, &packages)?;
-        std::fs::write(args.output.join("sbom.cdx.json"), text).context("writing sbom.cdx.json")?;
+        std::fs::write(args.output.join(SBOM), text).with_context(|| format!("writing {SBOM}"))?;
     }
     println!("{}@{} in {}", args.name, image.digest, args.output.join(LAYOUT).display());
     println!("layer: {:.1} MB compressed", megabytes(image.layer_bytes));

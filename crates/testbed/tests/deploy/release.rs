@@ -23,18 +23,34 @@ fn printed(command: &mut Command) -> String {
 }
 
 #[test]
-fn release_has_archives_chart_manifests_checksums_and_a_plugin() {
-    if VERSION.ends_with("-dev") {
-        eprintln!("skipped: {VERSION} cannot be released");
+fn development_version_is_released_only_as_a_snapshot() {
+    if !VERSION.ends_with("-dev") {
         return;
     }
     let temp_folder = TempFolder::new().unwrap();
+    let output = temp_folder.path("release");
+    let mut release = Command::new(program().with_file_name("xtask"));
+    release.current_dir(repository()).arg("release").arg("--output").arg(&output);
+    let refused = release.arg(format!("--program=linux-amd64={}", program().display())).output().unwrap();
+    assert!(!refused.status.success() && !output.exists());
+    let error = String::from_utf8_lossy(&refused.stderr);
+    assert!(error.contains("CHANGELOG.md has no section") && error.contains("--snapshot"), "{error}");
+}
+
+#[test]
+fn release_has_archives_images_chart_manifests_checksums_and_a_plugin() {
+    let temp_folder = TempFolder::new().unwrap();
     let starter = temp_folder.path("plimsoll");
     printed(Command::new("sh").args(["-c", WRITE_STARTER, "sh"]).arg(program()).arg(&starter));
+    let image = temp_folder.path("image");
+    std::fs::create_dir_all(image.join("oci")).unwrap();
+    std::fs::write(image.join("oci/index.json"), "{}").unwrap();
+    std::fs::write(image.join("sbom.cdx.json"), "{}").unwrap();
     let output = temp_folder.path("release");
     let mut release = Command::new(program().with_file_name("xtask"));
     release.current_dir(repository()).arg("release").arg(format!("--url={URL}"));
     release.args(PLATFORMS.map(|platform| format!("--program={platform}={}", starter.display())));
+    release.arg("--snapshot").arg(format!("--image=linux-arm64={}", image.display()));
     let sums = printed(release.arg("--output").arg(&output));
 
     let mut files: Vec<&str> = sums.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
@@ -43,6 +59,8 @@ fn release_has_archives_chart_manifests_checksums_and_a_plugin() {
     let mut expected: Vec<String> = archives.to_vec();
     expected.extend(["krew.yaml".to_owned(), format!("plimsoll-{VERSION}.tgz")]);
     expected.push(format!("plimsoll-{VERSION}-manifests.tar.gz"));
+    let image_files = ["tar", "cdx.json"].map(|ending| format!("plimsoll-{VERSION}-image-linux-arm64.{ending}"));
+    expected.extend(image_files.clone());
     expected.sort_unstable();
     assert_eq!(files, expected);
     printed(Command::new("sha256sum").args(["--check", "SHA256SUMS"]).current_dir(&output));
@@ -69,6 +87,8 @@ fn release_has_archives_chart_manifests_checksums_and_a_plugin() {
     }
     assert!(listed(&format!("plimsoll-{VERSION}.tgz")).contains("plimsoll/values.schema.json"));
     assert!(listed(&format!("plimsoll-{VERSION}-manifests.tar.gz")).contains("deploy/3-controller.yaml"));
+
+    assert!(listed(&image_files[0]).lines().any(|line| line == "./index.json"));
 
     let plugin = objects("krew.yaml", &read_to_string(output.join("krew.yaml")).unwrap()).remove(0);
     assert_eq!(plugin["spec"]["version"], format!("v{VERSION}"));
