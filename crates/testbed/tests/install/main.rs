@@ -10,7 +10,7 @@
 //! | `events` | a ScaledObject scales a worker from zero; the webhook denies a second one |
 //! | `switching` | Kubernetes' own HPA controller acts on the metrics of the installation, while ours is in shadow mode |
 //! | `one_process` | the same chart with all roles in one process |
-//! | `removal` | the objects that `helm uninstall` keeps |
+//! | `removal` | the objects that `helm uninstall` keeps, and the Secret that an upgrade deletes |
 //! | `guide` | the commands of `plimsoll migrate plan` from metrics-server, prometheus-adapter and KEDA, there and back |
 //! | `cluster` | the cluster of the tests |
 
@@ -44,13 +44,14 @@ type InstallStep = (&'static str, fn(&Cluster));
 #[test]
 #[ignore = "needs root and an image: make test-install"]
 fn every_role_runs_in_pods_on_real_nodes() {
-    let steps: [InstallStep; 16] = [
+    let steps: [InstallStep; 17] = [
         ("every role becomes ready", roles::become_ready),
         ("kubectl reads what they serve", roles::serve),
         ("an HPA follows real load", load::is_followed),
         ("an HPA ignores a busy sidecar", load::of_a_sidecar_is_ignored),
         ("a ScaledObject wakes a worker", events::wake_a_worker),
         ("Kubernetes' HPA controller acts, and ours again", switching::back_to_kubernetes_and_to_ours),
+        ("cert-manager's CA is deleted with its mode", removal::of_the_ca_of_cert_manager),
         ("another leader takes over", changes::leader),
         ("certificates are renewed", changes::certificates),
         ("a rolling update is not noticed", changes::rolling_update),
