@@ -30,6 +30,7 @@ use api::keda::{
 };
 use api::meta::ObjectMeta;
 use api::provider::Compat;
+use api::text::truncated;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -301,13 +302,20 @@ fn last(old: &ObjectMeta, new: &ObjectMeta) -> bool {
     old.finalizers.len() == 1 && new.finalizers.is_empty()
 }
 
+/// Maximum number of [`advice`] of a review: each costs a search among all known names.
+const MAX_ADVICE: usize = 10;
+
+/// Maximum length of one advice, which quotes texts of the object and may become an event.
+const MAX_ADVICE_CHARS: usize = 1_000;
+
 /// Warnings that KEDA does not have.
 fn advice(triggers: &[Trigger], metadata: &ObjectMeta, rules: &AdmissionRules<'_>) -> Vec<String> {
     if rules.compat.is_strict() {
         return Vec::new();
     }
     let odd = odd_annotations::warnings(&metadata.annotations);
-    triggers.iter().flat_map(rules.advice).chain(odd).collect()
+    let all = triggers.iter().flat_map(rules.advice).chain(odd);
+    all.take(MAX_ADVICE).map(|text| truncated(&text, MAX_ADVICE_CHARS)).collect()
 }
 
 /// Checks only rule 4, the bounds of a ScaledObject. The operator repeats it for objects created without the webhook.

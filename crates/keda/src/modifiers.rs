@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashMap;
+
 use api::keda::{COMPOSITE_METRIC, ScaledObject, Trigger};
 use api::provider::Compat;
 use jiff::Timestamp;
@@ -207,12 +209,12 @@ pub fn missing_name_warning(trigger: &Trigger, metric: &str) -> Option<String> {
 /// The variables of a formula, and the variable of each trigger.
 fn variables(triggers: &[Trigger]) -> (Vec<String>, Vec<Option<usize>>) {
     let mut names: Vec<String> = Vec::new();
+    let mut known: HashMap<&str, usize> = HashMap::new();
     let places = triggers.iter().map(|trigger| {
         if trigger.name.is_empty() || trigger.is_resource() {
             return None;
         }
-        let known = names.iter().position(|name| *name == trigger.name);
-        Some(known.unwrap_or_else(|| {
+        Some(*known.entry(&trigger.name).or_insert_with(|| {
             names.push(trigger.name.clone());
             names.len() - 1
         }))

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use api::keda::{KedaProfile, Trigger};
+use api::autoscaling::v2::HorizontalPodAutoscaler;
+use api::keda::{KedaProfile, ScaledObject, Trigger};
 use api::provider::Compat;
 use cluster::discovery::Discovery;
 use cluster::events::EventRecorder;
@@ -13,7 +14,9 @@ use keda::admission::{
     self, AdmissionInput, AdmissionNeeds, AdmissionRules, Allowed, ClusterSnapshot, Target, Verdict,
 };
 use kube::Client;
-use serde_json::{Map, Value};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use super::admission_events::AdmissionEvents;
@@ -37,7 +40,13 @@ enum SnapshotError {
 
 /// How many reviews read related objects at a time. Every client that reaches the webhook can cause such reads, and they share the
 /// limit of requests to the API server with writes of scales.
-const MAX_CONCURRENT_READS: usize = 8;
+const MAX_CONCURRENT_READS: usize = 2;
+
+/// Maximum length of the names of a kind that is looked up, in bytes: those of the API are DNS names with a version.
+const MAX_KIND_BYTES: usize = 512;
+
+/// Unknown parameters of a trigger that are named, because each costs a search for the nearest known one.
+const MAX_UNKNOWN_PARAMETERS: usize = 10;
 
 /// Reviews writes.
 #[derive(Clone)]
@@ -107,28 +116,23 @@ impl Admission {
         let mut around = ClusterSnapshot::default();
         let namespace = needs.namespace.as_str();
         let mut targets: BTreeSet<(String, String)> = BTreeSet::new();
-        let named = |object: &Value| {
-            let text = |field: &str| {
-                let path = format!("/spec/scaleTargetRef/{field}");
-                object.pointer(&path).and_then(Value::as_str).unwrap_or_default().to_owned()
-            };
-            (text("apiVersion"), text("kind"))
+        let text = |field: &str| {
+            let path = format!("/spec/scaleTargetRef/{field}");
+            request.object.pointer(&path).and_then(Value::as_str).unwrap_or_default().to_owned()
         };
-        targets.insert(named(request.object));
-        let collections = [
-            (ResourcePath::keda("scaledobjects", namespace, ""), "ScaledObject"),
-            (ResourcePath::hpa(namespace, ""), "HorizontalPodAutoscaler"),
-        ];
-        for (path, kind) in collections {
-            for object in self.items(path, kind).await? {
-                let target = named(&object);
-                // An object that cannot be decoded conflicts with nothing, and must not block the review of others.
-                match around.add(object) {
-                    Ok(()) => drop(targets.insert(target)),
-                    Err(error) => tracing::debug!(namespace, kind, %error, "an object cannot be decoded"),
-                }
-            }
+        let own = (text("apiVersion"), text("kind"));
+        for object in self.items::<ScaledObject>(ResourcePath::keda("scaledobjects", namespace, "")).await? {
+            let target = &object.spec.scale_target_ref;
+            targets.insert((target.api_version.clone(), target.kind.clone()));
+            around.add_scaled_object(Arc::new(object));
         }
+        for object in self.items::<HorizontalPodAutoscaler>(ResourcePath::hpa(namespace, "")).await? {
+            let target = &object.spec.scale_target_ref;
+            targets.insert((target.api_version.clone(), target.kind.clone()));
+            around.add_autoscaler(Arc::new(object));
+        }
+        targets.retain(|target| self.compat.is_strict() || is_same_kind(target, &own));
+        targets.insert(own);
         if let Some((workload, name)) = &needs.workload {
             let path =
                 ResourcePath { group: "apps", version: "v1", plural: workload.plural(), namespace, name };
@@ -137,7 +141,10 @@ impl Admission {
                 Err(error) if error.code == Some(404) => {}
                 Err(error) => return Err(error.into()),
             }
-            for object in self.items(ResourcePath::core("limitranges", namespace, ""), "LimitRange").await? {
+            for mut object in self.items::<Value>(ResourcePath::core("limitranges", namespace, "")).await? {
+                if let Some(fields) = object.as_object_mut() {
+                    fields.insert("kind".to_owned(), Value::from("LimitRange"));
+                }
                 around.add(object)?;
             }
         }
@@ -150,6 +157,9 @@ impl Admission {
     /// Adds a kind if the cluster serves it. The rules judge unknown kinds.
     async fn look_up(&self, around: &mut ClusterSnapshot, api_version: &str, kind: &str) {
         let Ok(target) = Target::parse(api_version, kind, "") else { return };
+        if api_version.len().max(kind.len()) > MAX_KIND_BYTES {
+            return;
+        }
         // The version in the reference counts, not the preferred one of the server.
         if let Ok(Some(found)) =
             self.client.discovery.mapping(&target.group, &target.version, &target.kind).await
@@ -158,20 +168,46 @@ impl Admission {
         }
     }
 
-    /// The objects of a collection with their `kind` set; none if the cluster does not serve it.
-    async fn items(&self, path: ResourcePath<'_>, kind: &str) -> Result<Vec<Value>, ApiError> {
-        let list: Value = match self.client.list(path, "").await {
+    /// The objects of a collection that can be decoded; none if the cluster does not serve it. An object that cannot be decoded conflicts
+    /// with nothing, and must not block the review of others.
+    async fn items<T: DeserializeOwned + Send + 'static>(
+        &self,
+        path: ResourcePath<'_>,
+    ) -> Result<Vec<T>, ApiError> {
+        let list: ListedObjects<T> = match self.client.list_in_background(path).await {
             Ok(list) => list,
             Err(ApiError { code: Some(404), .. }) => return Ok(Vec::new()),
             Err(error) => return Err(error),
         };
-        let items = list.get("items").and_then(Value::as_array).cloned().unwrap_or_default();
-        let dressed = items.into_iter().map(|item| {
-            let mut object: Map<String, Value> = item.as_object().cloned().unwrap_or_default();
-            object.insert("kind".to_owned(), Value::from(kind));
-            Value::Object(object)
+        let decoded = list.items.into_iter().filter_map(|ListedObject(decoded)| {
+            decoded.inspect_err(|error| tracing::debug!(%error, "an object cannot be decoded")).ok()
         });
-        Ok(dressed.collect())
+        Ok(decoded.collect())
+    }
+}
+
+/// Whether two references to targets, which have different versions, can name the same kind. Only such kinds can conflict; looking up all
+/// would let one namespace cause any number of requests.
+fn is_same_kind((api_version, kind): &(String, String), own: &(String, String)) -> bool {
+    let parse = |api_version: &str, kind: &str| Target::parse(api_version, kind, "").ok();
+    let (Some(theirs), Some(own)) = (parse(api_version, kind), parse(&own.0, &own.1)) else { return false };
+    (theirs.group, theirs.kind) == (own.group, own.kind)
+}
+
+/// A list whose items are decoded one by one.
+#[derive(Deserialize)]
+#[serde(bound = "T: DeserializeOwned")]
+struct ListedObjects<T> {
+    #[serde(default = "Vec::new")]
+    items: Vec<ListedObject<T>>,
+}
+
+/// An object of a list, or why it cannot be decoded.
+struct ListedObject<T>(Result<T, serde_json::Error>);
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for ListedObject<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Value::deserialize(deserializer).map(|value| Self(T::deserialize(value)))
     }
 }
 
@@ -191,8 +227,8 @@ fn advice(trigger: &Trigger) -> Vec<String> {
     if trigger.type_.starts_with("external") {
         return Vec::new();
     }
-    let unknown = scalers::parameters::unknown(known.parameters, &given);
-    unknown.iter().map(|unknown| format!("trigger {:?}: {unknown}", trigger.type_)).collect()
+    let unknown = scalers::parameters::unknown(known.parameters, &given).take(MAX_UNKNOWN_PARAMETERS);
+    unknown.map(|unknown| format!("trigger {:?}: {unknown}", trigger.type_)).collect()
 }
 
 #[cfg(test)]
@@ -202,6 +238,26 @@ mod tests {
     fn trigger(type_: &str, key: &str) -> Trigger {
         let metadata = [(key.to_owned(), "x".to_owned())].into();
         Trigger { type_: type_.to_owned(), metadata, ..Trigger::default() }
+    }
+
+    #[test]
+    fn only_kinds_that_can_conflict_are_looked_up() {
+        let reference = |api_version: &str, kind: &str| (api_version.to_owned(), kind.to_owned());
+        let own = reference("apps/v1", "Deployment");
+        assert!(is_same_kind(&reference("apps/v1beta1", "Deployment"), &own));
+        // A target is a Deployment unless it says otherwise.
+        assert!(is_same_kind(&reference("", ""), &own));
+        assert!(!is_same_kind(&reference("apps/v1", "StatefulSet"), &own));
+        assert!(!is_same_kind(&reference("tenant.example/v1", "Deployment"), &own));
+        assert!(!is_same_kind(&reference("a/b/c", "Deployment"), &own));
+    }
+
+    #[test]
+    fn list_without_the_items_that_cannot_be_decoded() {
+        let list = r#"{"items": [{"spec": {"maxReplicas": 3}}, {"spec": {"maxReplicas": "many"}}, 7]}"#;
+        let list: ListedObjects<HorizontalPodAutoscaler> = serde_json::from_str(list).unwrap();
+        let decoded: Vec<bool> = list.items.into_iter().map(|ListedObject(object)| object.is_ok()).collect();
+        assert_eq!(decoded, [true, false, false]);
     }
 
     #[test]

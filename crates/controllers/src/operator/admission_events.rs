@@ -20,6 +20,8 @@ use super::id::NamespacedName;
 const OBJECT_WATCH_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often waiting events are checked.
 const CHECK_PERIOD: Duration = Duration::from_millis(500);
+/// Maximum length of a UID, in bytes: API servers assign UUIDs.
+const MAX_UID_BYTES: usize = 64;
 /// How many reviews may wait; further ones record no events.
 const MAX_WAITING_REVIEWS: usize = 256;
 
@@ -47,7 +49,8 @@ impl AdmissionEvents {
 
     /// Records the events when the watch shows an object with this name and UID, or never.
     pub(crate) fn offer(&self, kind: AdmissionKind, name: NamespacedName, uid: &str, events: &[Event]) {
-        if events.is_empty() || uid.is_empty() {
+        let is_recorded = matches!(kind, AdmissionKind::ScaledObject | AdmissionKind::ScaledJob);
+        if !is_recorded || events.is_empty() || uid.is_empty() || uid.len() > MAX_UID_BYTES {
             return;
         }
         let until = Instant::now() + OBJECT_WATCH_TIMEOUT;

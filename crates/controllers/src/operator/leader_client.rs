@@ -110,6 +110,17 @@ impl LeaderClient {
         read(&request::send(&self.kube, Request::get(uri, path.resource(), REQUEST_TIMEOUT)).await?)
     }
 
+    /// As [`LeaderClient::list`], for lists of any size: the response is decoded on another thread, so that other requests do not wait.
+    pub(crate) async fn list_in_background<T: DeserializeOwned + Send + 'static>(
+        &self,
+        path: ResourcePath<'_>,
+    ) -> Result<T, ApiError> {
+        let uri = with_query(&path.uri(""), [("resourceVersion", "0")]);
+        let answer = request::send(&self.kube, Request::get(uri, path.resource(), REQUEST_TIMEOUT)).await?;
+        let decoded = tokio::task::spawn_blocking(move || read(&answer)).await;
+        decoded.map_err(|error| failure(&format!("decoding the server's response: {error}")))?
+    }
+
     /// Applies a merge patch to an object, or to a subresource.
     pub(crate) async fn merge<T: DeserializeOwned>(
         &self,

@@ -120,6 +120,11 @@ impl ClusterSnapshot {
         Ok(())
     }
 
+    /// Adds a ScaledObject.
+    pub fn add_scaled_object(&mut self, object: Arc<ScaledObject>) {
+        self.scaled.push(object);
+    }
+
     /// Adds a HorizontalPodAutoscaler.
     pub fn add_autoscaler(&mut self, object: Arc<HorizontalPodAutoscaler>) {
         self.autoscalers.push(object);

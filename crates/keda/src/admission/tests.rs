@@ -199,6 +199,22 @@ fn advice_about_triggers_is_a_warning_and_an_event() {
 }
 
 #[test]
+fn advice_is_bounded() {
+    let asked = std::sync::atomic::AtomicUsize::new(0);
+    let advice = |trigger: &Trigger| {
+        asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        vec![format!("there is no type {}", trigger.type_)]
+    };
+    let triggers = vec![json!({"type": "x".repeat(5_000), "metadata": {}}); 1_000];
+    let object = json!({"metadata": {"name": "job", "namespace": "ns"}, "spec": {"triggers": triggers}});
+    let rules = AdmissionRules { advice: &advice, ..AdmissionRules::of(Compat::Better) };
+    let request = create(AdmissionKind::ScaledJob, &object);
+    let Verdict::Allowed(allowed) = review(&request, &ClusterSnapshot::default(), &rules) else { panic!() };
+    assert_eq!((allowed.warnings.len(), asked.into_inner()), (10, 10));
+    assert!(allowed.events.iter().all(|event| event.note.chars().count() == 1_001));
+}
+
+#[test]
 fn misleading_annotations_cause_warnings() {
     let warnings = |key: &str, value: &str| {
         let mut object = object("so", json!({}));

@@ -13,13 +13,23 @@ use super::syntax::{Binary, Unary};
 use super::value::Value;
 
 /// Maximum size of a compiled regular expression, in bytes.
-const MAX_PATTERN_BYTES: usize = 1 << 18;
+const MAX_COMPILED_PATTERN_BYTES: usize = 1 << 18;
+
+/// Maximum length of a regular expression, in bytes. The size of the compiled one does not bound its syntax tree, in which each `\w` takes
+/// thousands of times its own length.
+const MAX_PATTERN_BYTES: usize = 1 << 10;
+
+/// Steps that one byte of a pattern costs when it is compiled.
+const STEPS_PER_PATTERN_BYTE: u64 = 1_000;
 
 /// A pattern of `matches`.
 pub(super) fn pattern(text: &str) -> Result<Regex, EvalError> {
+    if text.len() > MAX_PATTERN_BYTES {
+        return Err(format!("error parsing regexp: longer than {MAX_PATTERN_BYTES} bytes").into());
+    }
     RegexBuilder::new(text)
-        .size_limit(MAX_PATTERN_BYTES)
-        .dfa_size_limit(MAX_PATTERN_BYTES)
+        .size_limit(MAX_COMPILED_PATTERN_BYTES)
+        .dfa_size_limit(MAX_COMPILED_PATTERN_BYTES)
         .nest_limit(50)
         .build()
         .map_err(|error| format!("error parsing regexp: {error}").into())
@@ -200,8 +210,7 @@ fn texts(operator: Binary, left: &Value, right: &Value, run: &mut Budget) -> Res
         Binary::StartsWith => text.starts_with(&**part),
         Binary::EndsWith => text.ends_with(&**part),
         _ => {
-            // Compiling a pattern costs steps.
-            run.spend(5_000)?;
+            run.spend(5_000 + STEPS_PER_PATTERN_BYTE.saturating_mul(part.len() as u64))?;
             pattern(part)?.is_match(text)
         }
     })

@@ -28,7 +28,10 @@ impl fmt::Display for UnknownParameter {
 }
 
 /// The unknown keys in the metadata of a trigger, in order.
-pub fn unknown(parameters: &[Parameter], trigger: &Trigger) -> Vec<UnknownParameter> {
+pub fn unknown<'a>(
+    parameters: &'a [Parameter],
+    trigger: &'a Trigger,
+) -> impl Iterator<Item = UnknownParameter> + use<'a> {
     let of = |source: ParameterSource| {
         let there = parameters.iter().filter(move |parameter| parameter.sources.contains(&source));
         there.flat_map(|parameter| parameter.keys.iter().copied())
@@ -37,13 +40,13 @@ pub fn unknown(parameters: &[Parameter], trigger: &Trigger) -> Vec<UnknownParame
     known.extend(of(ParameterSource::Environment).map(|key| format!("{key}FromEnv")));
     // `query.*` stands for every key that begins with `query.`.
     let families: Vec<&str> = of(ParameterSource::Metadata).filter_map(|key| key.strip_suffix('*')).collect();
-    let is_family = |key: &str| families.iter().any(|family| key.starts_with(family));
-    let keys = trigger.metadata.keys().filter(|key| !known.contains(key) && !is_family(key));
-    keys.map(|key| UnknownParameter {
-        key: key.clone(),
-        nearest: nearest(key, known.iter().map(String::as_str)).map(str::to_owned),
+    trigger.metadata.keys().filter_map(move |key| {
+        let is_known = known.contains(key) || families.iter().any(|family| key.starts_with(family));
+        (!is_known).then(|| UnknownParameter {
+            key: key.clone(),
+            nearest: nearest(key, known.iter().map(String::as_str)).map(str::to_owned),
+        })
     })
-    .collect()
 }
 
 /// A notice about a trigger's parameters, reported as an event `KEDAScalerInfo`.

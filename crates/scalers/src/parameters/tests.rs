@@ -233,7 +233,7 @@ fn unknown_keys_suggest_the_nearest() {
     let given =
         trigger(&[("text", "x"), ("numbr", "1"), ("textFromEnv", "X"), ("secret", "s"), ("zzzzzz", "1")]);
     let found = unknown(All::PARAMETERS, &given);
-    let reported: Vec<_> = found.iter().map(ToString::to_string).collect();
+    let reported: Vec<_> = found.map(|unknown| unknown.to_string()).collect();
     assert_eq!(
         reported,
         [

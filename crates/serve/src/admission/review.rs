@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use api::names;
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use serde::Deserialize;
@@ -90,6 +91,9 @@ const ITEM_BYTES: usize = 160;
 
 /// Memory of the name of a field with its place in the index, and of the first values of an array or object.
 const CONTAINER_BYTES: usize = 320;
+
+/// Maximum length of the name of an object, in bytes.
+const MAX_NAME_BYTES: usize = 253;
 
 /// The memory that the tree of a body can need in addition to its texts, in bytes; an error if it may have too many values. Marks in
 /// texts count, too.
@@ -203,7 +207,17 @@ impl AdmissionRequest {
         if namespace.is_empty() && !webhook.is_cluster_scoped() {
             return Err(bad("request.namespace is empty".to_owned()));
         }
+        // Names of any length would be kept as labels, in logs and in requests to the API server. The server itself sends valid ones.
+        if !namespace.is_empty() && !names::dns_label_faults(&namespace).is_empty() {
+            return Err(bad("request.namespace is no DNS label".to_owned()));
+        }
         let (mut object, mut old) = (request.object, request.old_object);
+        let own_name =
+            |object: &Value| object.pointer("/metadata/name").and_then(Value::as_str).map(str::len);
+        let lengths = [Some(name.len()), own_name(&object), own_name(&old)];
+        if lengths.into_iter().flatten().any(|length| length > MAX_NAME_BYTES) {
+            return Err(bad(format!("a name has more than {MAX_NAME_BYTES} bytes")));
+        }
         for (field, object) in [("object", &mut object), ("oldObject", &mut old)] {
             belongs(object, &namespace, &name)
                 .map_err(|mismatch| bad(format!("request.{field}.{mismatch}")))?;

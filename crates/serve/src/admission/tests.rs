@@ -126,6 +126,10 @@ async fn body_that_is_no_review_gets_an_error() {
         (changed("/request/object", json!("text")), "request.object is no object"),
         (changed("/request/dryRun", json!("yes")), "invalid type"),
         (changed("/request/namespace", json!("")), "request.namespace is empty"),
+        (changed("/request/namespace", json!("a/b")), "request.namespace is no DNS label"),
+        (changed("/request/namespace", json!("n".repeat(64))), "request.namespace is no DNS label"),
+        (changed("/request/name", json!("n".repeat(254))), "a name has more than 253 bytes"),
+        (changed("/request/oldObject", json!({"metadata": {"name": "n".repeat(254)}})), "a name has more"),
         (
             changed("/request/object/metadata", json!({"name": "yes", "namespace": "default/configmaps?x="})),
             "request.object.metadata.namespace is \"default/configmaps?x=\", but request.namespace is \"ns\"",

@@ -71,7 +71,7 @@ fn notes(object: &ScaledResource, trigger: &scalers::Trigger) -> Vec<String> {
     let Some(known) = table::find(&trigger.type_) else { return Vec::new() };
     // External scalers define their own parameters.
     let is_external = trigger.type_.starts_with("external");
-    let unknown = parameters::unknown(known.parameters, trigger).into_iter().filter(|_| !is_external);
+    let unknown = parameters::unknown(known.parameters, trigger).filter(|_| !is_external);
     let notices = parameters::notices(known.parameters, trigger);
     let mut notes: Vec<String> = unknown.map(|unknown| unknown.to_string()).collect();
     notes.extend(notices.into_iter().map(|notice| notice.text));

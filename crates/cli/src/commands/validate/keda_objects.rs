@@ -172,7 +172,7 @@ fn of_triggers(document: &Document, triggers: &Triggers<'_>) -> Vec<Diagnostic> 
         };
         // External scalers have parameters of their own.
         let unknown = parameters::unknown(known.parameters, &given);
-        for unknown in unknown.into_iter().filter(|_| !trigger.type_.starts_with("external")) {
+        for unknown in unknown.filter(|_| !trigger.type_.starts_with("external")) {
             let text = format!("{} has no parameter {:?}", trigger.type_, unknown.key);
             let problem = at(document, &format!("{path}.metadata[{}]", unknown.key), text);
             found.push(match unknown.nearest {

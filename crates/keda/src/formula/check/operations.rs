@@ -7,6 +7,9 @@ use crate::formula::syntax::{Binary, Form, Id};
 use crate::formula::types::Type;
 use crate::formula::value::Value;
 
+/// How many constant patterns a formula may have: each is kept compiled for as long as the formula.
+const MAX_PATTERNS: usize = 16;
+
 impl Checker<'_> {
     pub(super) fn binary(
         &mut self,
@@ -35,6 +38,11 @@ impl Checker<'_> {
                 return Err(FormulaError::new(at, "integer divide by zero"));
             }
             (Binary::Matches, _, Some(Value::Text(text))) => {
+                let is_pattern = |(_, form): &&(Id, Form)| matches!(form, Form::Matches(..));
+                if self.found.iter().filter(is_pattern).count() >= MAX_PATTERNS {
+                    let why = format!("formula has more than {MAX_PATTERNS} patterns");
+                    return Err(FormulaError::new(at, why));
+                }
                 let pattern = operators::pattern(text).map_err(|why| FormulaError::new(at, why))?;
                 self.found.push((id, Form::Matches(left, Box::new(pattern))));
             }

@@ -37,6 +37,22 @@ fn long_runs_are_refused() {
     ]);
 }
 
+/// The syntax tree of these patterns would take gigabytes.
+#[test]
+fn long_patterns_are_refused_before_they_are_parsed() {
+    let many = (0..17).map(|number| format!("'a' matches '{number}'")).collect::<Vec<_>>().join(" or ");
+    let constant = format!("'a' matches '{}' ? 1 : 2", "x".repeat(1025));
+    let repeated = "let p = repeat('x', 600); count(1..9, 'a' matches (p + string(#)))";
+    refused(&[
+        (&constant, "error parsing regexp: longer than 1024 bytes"),
+        (r"'a' matches repeat('\\w', 300000) ? 1 : 2", LONG),
+        (r"'a' matches repeat('\\w', 600) ? 1 : 2", "error parsing regexp: longer than 1024 bytes"),
+        (repeated, LONG),
+        (&format!("{many} ? 1 : 2"), "formula has more than 16 patterns"),
+    ]);
+    assert_eq!(result(&format!("'xx' matches '{}' ? 1 : 2", "x|".repeat(500))).as_deref(), Ok("int 1"));
+}
+
 #[test]
 fn deep_formulas_are_refused() {
     for (opening, closing) in [
