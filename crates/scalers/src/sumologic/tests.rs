@@ -28,7 +28,7 @@ fn rows_of_queries_have_ids() {
     let rows = [("query.A", "a"), ("query.B", "b")];
     let given = metrics(&[rows[0], rows[1], ("resultQueryRowID", "B")]);
     assert_eq!(error(&given), "");
-    assert_eq!(unknown(TYPE.parameters, &given), []);
+    assert_eq!(unknown(TYPE.parameters, &given).next(), None);
     assert!(error(&metrics(&[rows[0], ("resultQueryRowID", "Z")])).ends_with("'Z' not found in queries"));
     assert!(error(&metrics(&[("query.", "a")])).ends_with("unable to parse rowID from key: query."));
 }
