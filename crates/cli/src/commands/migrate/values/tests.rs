@@ -57,6 +57,31 @@ fn values_of_keda_are_converted() {
     );
 }
 
+/// `generate` is a value of KEDA's chart and no field of cert-manager's `issuerRef`.
+#[test]
+fn issuer_that_kedas_chart_does_not_create_becomes_a_reference() {
+    let converted = |issuer: &Value| {
+        let given = json!({"certificates": {"certManager": {"enabled": true, "issuer": issuer}}});
+        convert(&given, table(Peer::Keda))
+    };
+    let reference = json!({"name": "corporate", "kind": "ClusterIssuer", "group": "cert-manager.io"});
+    let with_generate = |generate: bool| {
+        let mut issuer = reference.clone();
+        issuer["generate"] = json!(generate);
+        issuer
+    };
+    let existing = converted(&with_generate(false));
+    let expected = json!({"certificates": {"mode": "cert-manager", "issuerRef": reference}});
+    assert_eq!(existing.values, expected);
+    assert_eq!(lost(&existing), [""; 0]);
+    // `generate` is true by default.
+    for issuer in [with_generate(true), reference.clone()] {
+        let created = converted(&issuer);
+        assert_eq!(created.values, json!({"certificates": {"mode": "cert-manager"}}));
+        assert_eq!(lost(&created), ["certificates.certManager.issuer"]);
+    }
+}
+
 #[test]
 fn values_of_metrics_server_are_converted() {
     let given = json!({
