@@ -37,6 +37,7 @@ async fn check_names_what_is_installed_and_plan_its_commands() {
     let ended = setting.run(&["migrate", "plan", "--from", "metrics-server"]).await;
     assert_eq!(ended.code, 0, "{ended:?}");
     assert!(ended.out.contains("\nkubectl patch apiservice v1beta1.metrics.k8s.io "), "{ended:?}");
+    assert!(ended.out.contains("\ncontroller:\n  enabled: false\n"), "{ended:?}");
     let ended = setting.run(&["migrate", "plan", "--from", "keda"]).await;
     let text = "error: KEDA is not installed here; `plimsoll migrate check` shows what is\n";
     assert_eq!((ended.code, ended.err.as_str()), (2, text), "{ended:?}");

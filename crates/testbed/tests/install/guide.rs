@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::cluster::{Cluster, repository};
+use crate::cluster::{Cluster, SYSTEM_NAMESPACE, repository};
 use crate::{events, removal};
 
 const READER_ROLE: &str = "clusterrole system:aggregated-metrics-reader";
@@ -100,11 +100,14 @@ impl Guide {
             cluster.shell(&script(step, "commands"));
         }
         self.check_api(cluster, self.ours);
+        // Not plimsoll-shadow, which the chart installs by default: no plan but that from Kubernetes' HPA controller adds a controller.
+        assert_eq!(deployments(cluster), [format!("deployment.apps/{}", self.ours)]);
         is_switched();
         for step in steps.iter().rev().filter(|step| step["title"] != STOP_STEP) {
             cluster.shell(&script(step, "back"));
         }
         cluster.until_gone(self.ours);
+        assert!(deployments(cluster).is_empty(), "left behind: {:?}", deployments(cluster));
         let api = self.check_api(cluster, self.theirs);
         assert_eq!(api["spec"]["insecureSkipTLSVerify"], true, "{api}");
         is_back();
@@ -117,6 +120,12 @@ impl Guide {
         assert_eq!(api["spec"]["service"]["name"], service, "{api}");
         api
     }
+}
+
+/// The Deployments of Plimsoll.
+fn deployments(cluster: &Cluster) -> Vec<String> {
+    let names = cluster.kubectl(&format!("get deployments --namespace {SYSTEM_NAMESPACE} --output name"));
+    names.lines().map(str::to_owned).collect()
 }
 
 /// The steps of the plan that are run here.

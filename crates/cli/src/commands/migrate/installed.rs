@@ -173,6 +173,14 @@ impl InstalledProgram {
         text(service, "/metadata/namespace") == self.namespace && selects(selector, labels)
     }
 
+    /// Whether it runs Plimsoll's HPA controller, alone or with other roles in one process.
+    pub(super) fn has_controller(&self) -> bool {
+        let has_word = |wanted: &str| self.arguments.iter().any(|word| word == wanted);
+        let has_role =
+            || self.flag("roles").is_none_or(|roles| roles.split(',').any(|role| role == "controller"));
+        self.program == Program::Plimsoll && (has_word("controller") || (has_word("run") && has_role()))
+    }
+
     /// The value of a flag that is given as `--name=value` or `--name value`; the last one counts.
     pub(super) fn flag(&self, name: &str) -> Option<&str> {
         let mut found = None;

@@ -83,8 +83,18 @@ fn step(title: &str, commands: Vec<String>, back: Vec<String>) -> PlanStep {
     PlanStep { title: title.to_owned(), commands, back }
 }
 
-fn metrics_server(state: &ClusterState, server: &InstalledProgram, place: &Destination<'_>) -> Vec<PlanStep> {
+/// Values without the controller, which the chart installs by default, unless the release has it already.
+fn role_values(state: &ClusterState, place: &Destination<'_>) -> ConvertedValues {
     let mut values = ConvertedValues::default();
+    let is_ours = |found: &InstalledProgram| found.namespace == place.namespace && found.has_controller();
+    if !state.installed.iter().any(is_ours) {
+        values.set("controller.enabled", json!(false));
+    }
+    values
+}
+
+fn metrics_server(state: &ClusterState, server: &InstalledProgram, place: &Destination<'_>) -> Vec<PlanStep> {
+    let mut values = role_values(state, place);
     metrics_arguments(&mut values, "args", &server.arguments);
     values.set("metrics.enabled", json!(true));
     values.set("metrics.apiServices", json!({"resource": false}));
@@ -116,7 +126,7 @@ fn adapter(
     place: &Destination<'_>,
 ) -> Vec<PlanStep> {
     let server = installed(state, Program::MetricsServer);
-    let mut values = ConvertedValues::default();
+    let mut values = role_values(state, place);
     if let Some(server) = server.filter(|_| !alone) {
         // The plan before this one wrote the same file. Helm replaces lists, so the flags of both are needed.
         metrics_arguments(&mut values, "args", &server.arguments);
@@ -178,7 +188,7 @@ fn adapter(
 }
 
 fn keda(state: &ClusterState, operator: &InstalledProgram, place: &Destination<'_>) -> Vec<PlanStep> {
-    let mut values = ConvertedValues::default();
+    let mut values = role_values(state, place);
     keda_arguments(&mut values, "args", &operator.arguments);
     let variables = operator.env();
     keda_variables(&mut values, "env", &variables);

@@ -35,6 +35,39 @@ fn helm_gets_the_objects_that_the_manifests_of_metrics_server_have_too() {
 }
 
 #[test]
+fn controller_is_left_out_unless_the_release_has_it() {
+    let leaves_it_out = |namespace: &str, args: &[&str]| {
+        let programs = [
+            deployment("m", "adapter", "x/prometheus-adapter:v1", &[]),
+            deployment(namespace, "plimsoll", "x/plimsoll:1", args),
+        ];
+        let mut state = cluster();
+        state.installed.extend(programs.iter().filter_map(InstalledProgram::of_deployment));
+        [Peer::MetricsServer, Peer::PrometheusAdapter, Peer::Keda].map(|from| {
+            let steps = plan(&state, from).steps;
+            let mut commands = steps.iter().flat_map(|step| &step.commands);
+            let values = commands.find(|command| command.starts_with("cat > ")).unwrap();
+            values.contains("controller:\n  enabled: false\n")
+        })
+    };
+    let left_out: [&[&str]; 3] = [&["metrics"], &["operator"], &["run", "--roles=metrics,operator"]];
+    for args in left_out {
+        assert_eq!(leaves_it_out(PLACE.namespace, args), [true; 3], "{args:?}");
+    }
+    // The values would remove it.
+    let kept: [&[&str]; 3] =
+        [&["controller", "--mode=shadow"], &["run", "--roles=controller,metrics"], &["run"]];
+    for args in kept {
+        assert_eq!(leaves_it_out(PLACE.namespace, args), [false; 3], "{args:?}");
+        // It is not in this release.
+        assert_eq!(leaves_it_out("other", args), [true; 3], "{args:?}");
+    }
+    let state = cluster();
+    let install = plan(&state, Peer::Hpa).steps.remove(0);
+    assert!(install.commands[0].contains("controller:\n  enabled: true\n"), "{install:?}");
+}
+
+#[test]
 fn only_a_webhook_that_exists_is_saved_and_switched() {
     let mut state = cluster();
     let is_named = |state: &ClusterState| {

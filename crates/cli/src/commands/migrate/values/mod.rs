@@ -29,6 +29,8 @@ pub(super) use flags::{keda_arguments, keda_variables, metrics_arguments};
 ///
 /// Prints the values, and as comments at the end what has no equivalent. `helm get values RELEASE -n NAMESPACE -o yaml` prints the values
 /// of a release.
+///
+/// The values leave out the controller, which the chart installs by default: delete `controller.enabled` where the release has it already.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -53,6 +55,10 @@ pub(super) struct ValuesArgs {
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     output: Format,
 }
+
+/// The command does not know the cluster, so it cannot see whether the release has the controller.
+const CONTROLLER_NOTE: &str = "# controller.enabled: false leaves out the HPA controller, which the chart installs by default.\n\
+     # Delete it where the release has the controller already, which it would remove.\n";
 
 /// The charts whose values are known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -91,11 +97,12 @@ pub(super) fn run(args: &ValuesArgs) -> Outcome {
     // The role that takes over.
     let role = if args.from == ValuesOrigin::Keda { "operator" } else { "metrics" };
     converted.set(&format!("{role}.enabled"), json!(true));
+    converted.set("controller.enabled", json!(false));
     match args.output {
         Format::Json | Format::Yaml => {
             output::value(args.output, &json!({"values": converted.values, "lost": converted.lost}))?;
         }
-        Format::Table | Format::Wide => output::text_out(&text(&converted))?,
+        Format::Table | Format::Wide => output::text_out(&format!("{CONTROLLER_NOTE}{}", text(&converted)))?,
     }
     if args.strict && !converted.lost.is_empty() { Err(Failure::Printed(3)) } else { Ok(()) }
 }
