@@ -1,4 +1,4 @@
-//! Real servers that scalers query, on loopback. Each ends when it is dropped, and can be stopped and started again.
+//! Real servers that scalers query, on loopback (Redis also on an address for pods). Each ends when it is dropped, and can be stopped and started again.
 
 mod external;
 mod http_api;

@@ -1,6 +1,7 @@
 //! Redis: a single server, one behind a sentinel, and a cluster of three.
 
 use std::io;
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -26,6 +27,8 @@ pub struct RedisSetup<'a> {
     pub cluster: bool,
     /// The port of the master whose sentinel it is.
     pub sentinel_of: Option<u16>,
+    /// An address on which it listens besides loopback. It needs a password, because Redis refuses other clients than local ones without.
+    pub address: Option<Ipv4Addr>,
 }
 
 /// A running Redis.
@@ -50,8 +53,9 @@ impl Redis {
         let programs = Cache::of_user()?.ensure(&REDIS, &mut Progress::stderr())?;
         let [port, tls_port] = ports::several()?;
         let temp_folder = TempFolder::new()?;
+        let address = setup.address.map(|address| format!(" {address}")).unwrap_or_default();
         let mut config = format!(
-            "bind 127.0.0.1\nport {port}\ndaemonize no\nsave \"\"\nappendonly no\ndir {}\n",
+            "bind 127.0.0.1{address}\nport {port}\ndaemonize no\nsave \"\"\nappendonly no\ndir {}\n",
             temp_folder.root().display()
         );
         if let Some(identity) = setup.tls {

@@ -1,5 +1,6 @@
 //! A control plane with two real nodes, on which the chart is installed.
 
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,6 +10,7 @@ use serde_json::Value;
 use testbed::node::is_root;
 use testbed::peer::{Peer, PeerOptions};
 use testbed::{ControlPlane, Helm, NodeOptions, Options};
+use tokio::runtime::Runtime;
 
 /// The namespace of the installation.
 pub(crate) const SYSTEM_NAMESPACE: &str = "plimsoll-system";
@@ -32,6 +34,11 @@ pub(crate) const VALUES: [&str; 4] = [
     "--set=operator.enabled=true",
     "--set=image.pullPolicy=Never",
 ];
+
+/// A runtime for one call of a helper that is asynchronous.
+pub(crate) fn runtime() -> Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
 
 pub(crate) fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -104,11 +111,15 @@ impl Cluster {
         &self.plane.access().kubeconfig
     }
 
+    /// The address of the machine for pods.
+    pub(crate) fn machine_address(&self) -> Ipv4Addr {
+        self.plane.access().address
+    }
+
     /// Starts Kubernetes' own HPA controller; it ends when it is dropped.
     pub(crate) fn kubernetes_controller(&self) -> Peer {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         let options = PeerOptions { sync_period: Some(KUBERNETES_SYNC_PERIOD), ..PeerOptions::default() };
-        runtime.block_on(Peer::start(self.plane.access(), &options)).unwrap()
+        runtime().block_on(Peer::start(self.plane.access(), &options)).unwrap()
     }
 
     /// Runs kubectl, and returns its output or its error; arguments are separated by blanks.

@@ -1,8 +1,14 @@
-//! A ScaledObject that scales a worker from zero and back.
+//! A ScaledObject that scales a worker from zero and back, for entries in a real Redis and for pods.
 
+use testbed::backends::{Redis, RedisSetup};
 use testbed::node::TOOL_IMAGE;
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, runtime};
+
+/// The password of the Redis, which the operator reads from a Secret.
+const PASSWORD: &str = "hunter2";
+/// The key of the list in the Redis.
+const LIST: &str = "jobs";
 
 fn deployment(name: &str, replicas: u32) -> String {
     format!(
@@ -23,8 +29,27 @@ spec:
     )
 }
 
-/// One worker for each pod of the queue.
-fn scaled_object(name: &str) -> String {
+/// The password, for the trigger that uses it.
+fn credentials() -> String {
+    format!(
+        "apiVersion: v1
+kind: Secret
+metadata: {{name: queue}}
+stringData: {{password: {PASSWORD}}}
+---
+apiVersion: keda.sh/v1alpha1
+kind: TriggerAuthentication
+metadata: {{name: queue}}
+spec:
+  secretTargetRef:
+  - {{parameter: password, name: queue, key: password}}
+---
+"
+    )
+}
+
+/// One worker for each two entries of the list, and at least one for each pod of the queue.
+fn scaled_object(name: &str, redis: &str) -> String {
     format!(
         "apiVersion: keda.sh/v1alpha1
 kind: ScaledObject
@@ -35,6 +60,9 @@ spec:
   cooldownPeriod: 5
   advanced: {{horizontalPodAutoscalerConfig: {{behavior: {{scaleDown: {{stabilizationWindowSeconds: 5}}}}}}}}
   triggers:
+  - type: redis
+    metadata: {{address: '{redis}', listName: {LIST}, listLength: '2'}}
+    authenticationRef: {{name: queue}}
   - type: kubernetes-workload
     metadata: {{podSelector: app=queue, value: '1'}}
 "
@@ -42,7 +70,15 @@ spec:
 }
 
 pub(crate) fn wake_a_worker(cluster: &Cluster) {
-    cluster.apply(&(deployment("queue", 0) + &deployment("worker", 0) + &scaled_object("worker")));
+    let runtime = runtime();
+    // The operator refuses to connect to loopback, so Redis also listens on the address of the machine for pods.
+    let address = cluster.machine_address();
+    let setup = RedisSetup { password: PASSWORD, address: Some(address), ..RedisSetup::default() };
+    let redis = runtime.block_on(Redis::start(&setup)).unwrap();
+    let send = |words: &[&str]| runtime.block_on(redis.command(words)).unwrap();
+    let address = format!("{address}:{}", redis.port());
+    let worker = scaled_object("worker", &address);
+    cluster.apply(&(deployment("queue", 0) + &deployment("worker", 0) + &credentials() + &worker));
     let workers = |wanted: u64| {
         cluster.until(&format!("there are {wanted} workers"), || {
             let worker = cluster.get("deployment worker");
@@ -50,12 +86,17 @@ pub(crate) fn wake_a_worker(cluster: &Cluster) {
             (worker["spec"]["replicas"] == wanted && ready == wanted).then_some(())
         });
     };
-    cluster.kubectl("scale deployment queue --replicas 2");
+    assert_eq!(send(&["RPUSH", LIST, "a", "b", "c", "d"]), ":4");
     workers(2);
+    cluster.kubectl("scale deployment queue --replicas 3");
+    workers(3);
+    // Neither trigger is active when the list is empty and the queue has no pods.
     cluster.kubectl("scale deployment queue --replicas 0");
+    assert_eq!(send(&["DEL", LIST]), ":1");
     workers(0);
-    let second = cluster.try_apply(&scaled_object("second")).expect_err("the webhook refuses a second one");
+    let second = scaled_object("second", &address);
+    let second = cluster.try_apply(&second).expect_err("the webhook refuses a second one");
     assert!(second.to_string().contains("worker"), "{second}");
     cluster.kubectl("delete scaledobject,deployment worker");
-    cluster.kubectl("delete deployment queue");
+    cluster.kubectl("delete deployment,triggerauthentication,secret queue");
 }

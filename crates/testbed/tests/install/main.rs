@@ -7,7 +7,7 @@
 //! | `roles` | every role is ready under its limits and service account, with a read-only root, where only restricted pods may run; kubectl reads what they serve |
 //! | `changes` | another leader, new certificates, a rolling update, a drained node, a restart after OOM: the APIs answer throughout |
 //! | `load` | an HPA follows the real CPU time of its pods up and down, and ignores a busy sidecar if it is told to |
-//! | `events` | a ScaledObject scales a worker from zero; the webhook denies a second one |
+//! | `events` | a ScaledObject scales a worker from zero for entries in a Redis and for pods; the webhook denies a second one |
 //! | `switching` | Kubernetes' own HPA controller acts on the metrics of the installation, while ours is in shadow mode |
 //! | `one_process` | the same chart with all roles in one process |
 //! | `removal` | the objects that `helm uninstall` keeps, and the Secret that an upgrade deletes |
