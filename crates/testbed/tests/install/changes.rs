@@ -1,6 +1,6 @@
 //! Changes of an installation: leader election, certificates, updates, drained nodes and restarts.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, ROLES, SYSTEM_NAMESPACE};
 
@@ -11,6 +11,10 @@ const TOO_LITTLE_MEMORY: &str = "16Mi";
 const LARGE_HPAS: usize = 300;
 const METRICS_OF_A_LARGE_HPA: usize = 100;
 const BYTES_OF_A_METRIC_NAME: usize = 700;
+
+fn pod_name(pod: &Value) -> String {
+    pod["metadata"]["name"].as_str().unwrap_or_default().to_owned()
+}
 
 fn leader_of(cluster: &Cluster, lease: &str) -> Option<String> {
     let lease = cluster.get(&format!("lease {lease} --namespace {SYSTEM_NAMESPACE}"));
@@ -23,11 +27,11 @@ pub(crate) fn leader(cluster: &Cluster) {
     for (role, lease) in
         [("plimsoll-controller", "plimsoll-controller"), ("plimsoll-operator", "operator.keda.sh")]
     {
-        let name = |pod: &Value| pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         // After a switch, the lease names a deleted pod until it has expired.
         let (old, leading) = cluster.until("a pod is the leader", || {
             let holder = leader_of(cluster, lease)?;
-            let leading = cluster.pods(role).iter().map(name).find(|pod| holder.starts_with(pod.as_str()))?;
+            let leading =
+                cluster.pods(role).iter().map(pod_name).find(|pod| holder.starts_with(pod.as_str()))?;
             Some((holder, leading))
         });
         cluster.kubectl(&format!("delete pod {leading} --namespace {SYSTEM_NAMESPACE} --wait=false"));
@@ -78,6 +82,9 @@ pub(crate) fn rolling_update(cluster: &Cluster) {
 
 pub(crate) fn drain(cluster: &Cluster) {
     let errors = cluster.while_asking(NODE_METRICS, || {
+        for role in ROLES {
+            evict_both_pods(cluster, role);
+        }
         cluster.kubectl("drain node-2 --ignore-daemonsets --delete-emptydir-data --timeout 5m");
         for role in ROLES {
             cluster.rolled_out(role);
@@ -88,6 +95,36 @@ pub(crate) fn drain(cluster: &Cluster) {
         assert_eq!(pod["spec"]["nodeName"], "node-1");
     }
     cluster.kubectl("uncordon node-2");
+}
+
+/// Evicts both pods of a role, as two concurrent drains do: its PodDisruptionBudget refuses the second eviction until the pod that replaces
+/// the first one is ready.
+fn evict_both_pods(cluster: &Cluster, role: &str) {
+    until_an_eviction_is_allowed(cluster, role);
+    let pods: Vec<String> = cluster.pods(role).iter().map(pod_name).collect();
+    let [first, second] = pods.as_slice() else { panic!("{role} does not have two pods: {pods:?}") };
+    evict(cluster, first).unwrap();
+    let refused = evict(cluster, second).expect_err("the budget refuses the second eviction").to_string();
+    // The reason of code 429.
+    assert!(refused.contains("TooManyRequests") && refused.contains("disruption budget"), "{refused}");
+    until_an_eviction_is_allowed(cluster, role);
+    evict(cluster, second).unwrap();
+    until_an_eviction_is_allowed(cluster, role);
+}
+
+/// Waits until both pods of a role are ready. The eviction itself sets the number to 0, so that an outdated status does not end the wait.
+fn until_an_eviction_is_allowed(cluster: &Cluster, role: &str) {
+    cluster.until(&format!("the budget of {role} allows an eviction"), || {
+        let budget = cluster.get(&format!("poddisruptionbudget {role} --namespace {SYSTEM_NAMESPACE}"));
+        (budget["status"]["disruptionsAllowed"] == 1).then_some(())
+    });
+}
+
+fn evict(cluster: &Cluster, pod: &str) -> Result<String, testbed::Error> {
+    let metadata = json!({"name": pod, "namespace": SYSTEM_NAMESPACE});
+    let eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": metadata});
+    let path = format!("/api/v1/namespaces/{SYSTEM_NAMESPACE}/pods/{pod}/eviction");
+    cluster.try_create(&path, &eviction)
 }
 
 /// Sets a memory limit below what the objects of the cluster need: the kernel kills the process, the kubelet restarts it, and the rest of the

@@ -160,6 +160,12 @@ impl Cluster {
         self.kubectl(&format!("delete --ignore-not-found --filename {}", self.written(manifests).display()));
     }
 
+    /// Creates an object at a path of the API server, which may refuse it.
+    pub(crate) fn try_create(&self, path: &str, object: &Value) -> Result<String, testbed::Error> {
+        let file = self.written(&object.to_string());
+        self.try_kubectl(&format!("create --raw {path} --filename {}", file.display()))
+    }
+
     /// Writes manifests to a file for kubectl.
     fn written(&self, manifests: &str) -> PathBuf {
         let path = self.plane.access().folder.join("manifests.yaml");
