@@ -12,6 +12,40 @@ const LARGE_HPAS: usize = 300;
 const METRICS_OF_A_LARGE_HPA: usize = 100;
 const BYTES_OF_A_METRIC_NAME: usize = 700;
 
+/// The certificates of all roles.
+const SERVING_CERTIFICATES: [ServingCertificate; 3] = [
+    ServingCertificate {
+        secret: "plimsoll-controller-certs",
+        path: "/apis/decisions.plimsoll.dev/v1alpha1",
+        api_services: &["v1alpha1.decisions.plimsoll.dev"],
+        webhook: None,
+    },
+    ServingCertificate {
+        secret: "plimsoll-metrics-certs",
+        path: NODE_METRICS,
+        api_services: &["v1beta1.metrics.k8s.io", "v1.metrics.k8s.io", "v1alpha1.metrics.plimsoll.dev"],
+        webhook: None,
+    },
+    ServingCertificate {
+        secret: "kedaorg-certs",
+        path: "/apis/operator.plimsoll.dev/v1alpha1",
+        api_services: &["v1beta1.external.metrics.k8s.io", "v1alpha1.operator.plimsoll.dev"],
+        webhook: Some("keda-admission"),
+    },
+];
+
+/// The certificate with which a role serves.
+struct ServingCertificate {
+    /// The Secret with the certificate and its CA.
+    secret: &'static str,
+    /// A path that the role serves.
+    path: &'static str,
+    /// The APIServices with the CA.
+    api_services: &'static [&'static str],
+    /// The ValidatingWebhookConfiguration with the CA.
+    webhook: Option<&'static str>,
+}
+
 fn pod_name(pod: &Value) -> String {
     pod["metadata"]["name"].as_str().unwrap_or_default().to_owned()
 }
@@ -40,32 +74,70 @@ pub(crate) fn leader(cluster: &Cluster) {
     }
 }
 
-/// Removes the certificate, and then the CA, from the Secret of a role, which has the same effect as their expiry.
 pub(crate) fn certificates(cluster: &Cluster) {
-    let secret = format!("secret plimsoll-metrics-certs --namespace {SYSTEM_NAMESPACE}");
-    let part = |name: &str| cluster.get(&secret)["data"][name].as_str().unwrap_or_default().to_owned();
-    let empty = |parts: &str| cluster.kubectl(&format!("patch {secret} --patch {{\"data\":{{{parts}}}}}"));
-    let renewed = |name: &str, old: &str| {
-        cluster.until(&format!("there is a new {name}"), || {
-            let new = part(name);
-            (!new.is_empty() && new != old).then_some(())
+    cluster.until("the webhook denies objects before", || webhook_denies(cluster));
+    for certificate in &SERVING_CERTIFICATES {
+        certificate.is_renewed(cluster);
+    }
+}
+
+impl ServingCertificate {
+    /// Removes the certificate, and then the CA, from the Secret, which has the same effect as their expiry.
+    fn is_renewed(&self, cluster: &Cluster) {
+        let secret = format!("secret {} --namespace {SYSTEM_NAMESPACE}", self.secret);
+        let part = |name: &str| cluster.get(&secret)["data"][name].as_str().unwrap_or_default().to_owned();
+        let empty =
+            |parts: &str| cluster.kubectl(&format!("patch {secret} --patch {{\"data\":{{{parts}}}}}"));
+        let renewed = |name: &str, old: &str| {
+            cluster.until(&format!("{} has a new {name}", self.secret), || {
+                let new = part(name);
+                (!new.is_empty() && new != old).then_some(())
+            });
+        };
+        let (certificate, authority) = (part("tls.crt"), part("ca.crt"));
+        let errors = cluster.while_asking(self.path, || {
+            empty(r#""tls.crt":"""#);
+            renewed("tls.crt", &certificate);
         });
-    };
-    let (certificate, authority) = (part("tls.crt"), part("ca.crt"));
-    let errors = cluster.while_asking(NODE_METRICS, || {
-        empty(r#""tls.crt":"""#);
-        renewed("tls.crt", &certificate);
-    });
-    assert!(errors.is_empty(), "{errors:#?}");
-    assert_eq!(part("ca.crt"), authority);
-    empty(r#""ca.crt":"","ca.key":"","tls.crt":"","tls.key":"""#);
-    renewed("ca.crt", &authority);
-    cluster.until("the API server knows the new CA", || {
-        let service = cluster.get("apiservice v1beta1.metrics.k8s.io");
-        (service["spec"]["caBundle"] == part("ca.crt").as_str()).then_some(())
-    });
-    cluster
-        .until("the API server trusts it", || cluster.try_kubectl(&format!("get --raw {NODE_METRICS}")).ok());
+        assert!(errors.is_empty(), "{}: {errors:#?}", self.secret);
+        assert_eq!(part("ca.crt"), authority, "{}", self.secret);
+        empty(r#""ca.crt":"","ca.key":"","tls.crt":"","tls.key":"""#);
+        renewed("ca.crt", &authority);
+        for name in self.api_services {
+            cluster.until(&format!("{name} has the new CA"), || {
+                let service = cluster.get(&format!("apiservice {name}"));
+                (service["spec"]["caBundle"] == part("ca.crt").as_str()).then_some(())
+            });
+        }
+        cluster.until("the API server trusts it", || {
+            cluster.try_kubectl(&format!("get --raw {}", self.path)).ok()
+        });
+        if let Some(name) = self.webhook {
+            cluster.until(&format!("{name} has the new CA"), || {
+                let found = cluster.get(&format!("validatingwebhookconfiguration {name}"));
+                let authority = part("ca.crt");
+                let webhooks = found["webhooks"].as_array()?;
+                let is_new = |webhook: &Value| webhook["clientConfig"]["caBundle"] == authority.as_str();
+                (!webhooks.is_empty() && webhooks.iter().all(is_new)).then_some(())
+            });
+            // The API server accepts every object while it cannot ask the webhook.
+            cluster.until("the webhook denies objects after", || webhook_denies(cluster));
+        }
+    }
+}
+
+/// Asks the webhook about an object that it has to deny. It is asked for dry runs, too, so that nothing is created.
+fn webhook_denies(cluster: &Cluster) -> Option<()> {
+    let trigger =
+        json!({"type": "kubernetes-workload", "metadata": {"podSelector": "app=denied", "value": "1"}});
+    let target = json!({"name": "denied"});
+    let spec =
+        json!({"scaleTargetRef": target, "minReplicaCount": 2, "maxReplicaCount": 1, "triggers": [trigger]});
+    let object =
+        json!({"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "metadata": target, "spec": spec});
+    let path = "/apis/keda.sh/v1alpha1/namespaces/default/scaledobjects?dryRun=All";
+    let error = cluster.try_create(path, &object).err()?;
+    error.to_string().contains("denied the request").then_some(())
 }
 
 pub(crate) fn rolling_update(cluster: &Cluster) {

@@ -5,7 +5,7 @@
 //! | file | what it tests |
 //! |---|---|
 //! | `roles` | every role is ready under its limits and service account, with a read-only root, where only restricted pods may run; kubectl reads what they serve |
-//! | `changes` | another leader, new certificates, a rolling update, a drained node, a restart after OOM: the APIs answer throughout |
+//! | `changes` | another leader, new certificates of all roles, a rolling update, refused evictions, a drained node, a restart after OOM: the APIs answer throughout |
 //! | `load` | an HPA follows the real CPU time of its pods up and down, and ignores a busy sidecar if it is told to |
 //! | `events` | a ScaledObject scales a worker from zero for entries in a Redis and for pods; the webhook denies a second one |
 //! | `switching` | Kubernetes' own HPA controller acts on the metrics of the installation, while ours is in shadow mode |
