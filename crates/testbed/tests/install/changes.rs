@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::{Cluster, ROLES, SYSTEM_NAMESPACE};
 
-const NODE_METRICS: &str = "/apis/metrics.k8s.io/v1beta1/nodes";
+pub(crate) const NODE_METRICS: &str = "/apis/metrics.k8s.io/v1beta1/nodes";
 const CONTROLLER_NAME: &str = "plimsoll-controller";
 /// A memory limit that is below what the HPAs of [`large_hpas`] need.
 const TOO_LITTLE_MEMORY: &str = "16Mi";

@@ -10,6 +10,7 @@
 //! | `events` | a ScaledObject scales a worker from zero for entries in a Redis and for pods; the webhook denies a second one |
 //! | `switching` | Kubernetes' own HPA controller acts on the metrics of the installation, while ours is in shadow mode |
 //! | `one_process` | the same chart with all roles in one process |
+//! | `upgrade` | `helm upgrade` from the chart of the baseline (`tests/stored/v0.1.0/revision`), `helm rollback`, and the upgrade again |
 //! | `removal` | the objects that `helm uninstall` keeps, and the Secret that an upgrade deletes |
 //! | `guide` | the commands of `plimsoll migrate plan` from metrics-server, prometheus-adapter and KEDA, there and back |
 //! | `cluster` | the cluster of the tests |
@@ -33,6 +34,7 @@ mod one_process;
 mod removal;
 mod roles;
 mod switching;
+mod upgrade;
 
 use cluster::Cluster;
 
@@ -44,7 +46,7 @@ type InstallStep = (&'static str, fn(&Cluster));
 #[test]
 #[ignore = "needs root and an image: make test-install"]
 fn every_role_runs_in_pods_on_real_nodes() {
-    let steps: [InstallStep; 17] = [
+    let steps: [InstallStep; 18] = [
         ("every role becomes ready", roles::become_ready),
         ("kubectl reads what they serve", roles::serve),
         ("an HPA follows real load", load::is_followed),
@@ -59,6 +61,7 @@ fn every_role_runs_in_pods_on_real_nodes() {
         ("a container that runs out of memory is restarted", changes::out_of_memory),
         ("all roles in one process replace them", one_process::replaces_the_roles),
         ("helm uninstall leaves only definitions", removal::leaves_definitions),
+        ("an upgrade from the baseline's chart and back", upgrade::from_the_baseline_and_back),
         ("the plan leads from metrics-server and back", guide::from_metrics_server),
         ("the plan leads from prometheus-adapter and back", guide::from_prometheus_adapter),
         ("the plan leads from KEDA and back", guide::from_keda),
