@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use crate::cache::Cache;
 use crate::error::Error;
-use crate::parts::{ETCD, HELM, KEDA, KEDA_RELEASES, METRICS_SERVER, PROMETHEUS, PROMETHEUS_ADAPTER, Part};
+use crate::parts::{
+    ETCD, HELM, KEDA, KEDA_RELEASES, METRICS_SERVER, PEERS, PROMETHEUS, PROMETHEUS_ADAPTER, Part,
+};
 use crate::progress::Progress;
 use crate::release::Release;
 
@@ -154,7 +156,17 @@ impl Peers {
         Self::ensure_in(&Cache::of_user()?, &mut Progress::stderr())
     }
 
-    /// Does the same with another cache and progress output.
+    /// The paths if all programs are built already; nothing is built.
+    pub fn built() -> Result<Option<Self>, Error> {
+        let cache = Cache::of_user()?;
+        match PEERS.iter().try_for_each(|part| cache.require(part, "--peers")) {
+            Ok(()) => Self::ensure_in(&cache, &mut Progress::stderr()).map(Some),
+            Err(Error::NotBuilt { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Does the same as [`Peers::ensure`] with another cache and progress output.
     pub fn ensure_in(cache: &Cache, progress: &mut Progress) -> Result<Self, Error> {
         let keda = cache.ensure(&KEDA, progress)?;
         Ok(Self {

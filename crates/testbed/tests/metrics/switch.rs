@@ -1,15 +1,20 @@
 //! The guides for metrics-server and prometheus-adapter (docs/switching.md), as far as API objects go: the patches of `plimsoll migrate plan`
 //! lead every metrics API to another server and back, while an HPA controller reads it. Nothing is scaled by that, and the HPA stays as
-//! it is. `make test-switch` also checks that with the default sync period it misses at most one sync.
+//! it is. `make test-switch` also checks that with the default sync period it misses at most one sync. The servers before the switch are
+//! metrics-server and prometheus-adapter where they are built (`cargo xtask real build --peers`); elsewhere Plimsoll stands in for them.
 
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use testbed::Peers;
 use testbed::harness::Failure;
 use testbed::program::TempFolder;
 
-use crate::env::tested_server::{metrics_arguments, started};
-use crate::env::{Kubectl, Scaler, TestNamespace, alone_on_both, direct, free_port, peers, program, until};
+use crate::env::tested_server::{metrics_arguments, started, theirs};
+use crate::env::{
+    Kubectl, Scaler, TestNamespace, TestedServer, alone_on_both, direct, free_port, peers, program, register,
+    until,
+};
 use crate::faults::admin;
 use crate::shared::outage_watch::{DEFAULT_SYNC_PERIOD, OutageWatch};
 use crate::shared::program::json_of;
@@ -17,13 +22,18 @@ use crate::shared::program::json_of;
 /// All APIServices.
 pub(crate) const API_SERVICES: &str = "/apis/apiregistration.k8s.io/v1/apiservices";
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/kube-system/deployments";
-/// The Service that all APIs lead to before the switch.
-const OLD_SERVICE: &str = "/api/v1/namespaces/kube-system/services/resource";
-/// Names and images of Deployments that are recognized as installed programs. No pods run here.
+const SERVICES: &str = "/api/v1/namespaces/kube-system/services";
+/// The API that stays with the tested server until the switch, because metrics-server does not serve it.
+const OWN_API: &str = "v1.metrics.k8s.io";
+/// Names and images of Deployments that are recognized as installed programs, whose pods do not run here. A Service of the same name selects
+/// them, and leads to the program that runs as a process.
 const PROGRAMS: [(&str, &str); 2] = [
     ("metrics-server", "registry.k8s.io/metrics-server/metrics-server:v0.8.0"),
     ("prometheus-adapter", "registry.k8s.io/prometheus-adapter/prometheus-adapter:v0.12.0"),
 ];
+/// The APIs of custom and external metrics.
+const OTHER_APIS: [&str; 2] =
+    ["/apis/custom.metrics.k8s.io/v1beta1", "/apis/external.metrics.k8s.io/v1beta1"];
 /// The number of reads by the HPA controller that shows that a server is in use.
 const READS_PER_SERVER: u64 = 3;
 
@@ -94,16 +104,77 @@ fn switch_of_metrics_apis_misses_at_most_one_sync() -> Result<(), Failure> {
     switch_there_and_back(DEFAULT_SYNC_PERIOD)
 }
 
-fn switch_there_and_back(max_outage: Duration) -> Result<(), Failure> {
+/// Starts metrics-server and prometheus-adapter; none if the tested server is already the server before the switch.
+async fn real_servers(ns: &TestNamespace) -> Option<TestedServer> {
     if peers() {
-        return Ok(());
+        return None;
     }
+    let Some(programs) = Peers::built().unwrap() else {
+        eprintln!("on {}: metrics-server is not built, so Plimsoll is also the old server", ns.cluster);
+        return None;
+    };
+    let (kubeconfig, kubelets) = (&ns.env.cluster.kubeconfig, &ns.env.kubelets);
+    Some(theirs(&programs, kubeconfig, kubelets, &ns.env.prometheus_proxy.url()).await)
+}
+
+/// Leads the APIs to the servers before the switch, by a Service for each program.
+async fn lead_to(ns: &TestNamespace, old: &TestedServer) {
+    let ports = [old.resource_port, old.custom_port];
+    for ((name, image), port) in PROGRAMS.into_iter().zip(ports) {
+        let labels = json!({"app": name});
+        let pod =
+            json!({"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": image}]}});
+        let spec = json!({"replicas": 1, "selector": {"matchLabels": labels}, "template": pod});
+        ns.create(DEPLOYMENTS, &json!({"metadata": {"name": name}, "spec": spec})).await;
+        let spec = json!({
+            "type": "ExternalName", "externalName": "localhost", "selector": labels, "ports": [{"port": port}]
+        });
+        ns.create(SERVICES, &json!({"metadata": {"name": name}, "spec": spec})).await;
+    }
+    for api in registered(ns).await {
+        let name = api[0].as_str().unwrap();
+        let (service, port) = match name {
+            OWN_API => continue,
+            "v1beta1.metrics.k8s.io" => ("metrics-server", old.resource_port),
+            _ => ("prometheus-adapter", old.custom_port),
+        };
+        let service = json!({"name": service, "namespace": "kube-system", "port": port});
+        ns.patch(&format!("{API_SERVICES}/{name}"), &json!({"spec": {"service": service}})).await;
+    }
+}
+
+/// Leads the APIs to the tested server again, as the other tests expect.
+async fn restore(ns: &TestNamespace) {
+    register(&ns.client, &ns.env.tested_server).await;
+    for (name, _) in PROGRAMS {
+        ns.delete(&format!("{DEPLOYMENTS}/{name}")).await;
+        ns.delete(&format!("{SERVICES}/{name}")).await;
+    }
+}
+
+/// Asserts that `plimsoll migrate check` names the program that serves each API before the switch.
+fn check_owners(report: &Value) {
+    let apis = report["apis"].as_array().unwrap().iter().filter(|api| api["name"] != OWN_API);
+    let mut owners = Vec::new();
+    for api in apis {
+        let owner = api["owner"].as_str().unwrap_or_default();
+        assert_eq!(api["service"], format!("kube-system/{owner}"), "{report}");
+        owners.push(owner);
+    }
+    owners.sort_unstable();
+    assert_eq!(owners, ["metrics-server", "prometheus-adapter", "prometheus-adapter", "prometheus-adapter"]);
+}
+
+fn switch_there_and_back(max_outage: Duration) -> Result<(), Failure> {
     alone_on_both(async |ns| {
         let Some(kubectl) = ns.kubectl() else { return };
         ns.deployment("web", 2).await;
         for name in ["web-0", "web-1"] {
             ns.pod("busy", "web", name, &[("app", 500, 64 << 20)]).await;
         }
+        let real = real_servers(&ns).await;
+        let old = real.as_ref().unwrap_or(&ns.env.tested_server);
+        lead_to(&ns, old).await;
         let pods = "/apis/metrics.k8s.io/v1beta1/namespaces/{ns}/pods";
         ns.until_answer(pods, |_, response| response["items"].as_array().is_some_and(|pods| pods.len() == 2))
             .await;
@@ -112,12 +183,6 @@ fn switch_there_and_back(max_outage: Duration) -> Result<(), Failure> {
         ns.hpa("web", json!([{"type": "Resource", "resource": {"name": "cpu", "target": target}}])).await;
         ns.until_condition("web", "ScalingActive", "True ValidMetricFound").await;
         let outage = OutageWatch::start(&ns.client, &ns.namespace, "web");
-        for (name, image) in PROGRAMS {
-            let pod = json!({"metadata": {"labels": {"app": "guide"}}, "spec": {"containers": [{"name": "c", "image": image}]}});
-            let spec = json!({"replicas": 1, "selector": {"matchLabels": {"app": "guide"}}, "template": pod});
-            ns.create(DEPLOYMENTS, &json!({"metadata": {"name": name}, "spec": spec})).await;
-        }
-        ns.patch(OLD_SERVICE, &json!({"spec": {"selector": {"app": "guide"}}})).await;
 
         let (temp_folder, port) = (TempFolder::new().unwrap(), free_port());
         let (kubeconfig, kubelets) = (&ns.env.cluster.kubeconfig, &ns.env.kubelets);
@@ -131,9 +196,7 @@ fn switch_there_and_back(max_outage: Duration) -> Result<(), Failure> {
 
         let (_, report) =
             json_of(&ns.env.cluster.kubeconfig, &["migrate", "check", "--from", "metrics-server"]);
-        let owners: Vec<&Value> =
-            report["apis"].as_array().unwrap().iter().map(|api| &api["owner"]).collect();
-        assert!(owners.iter().all(|owner| **owner == "metrics-server"), "{report}");
+        check_owners(&report);
         let (_, plans) =
             json_of(&ns.env.cluster.kubeconfig, &["migrate", "plan", "--namespace", &ns.namespace]);
         let (before, hpa) = (registered(&ns).await, hpa_without_status(&ns, "web").await);
@@ -150,7 +213,7 @@ fn switch_there_and_back(max_outage: Duration) -> Result<(), Failure> {
         until_read(&ns, port).await;
         let now = registered(&ns).await;
         assert!(now.iter().all(|api| api[1]["name"] == "plimsoll-metrics"), "{now:?}");
-        for path in ["/apis/custom.metrics.k8s.io/v1beta1", "/apis/external.metrics.k8s.io/v1beta1"] {
+        for path in OTHER_APIS {
             ns.until_answer(path, |code, _| code == 200).await;
         }
 
@@ -158,7 +221,10 @@ fn switch_there_and_back(max_outage: Duration) -> Result<(), Failure> {
             patch(&kubectl, &line);
         }
         assert_eq!(registered(&ns).await, before);
-        until_read(&ns, ns.env.tested_server.resource_port).await;
+        until_read(&ns, old.resource_port).await;
+        for path in OTHER_APIS {
+            ns.until_answer(path, |code, _| code == 200).await;
+        }
         println!("{}: metrics could not be read for at most {:.1?}", ns.cluster, outage.longest());
         assert!(outage.longest() < max_outage, "on {}: {:?}", ns.cluster, outage.longest());
         assert_eq!(hpa_without_status(&ns, "web").await, hpa);
@@ -167,10 +233,7 @@ fn switch_there_and_back(max_outage: Duration) -> Result<(), Failure> {
             (&deployment["metadata"]["generation"], &deployment["spec"]["replicas"]),
             (&generation, &json!(2))
         );
-        for (name, _) in PROGRAMS {
-            ns.delete(&format!("{DEPLOYMENTS}/{name}")).await;
-        }
-        ns.patch(OLD_SERVICE, &json!({"spec": {"selector": null}})).await;
+        restore(&ns).await;
         drop(server);
     })
 }

@@ -62,7 +62,7 @@ pub(crate) fn rules() -> &'static str {
 impl TestedServer {
     pub(crate) async fn start(kubeconfig: &str, kubelets: &Kubelets, prometheus: &str) -> Self {
         if peers() {
-            theirs(kubeconfig, kubelets, prometheus).await
+            theirs(&Peers::ensure().unwrap(), kubeconfig, kubelets, prometheus).await
         } else {
             ours(kubeconfig, kubelets, prometheus).await
         }
@@ -157,8 +157,13 @@ async fn ours(kubeconfig: &str, kubelets: &Kubelets, prometheus: &str) -> Tested
     TestedServer { resource_port: port, custom_port: port, programs: vec![program] }
 }
 
-async fn theirs(kubeconfig: &str, kubelets: &Kubelets, prometheus: &str) -> TestedServer {
-    let peers = Peers::ensure().unwrap();
+/// Starts metrics-server and prometheus-adapter.
+pub(crate) async fn theirs(
+    peers: &Peers,
+    kubeconfig: &str,
+    kubelets: &Kubelets,
+    prometheus: &str,
+) -> TestedServer {
     let (temp_folder, resource_port) = (TempFolder::new().unwrap(), free_port());
     let mut arguments = serving_flags(&temp_folder, kubeconfig, resource_port);
     arguments.push(format!("--kubeconfig={}", temp_folder.path("kubeconfig").display()));
