@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use sources::http::UNCOUNTED_BYTES;
+use sources::http::{ByteShare, UNCOUNTED_BYTES};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use super::dsn::{MssqlDsn, MssqlEncryption};
@@ -15,6 +15,7 @@ use super::query;
 use super::tokens::{self, MssqlError, TdsResponse, TdsTokenError};
 use super::wire::{self, InvalidTds, LoginAs};
 use crate::dial::Dialer;
+use crate::off_thread::decode_elsewhere;
 use crate::parameters::Secret;
 use crate::pool::{self, PoolError, PoolFuture};
 use crate::responses::excerpt;
@@ -67,8 +68,9 @@ impl MssqlConnection {
         self.stream.flush().await.map_err(|error| io_error(&error))
     }
 
-    /// The packets of a message, put together.
-    async fn receive(&mut self) -> Result<Vec<u8>, ScalerError> {
+    /// The packets of a message, put together, and its share of the budget of all responses, which the caller holds until the
+    /// message is decoded. After a large message the caller runs on a worker thread.
+    async fn receive(&mut self) -> Result<(Vec<u8>, Option<ByteShare>), ScalerError> {
         let (mut message, mut share) = (Vec::new(), None);
         loop {
             let mut head = [0; wire::HEADER_BYTES];
@@ -94,14 +96,15 @@ impl MssqlConnection {
             let piece = message.get_mut(begin..).unwrap_or_default();
             self.stream.read_exact(piece).await.map_err(|error| io_error(&error))?;
             if is_last {
-                return Ok(message);
+                decode_elsewhere(message.len()).await;
+                return Ok((message, share));
             }
         }
     }
 
     async fn query(&mut self, query: &str) -> Result<Result<TdsResponse, ScalerError>, ScalerError> {
         self.send(wire::SQL_BATCH, &wire::batch(query)).await?;
-        let message = self.receive().await?;
+        let (message, _share) = self.receive().await?;
         match tokens::response(&message) {
             // The whole message is received, so the connection is usable.
             Err(error @ TdsTokenError::UnsupportedColumn(_)) => Ok(Err(error.into())),
@@ -143,7 +146,9 @@ impl MssqlServer {
             }
         };
         connection.send(wire::PRELOGIN, &wire::prelogin(offered, self.token.is_some())).await?;
-        let answer = wire::prelogin_answer(&connection.receive().await?)?;
+        let (message, share) = connection.receive().await?;
+        let answer = wire::prelogin_answer(&message)?;
+        drop((message, share));
         let refuses_tls = matches!(answer.encryption, wire::ENCRYPT_NOT_SUPPORTED | wire::ENCRYPT_OFF);
         match check {
             None if !refuses_tls => bail!("the server wants TLS: leave out encrypt=disable"),
@@ -169,8 +174,8 @@ impl MssqlServer {
         };
         let login = wire::login(who, host, &self.dsn.database, self.dsn.read_only);
         connection.send(wire::LOGIN7, &login).await?;
-        let response = tokens::response(&connection.receive().await?)?;
-        match response {
+        let (message, _share) = connection.receive().await?;
+        match tokens::response(&message)? {
             TdsResponse { error: Some(error), .. } => Err(refused(&error)),
             TdsResponse { logged_in: false, .. } => Err(InvalidTds.into()),
             TdsResponse { route: Some((host, port)), .. } => Ok(Err((host, port))),

@@ -224,6 +224,39 @@ fn first_fields_of_all_types() {
     assert_eq!(tokens::response(&two).unwrap().first, MssqlField::NoRow);
 }
 
+/// A row of columns that take no bytes is one byte long, and a message has millions of them.
+#[test]
+fn columns_that_take_no_bytes_are_refused() {
+    let many = 4_096_u16;
+    let one = [&[0; 6][..], &[0x1f, 0]].concat();
+    let columns = [&[0x81][..], &many.to_le_bytes(), &one.repeat(usize::from(many))].concat();
+    let message = [columns, vec![0xd1; 1 << 20], done().to_vec()].concat();
+    let error = tokens::response(&message).unwrap_err();
+    assert_eq!(error, tokens::TdsTokenError::UnsupportedColumn(0x1f));
+    assert!(error.to_string().contains("a column of type 0x1f, which is not supported"), "{error}");
+}
+
+#[tokio::test]
+async fn large_answers_are_decoded_on_a_worker() {
+    let fake = fake_mssql(FakeMode::Plain).await;
+    let threads_of = async |query: &str| {
+        let scaler = build(&query_trigger(fake.port, query, "hunter2")).unwrap();
+        let read = crate::off_thread::run(async move {
+            let mut threads = std::collections::HashSet::new();
+            let mut reading = scaler.read("m");
+            let reading = std::future::poll_fn(|context| {
+                threads.insert(std::thread::current().id());
+                reading.as_mut().poll(context)
+            })
+            .await;
+            (value(reading), threads.len())
+        });
+        read.await
+    };
+    assert_eq!(threads_of("many rows").await, ("1".to_owned(), 1));
+    assert_eq!(threads_of("a large answer").await, ("1".to_owned(), 2));
+}
+
 #[test]
 fn logins_with_a_token_have_a_feature_extension() {
     let login = wire::login(LoginAs::Token { token: "t", echo: true }, "h", "d", true);

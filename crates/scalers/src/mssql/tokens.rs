@@ -177,7 +177,7 @@ fn column(fields: &mut TdsFields<'_>) -> Result<MssqlColumn, TdsTokenError> {
     let kind = fields.number(1)? as u8;
     let mut scale = 0;
     let size = match kind {
-        0x1f => ValueSize::Fixed(0),
+        // The type without a value, 0x1f, is unsupported: a row of such columns takes one byte, and reading it as many steps as columns.
         0x30 | 0x32 => ValueSize::Fixed(1),
         0x34 => ValueSize::Fixed(2),
         0x38 | 0x3a | 0x3b | 0x7a => ValueSize::Fixed(4),
@@ -231,7 +231,6 @@ fn row(
 /// The bytes of a value; none for NULL.
 fn value(fields: &mut TdsFields<'_>, size: ValueSize) -> Result<Option<Vec<u8>>, InvalidTds> {
     let length = match size {
-        ValueSize::Fixed(0) => return Ok(None),
         ValueSize::Fixed(length) => length,
         ValueSize::Prefixed(2) => match fields.number(2)? {
             0xffff => return Ok(None),

@@ -20,6 +20,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 
 use crate::ScalerError;
+use crate::off_thread::send_from_task;
 use crate::web::{allowed_age, response_used};
 use answers::{RecentAnswer, RecentAnswers};
 
@@ -174,7 +175,10 @@ impl<S: PooledServer> Pool<S> {
                 Some(connection) => (connection, true),
                 None => (self.connect().await?, false),
             };
-            match self.server.query(&mut connection, request).await {
+            let answer = self.server.query(&mut connection, request).await;
+            // A large answer was decoded on a worker thread, where the task-local age of responses is not set.
+            send_from_task().await;
+            match answer {
                 Ok(response) => {
                     self.keep(connection);
                     return Ok(response);

@@ -160,6 +160,8 @@ fn answer_to(query: &str) -> Option<Vec<u8>> {
         "a number and an error" => return Some([int, row(5), error(8134, "Divide by zero.")].concat()),
         // More than one packet.
         "many rows" => [int, (1..=3000).flat_map(row).collect()].concat(),
+        // So large that it is decoded on a worker thread.
+        "a large answer" => [int, (1..=20_000).flat_map(row).collect()].concat(),
         "text" => [column(&[0xe7, 20, 0, 9, 4, 0xd0, 0, 0x34]), vec![0xd1, 6, 0, b'4', 0, b'.', 0, b'5', 0]]
             .concat(),
         "words" => [column(&[0xa7, 20, 0, 9, 4, 0xd0, 0, 0x34]), vec![0xd1, 3, 0, b'a', b'b', b'c']].concat(),
