@@ -3,14 +3,17 @@
 //! [`run`] polls a read on the calling task. When a response larger than [`MAX_INLINE_BYTES`] has arrived, the read asks to be
 //! moved ([`decode_elsewhere`]): its next poll, which decodes the response, runs on a worker thread, and then the read
 //! returns to its task. Scalers need to know nothing of it.
+//!
+//! [`log_in`] polls a login of a library that computes for long between two messages.
 
 use std::cell::Cell;
 use std::future::poll_fn;
 use std::panic::resume_unwind;
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use tokio::task::spawn_blocking;
 
 /// Responses up to this size are decoded where they are received, in bytes.
@@ -18,7 +21,11 @@ pub const MAX_INLINE_BYTES: usize = 64 << 10;
 /// How many responses are decoded at a time. Together with the limit of a tree it bounds the memory of all trees.
 const MAX_WORKERS: usize = 2;
 
+/// How many logins compute at a time. They have workers of their own, so that slow logins delay no decoding.
+const MAX_LOGIN_WORKERS: usize = 2;
+
 static WORKER_PERMITS: Semaphore = Semaphore::const_new(MAX_WORKERS);
+static LOGIN_PERMITS: Semaphore = Semaphore::const_new(MAX_LOGIN_WORKERS);
 
 thread_local! {
     static POLL_PLACE: Cell<PollPlace> = const { Cell::new(PollPlace::Anywhere) };
@@ -77,8 +84,44 @@ pub async fn run<T: Send + 'static>(read: impl Future<Output = T> + Send + 'stat
 
 /// Runs a long computation on a worker thread. A panic there is a panic here.
 pub async fn compute<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    compute_with(&WORKER_PERMITS, work).await
+}
+
+/// Runs a login on worker threads. It holds a worker only while it is polled, not while it waits for the server. A panic there is a
+/// panic here.
+pub async fn log_in<T: Send + 'static>(login: impl Future<Output = T> + Send + 'static) -> T {
+    let mut login: BoxedRead<T> = Box::pin(login);
+    let woken = Arc::new(LoginWoken(Notify::new()));
+    loop {
+        let waker = Waker::from(Arc::clone(&woken));
+        let (back, polled) = compute_with(&LOGIN_PERMITS, move || {
+            let polled = login.as_mut().poll(&mut Context::from_waker(&waker));
+            (login, polled)
+        })
+        .await;
+        match polled {
+            Poll::Ready(value) => return value,
+            Poll::Pending => login = back,
+        }
+        woken.0.notified().await;
+    }
+}
+
+/// Remembers that a login can go on.
+struct LoginWoken(Notify);
+
+impl Wake for LoginWoken {
+    fn wake(self: Arc<Self>) {
+        self.0.notify_one();
+    }
+}
+
+async fn compute_with<T: Send + 'static>(
+    permits: &'static Semaphore,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> T {
     // The semaphore is never closed.
-    let permit = WORKER_PERMITS.acquire().await.ok();
+    let permit = permits.acquire().await.ok();
     let computed = spawn_blocking(move || {
         let _permit = permit;
         work()
@@ -216,6 +259,26 @@ mod tests {
             let broken = std::panic::AssertUnwindSafe(compute::<()>(|| panic!("broken key"))).catch_unwind();
             assert_eq!(broken.await.unwrap_err().downcast_ref(), Some(&"broken key"));
         }
+    }
+
+    #[tokio::test]
+    async fn every_step_of_a_login_runs_on_a_worker() {
+        let own = current().id();
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        let login = tokio::spawn(log_in(async move {
+            let first = current().id();
+            let message = receiver.await.unwrap();
+            (first, message, current().id())
+        }));
+        // The login waits for the message meanwhile, and holds no worker.
+        for _ in 0..=MAX_LOGIN_WORKERS {
+            tokio::task::yield_now().await;
+            assert_ne!(log_in(async { current().id() }).await, own);
+        }
+        sender.send("proof").unwrap();
+        let (first, message, second) = login.await.unwrap();
+        assert_eq!(message, "proof");
+        assert!(first != own && second != own);
     }
 
     #[tokio::test]

@@ -17,6 +17,7 @@ use super::dsn::{Dsn, SslMode};
 use super::metered::{Budget, Metered, ReadingResponse};
 use super::query;
 use crate::dial::Dialer;
+use crate::off_thread::log_in;
 use crate::pool::{self, PoolError, PoolFuture};
 use crate::responses::excerpt;
 use crate::tenant_files::TenantFiles;
@@ -125,14 +126,18 @@ impl PostgresServer {
         let budget = Budget::new();
         let listener = signal.cloned();
         let (stream, config) = (Metered::new(stream, budget.clone()), self.config());
+        // The driver computes the proof of SCRAM while it is polled, with as many iterations as the server demands (100,000 at most),
+        // each of which hashes the whole password.
         let (client, driver) = if self.dsn.ssl == SslMode::Disable {
-            let (client, connection) = config.connect_raw(stream, NoTls).await.map_err(failed)?;
+            let login = log_in(async move { config.connect_raw(stream, NoTls).await });
+            let (client, connection) = login.await.map_err(failed)?;
             (client, tokio::spawn(drive(connection, listener)))
         } else {
             let tls = self.tls().await?.config(&[])?;
             let mut tls = MakeRustlsConnect::new((*tls).clone());
             let Ok(tls) = MakeTlsConnect::<Metered>::make_tls_connect(&mut tls, host);
-            let (client, connection) = config.connect_raw(stream, tls).await.map_err(failed)?;
+            let login = log_in(async move { config.connect_raw(stream, tls).await });
+            let (client, connection) = login.await.map_err(failed)?;
             (client, tokio::spawn(drive(connection, listener)))
         };
         let connection = PostgresConnection { client, driver, budget };

@@ -8,6 +8,8 @@ use crate::tls::CertificateCheck;
 
 /// Default port.
 const DEFAULT_PORT: u16 = 5432;
+/// Maximum length of a password, in bytes: a login with SCRAM hashes it in each iteration.
+const MAX_PASSWORD_BYTES: usize = 1 << 10;
 
 /// Whether TLS is used, and how the server certificate is checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -184,6 +186,9 @@ impl Parts {
 
     fn finish(self) -> Result<Dsn, ParseError> {
         let Self { mut dsn, host, port } = self;
+        if dsn.password.reveal().len() > MAX_PASSWORD_BYTES {
+            return Err(format!("the password has more than {MAX_PASSWORD_BYTES} bytes").into());
+        }
         let hosts: Vec<&str> = host.split(',').map(str::trim).collect();
         let ports: Vec<&str> = port.split(',').map(str::trim).collect();
         if ports.len() > 1 && ports.len() != hosts.len() {

@@ -78,6 +78,51 @@ fn only_numbers_are_values() {
     assert!(query::number(Some("")).is_err() && query::number(Some("t")).is_err());
 }
 
+#[test]
+fn long_passwords_are_refused() {
+    let of = |bytes: usize| {
+        let password = "x".repeat(bytes);
+        [
+            Dsn::parse(&format!("host=h user=u password={password}")),
+            Dsn::parse(&format!("postgres://u:{password}@h/d")),
+            Dsn::of_parts("h", "1", "u", &Secret::new(password), "d", "disable"),
+        ]
+    };
+    assert!(of(1024).iter().all(Result::is_ok));
+    for refused in of(1025) {
+        assert_eq!(refused.err().unwrap().to_string(), "the password has more than 1024 bytes");
+    }
+}
+
+/// The runtime starts a thread only for work that is not done on its own one.
+#[cfg(feature = "postgresql")]
+#[test]
+fn logins_are_computed_on_a_worker() {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    let threads = Arc::new(AtomicUsize::new(0));
+    let started = Arc::clone(&threads);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .on_thread_start(move || {
+            started.fetch_add(1, Ordering::SeqCst);
+        })
+        .build()
+        .unwrap();
+    let read = async {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let connection =
+            format!("host=127.0.0.1 port={} user=u sslmode=disable", listener.local_addr().unwrap().port());
+        tokio::spawn(async move { while listener.accept().await.is_ok() {} });
+        let metadata = [("query", "SELECT 1"), ("targetQueryValue", "1")];
+        let mut trigger = crate::test_support::trigger("postgresql", &metadata);
+        trigger.auth = crate::test_support::texts(&[("connection", &connection)]);
+        crate::test_support::read(&trigger).await
+    };
+    assert!(runtime.block_on(read).is_err());
+    assert!(threads.load(Ordering::SeqCst) > 0);
+}
+
 proptest::proptest! {
     #[test]
     fn any_text_is_read_or_refused(text in ".{0,80}") {
