@@ -13,6 +13,9 @@ use query::DevOpsResponse;
 /// Prefix of errors that are found after the parameters were read.
 const PREFIX: &str = "error parsing azure Pipelines metadata";
 
+/// Maximum length of `demands`, in bytes.
+const MAX_DEMANDS_BYTES: usize = 16 << 10;
+
 /// The scaler type `azure-pipelines`.
 pub const TYPE: ScalerType = ScalerType {
     name: "azure-pipelines",
@@ -68,6 +71,9 @@ impl Parameters {
         // The organization is what follows the last slash, or all of it.
         if self.organization_url.is_empty() || self.organization_url.ends_with('/') {
             return Err("failed to extract organization name from organizationURL".into());
+        }
+        if self.demands.len() > MAX_DEMANDS_BYTES {
+            return Err(format!("demands has more than {MAX_DEMANDS_BYTES} bytes").into());
         }
         Ok(())
     }

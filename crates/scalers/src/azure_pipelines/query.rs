@@ -1,5 +1,7 @@
 //! URLs and responses of Azure DevOps, without IO.
 
+use std::collections::HashSet;
+
 use serde::Deserialize;
 
 use super::Parameters;
@@ -118,35 +120,50 @@ pub(super) fn waiting(
 ) -> Result<i64, ScalerError> {
     let jobs: Jobs = decoded(succeeded(response)?)?;
     let open = |job: &&Job| job.result.is_none() && (in_flight || job.receive_time.is_none());
-    let count = jobs.value.iter().filter(open).filter(|job| is_ours(job, parameters)).count();
+    let agents = TriggerAgents::new(parameters);
+    let count = jobs.value.iter().filter(open).filter(|job| agents.can_take(job)).count();
     i64::try_from(count).map_err(|_| scaler_error!("too many jobs"))
 }
 
-/// Whether agents of the trigger can take a job. Azure DevOps matches demands with a parent; without one we compare them.
-fn is_ours(job: &Job, parameters: &Parameters) -> bool {
-    if !parameters.parent.is_empty() {
-        let agents = job.matched_agents.iter().flatten();
-        return agents.into_iter().any(|agent| agent.name == parameters.parent);
+/// The agents of a trigger. Their demands are split once, because a response has many jobs.
+struct TriggerAgents<'a> {
+    parameters: &'a Parameters,
+    demands: HashSet<String>,
+}
+
+impl<'a> TriggerAgents<'a> {
+    fn new(parameters: &'a Parameters) -> Self {
+        let demands = plain_demands(parameters.demands.split(','), parameters.case_insensitive_demands);
+        Self { parameters, demands }
     }
-    if parameters.demands.is_empty() {
-        return true;
+
+    /// Whether they can take a job. Azure DevOps matches demands with a parent; without one we compare them.
+    fn can_take(&self, job: &Job) -> bool {
+        let Self { parameters, demands: own } = self;
+        if !parameters.parent.is_empty() {
+            return job.matched_agents.iter().flatten().any(|agent| agent.name == parameters.parent);
+        }
+        if parameters.demands.is_empty() {
+            return true;
+        }
+        let wanted = job.demands.iter().flatten().map(String::as_str);
+        let wanted = plain_demands(wanted, parameters.case_insensitive_demands);
+        if parameters.require_all_demands {
+            *own == wanted
+        } else if parameters.require_all_and_ignore_others {
+            own.is_subset(&wanted)
+        } else {
+            wanted.is_subset(own)
+        }
     }
+}
+
+/// Demands as they are compared. Every job demands a version of the agent, which is left out.
+fn plain_demands<'d>(demands: impl Iterator<Item = &'d str>, ignores_case: bool) -> HashSet<String> {
     let plain = |text: &str| {
         let text = text.trim();
-        if parameters.case_insensitive_demands { text.to_lowercase() } else { text.to_owned() }
+        if ignores_case { text.to_lowercase() } else { text.to_owned() }
     };
-    // Every job demands a version of the agent.
     let known = |demand: &String| !demand.is_empty() && !demand.to_lowercase().starts_with("agent.version");
-    let own: Vec<String> = parameters.demands.split(',').map(plain).filter(known).collect();
-    let wanted = job.demands.iter().flatten();
-    let wanted: Vec<String> = wanted.map(|demand| plain(demand)).filter(known).collect();
-    let all_own = own.iter().all(|demand| wanted.contains(demand));
-    let all_demanded = wanted.iter().all(|demand| own.contains(demand));
-    if parameters.require_all_demands {
-        all_own && all_demanded
-    } else if parameters.require_all_and_ignore_others {
-        all_own
-    } else {
-        all_demanded
-    }
+    demands.map(plain).filter(known).collect()
 }

@@ -43,6 +43,21 @@ fn some_parameters_exclude_each_other() {
     assert_eq!(refused(&[("organizationURL", "http://h/")]), name);
 }
 
+/// They are compared with those of every job.
+#[test]
+fn long_demands_are_refused() {
+    let read = |bytes: usize| {
+        let demands = "a,".repeat(bytes / 2);
+        Parameters::read(&trigger(
+            "azure-pipelines",
+            &[("organizationURL", "http://h/org"), ("poolName", "p"), ("demands", &demands)],
+        ))
+    };
+    assert!(read(16 << 10).is_ok());
+    let error = read((16 << 10) + 2).err().unwrap().message;
+    assert!(error.ends_with(": demands has more than 16384 bytes"), "{error}");
+}
+
 #[test]
 fn errors_do_not_quote_the_response() {
     let refused = DevOpsResponse { url: "http://h/org", status: 404, body: b"internal page" };
@@ -73,6 +88,8 @@ fn demands_are_compared() {
     // Exactly ours if both are set.
     assert_eq!(demands(&[("requireAllDemands", "true"), others]), 1);
     assert_eq!(count(&[("demands", "MAVEN"), others, ("caseInsensitiveDemandsProcessing", "true")], true), 2);
+    // Repeated and empty ones change nothing.
+    assert_eq!(demands(&[("demands", "maven,,docker, maven"), ("requireAllDemands", "true")]), 1);
 }
 
 #[tokio::test]
