@@ -99,6 +99,8 @@ impl KafkaTrigger<'_> {
             scale_to_zero_on_invalid_offset: zero_without_offset,
             limit_to_partitions_with_lag,
         } = *self.options;
+        // The limitation is ignored if all topics of a group count.
+        let partitions = self.partitions.as_ref().filter(|_| !self.topics.is_empty());
         LagPolicy {
             threshold: self.thresholds.lag_threshold,
             from_earliest: self.offset_reset_policy == "earliest",
@@ -108,8 +110,7 @@ impl KafkaTrigger<'_> {
             exclude_persistent,
             limit_to_partitions_with_lag,
             even_distribution: self.even_distribution,
-            // The limitation is ignored if all topics of a group count.
-            partitions: self.partitions.clone().filter(|_| !self.topics.is_empty()),
+            partitions: partitions.map(|numbers| numbers.iter().copied().collect()),
         }
     }
 

@@ -1,6 +1,6 @@
 //! The lag of a consumer group (docs/spec/keda.md 7.2, kafka), without IO.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use tokio::time::Instant;
@@ -32,7 +32,7 @@ pub(crate) struct LagPolicy {
     /// Whether the number of replicas divides the number of partitions.
     pub(crate) even_distribution: bool,
     /// The partitions that count; all if there is no list.
-    pub(crate) partitions: Option<Vec<i32>>,
+    pub(crate) partitions: Option<HashSet<i32>>,
 }
 
 /// The lag of a group.

@@ -1,7 +1,10 @@
 //! The requests of one round: metadata, coordinators, committed offsets, offsets of the leaders. Brokers get requests in parallel,
 //! each over one connection, which is kept for the next round.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,8 +13,8 @@ use tokio::time::timeout;
 
 use super::broker::BrokerConnection;
 use super::messages::{
-    BrokerAddress, ClusterMetadata, Coordinator, EARLIEST, GroupOffsets, LATEST, NO_OFFSET, PartitionOffset,
-    TopicPartitions, describe, refusal, refused,
+    BrokerAddress, ClusterMetadata, Coordinator, EARLIEST, GroupOffsets, LATEST, NO_OFFSET,
+    PartitionMetadata, PartitionOffset, TopicPartitions, describe, refusal, refused,
 };
 use super::sample::{OffsetMap, RoundOffsets};
 use super::task::{BrokerAnswer, BrokerTask, TopicsByGroup};
@@ -227,8 +230,9 @@ impl Round {
     ) -> OffsetMap {
         let mut found = OffsetMap::new();
         let mut by_leader: BTreeMap<i32, BTreeMap<Arc<str>, Vec<i32>>> = BTreeMap::new();
+        let leaders = leaders(offsets);
         for (topic, index) in partitions {
-            match leader(offsets, &topic, index) {
+            match leaders.get(&(&*topic, index)).copied().unwrap_or(Err(NO_LEADER)) {
                 Ok(leader) => {
                     by_leader.entry(leader).or_default().entry(topic).or_default().push(index);
                 }
@@ -354,12 +358,23 @@ fn address(broker: &BrokerAddress) -> Option<(String, u16)> {
     Some((broker.host.clone(), u16::try_from(broker.port).ok()?)).filter(|(host, _)| !host.is_empty())
 }
 
-fn leader(offsets: &RoundOffsets, topic: &str, index: i32) -> Result<i32, i16> {
-    let partitions = offsets.metadata.get(topic).map(|topic| &*topic.partitions).unwrap_or_default();
-    match partitions.iter().find(|partition| partition.index == index) {
-        Some(partition) if partition.leader >= 0 => Ok(partition.leader),
-        Some(partition) if partition.error != 0 => Err(partition.error),
-        _ => Err(NO_LEADER),
+/// The leaders of all partitions, or their errors. The first entry of a partition counts. Topics may have so many partitions that
+/// they are not searched for each of them.
+fn leaders(offsets: &RoundOffsets) -> HashMap<(&str, i32), Result<i32, i16>> {
+    let mut leaders = HashMap::new();
+    for topic in offsets.metadata.values() {
+        for partition in &topic.partitions {
+            leaders.entry((&*topic.name, partition.index)).or_insert_with(|| leader(*partition));
+        }
+    }
+    leaders
+}
+
+fn leader(partition: PartitionMetadata) -> Result<i32, i16> {
+    match partition {
+        PartitionMetadata { leader: leader @ 0.., .. } => Ok(leader),
+        PartitionMetadata { error: 0, .. } => Err(NO_LEADER),
+        PartitionMetadata { error, .. } => Err(error),
     }
 }
 
@@ -378,6 +393,7 @@ fn partitions<'a>(
 /// Which committed offsets are requested, by group; one request serves all triggers of a group.
 fn wanted(queries: &[Arc<GroupQuery>], offsets: &RoundOffsets) -> TopicsByGroup {
     let mut wanted = TopicsByGroup::new();
+    let mut listed: HashSet<(&str, &str)> = HashSet::new();
     for query in queries {
         if query.topics.is_empty() {
             wanted.insert(query.group.clone(), None);
@@ -387,7 +403,7 @@ fn wanted(queries: &[Arc<GroupQuery>], offsets: &RoundOffsets) -> TopicsByGroup 
         let Some(topics) = entry else { continue };
         for topic in &query.topics {
             let known = offsets.metadata.get(&**topic).map(|topic| &*topic.partitions).unwrap_or_default();
-            if !known.is_empty() && topics.iter().all(|(known, _)| known != topic) {
+            if !known.is_empty() && listed.insert((&*query.group, &**topic)) {
                 topics.push((topic.clone(), known.iter().map(|partition| partition.index).collect()));
             }
         }

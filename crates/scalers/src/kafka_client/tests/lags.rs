@@ -53,9 +53,12 @@ fn even_distribution_rounds_up_to_a_divisor() {
 
 #[test]
 fn only_listed_partitions_count() {
-    let some = LagPolicy { partitions: Some(vec![1]), ..policy() };
+    let some = LagPolicy { partitions: Some([1].into()), ..policy() };
     assert_eq!(lag(&some, &[(0, 5), (0, 3)]), (3, 3));
-    let none = LagPolicy { partitions: Some(vec![]), ..policy() };
+    // As many as a limitation may have, which are not searched for each partition.
+    let many = LagPolicy { partitions: Some((1..100_000).collect()), ..policy() };
+    assert_eq!(lag(&many, &[(0, 5), (0, 3), (0, 4)]), (7, 7));
+    let none = LagPolicy { partitions: Some([].into()), ..policy() };
     let error = none.lag(&sample(&[(0, 5)]), Instant::now(), &mut PreviousOffsets::default()).unwrap_err();
     assert_eq!(error.message, "expected at least one active partition within the topic 't'");
 }
