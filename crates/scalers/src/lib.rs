@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! trigger      a resolved trigger: metadata, credentials, environment
-//! parameters   typed and documented parameters of scalers
+//! parameters   typed and documented parameters of scalers; `patterns` regular expressions in them
 //! scaler       the scaler interface
 //! metric       quantities and metric specs
 //! backends     shared state: connections, shared responses, access to the cluster
@@ -50,6 +50,7 @@ mod oauth;
 pub mod off_thread;
 pub mod parameters;
 mod parse_error;
+mod patterns;
 mod pool;
 mod prelude;
 mod responses;

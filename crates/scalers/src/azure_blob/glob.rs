@@ -1,11 +1,9 @@
 //! Glob patterns, without IO.
 
-use regex::{Regex, RegexBuilder};
+use regex::Regex;
 
+use crate::patterns::{check_length, compiled};
 use crate::{ParseError, ScalerError};
-
-/// Maximum size of a compiled pattern, in bytes.
-const MAX_PATTERN_BYTES: usize = 1 << 20;
 
 /// Checks that brackets and braces are closed, and that brackets are not empty. KEDA 2.20 accepts an open brace.
 pub(super) fn check(pattern: &str, is_strict: bool) -> Result<(), ParseError> {
@@ -39,6 +37,7 @@ pub(super) fn check(pattern: &str, is_strict: bool) -> Result<(), ParseError> {
 /// Compiles a pattern that must match whole names. As in KEDA, `*` also matches slashes, and a slash at the beginning is ignored,
 /// because no name of a blob has one.
 pub(super) fn compile(pattern: &str) -> Result<Regex, ScalerError> {
+    check_length("globPattern", pattern).map_err(ScalerError::new)?;
     let (mut text, mut braces) = ("(?s)^".to_owned(), 0_usize);
     let mut letters = pattern.strip_prefix('/').unwrap_or(pattern).chars().peekable();
     while let Some(letter) = letters.next() {
@@ -68,7 +67,7 @@ pub(super) fn compile(pattern: &str) -> Result<Regex, ScalerError> {
     // KEDA 2.20 accepts an open brace, which then ends with the pattern.
     text.push_str(&")".repeat(braces));
     text.push('$');
-    RegexBuilder::new(&text).size_limit(MAX_PATTERN_BYTES).build().map_err(|_| {
+    compiled(&text).map_err(|_| {
         scaler_error!("globPattern cannot be used: it is too large, or has an empty or inverted range")
     })
 }

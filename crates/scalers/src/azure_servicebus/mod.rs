@@ -4,18 +4,17 @@ mod query;
 #[cfg(test)]
 mod tests;
 
-use regex::{Regex, RegexBuilder};
+use regex::Regex;
 
 use query::{Entity, PAGE_SIZE, ServiceBusConnection};
 
 use crate::azure_clouds::check_cloud_of;
 use crate::identity::{AzureIdentity, Identities};
+use crate::patterns::whole_text;
 use crate::prelude::*;
 
 /// Maximum number of queues in a namespace, and of subscriptions of a topic.
 const MAX_ENTITIES: usize = 10_000;
-/// Maximum size of a compiled pattern, in bytes.
-const MAX_PATTERN_BYTES: usize = 1 << 20;
 /// Minimum validity of a signature, in seconds; requests within the same span share a signature.
 const SIGNATURE_SPAN_SECONDS: i64 = 600;
 
@@ -59,6 +58,8 @@ crate::parameters! {
         cloud: String = "cloud" in [Metadata];
         /// Suffix of the host names of a private cloud, for `azure-workload`.
         endpoint_suffix: String = "endpointSuffix" in [Metadata];
+        /// The regular expression, if `useRegex` is set.
+        pattern: Option<Regex>;
     }
     check Parameters::check
 }
@@ -85,7 +86,7 @@ impl Parameters {
             } else {
                 ("subscriptionName", &self.subscription_name)
             };
-            whole_name(text).map_err(|_| format!("{name} is not a valid regular expression"))?;
+            self.pattern = Some(whole_text(name, text)?);
         }
         Ok(())
     }
@@ -109,20 +110,12 @@ impl Parameters {
     }
 }
 
-/// A regular expression that must match whole names.
-fn whole_name(pattern: &str) -> Result<Regex, regex::Error> {
-    // Compiled alone first, so that an unbalanced parenthesis cannot close the group around it.
-    Regex::new(pattern)?;
-    RegexBuilder::new(&format!("^(?:{pattern})$")).size_limit(MAX_PATTERN_BYTES).build()
-}
-
 struct ServiceBus {
     parameters: Parameters,
     /// The connection string; none if the pod identity is used.
     connection: Option<Secret>,
     identity: AzureIdentity,
     identities: Arc<Identities>,
-    pattern: Option<Regex>,
     within: Duration,
     web: Arc<SharedHttpClient>,
 }
@@ -132,7 +125,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     target_type(trigger)?;
     let parameters = Parameters::read(trigger).map_err(|error| error.inside(PREFIX))?;
     let connection = parameters.identity(trigger).map_err(|error| error.inside(PREFIX))?;
-    let Parameters { queue_name, topic_name, subscription_name, use_regex, .. } = &parameters;
+    let Parameters { queue_name, topic_name, use_regex, .. } = &parameters;
     let is_queue = !queue_name.is_empty();
     let name = match (use_regex, is_queue) {
         (true, true) => "queue-regex",
@@ -141,14 +134,10 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
         (false, false) => topic_name,
     };
     let spec = external(trigger, &format!("azure-servicebus-{name}"), whole(parameters.message_count));
-    let pattern = match use_regex {
-        true => whole_name(if is_queue { queue_name } else { subscription_name }).ok(),
-        false => None,
-    };
     let activation = parameters.activation_message_count as f64;
     let (within, web) = (trigger.http_timeout, Arc::clone(&backends.web));
     let (identity, identities) = (AzureIdentity::of(&trigger.identity), backends.state());
-    let source = ServiceBus { parameters, connection, identity, identities, pattern, within, web };
+    let source = ServiceBus { parameters, connection, identity, identities, within, web };
     SingleMetricScaler::build(spec, activation, source)
 }
 
@@ -212,8 +201,9 @@ impl ValueSource for ServiceBus {
     fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
             let connection = self.connection().await?;
-            let Parameters { queue_name, topic_name, subscription_name, operation, .. } = &self.parameters;
-            if let Some(pattern) = &self.pattern {
+            let Parameters { queue_name, topic_name, subscription_name, operation, pattern, .. } =
+                &self.parameters;
+            if let Some(pattern) = pattern {
                 let found = self.fitting(&connection, pattern).await?;
                 let counts: Vec<u64> = found.iter().map(|entity| entity.active).collect();
                 return Ok(operated(operation, &counts) as f64);

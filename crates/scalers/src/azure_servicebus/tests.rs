@@ -1,6 +1,6 @@
 use super::query::{connection, entities, entity};
 use super::{operated, query};
-use crate::test_support::{ServerAction, read, server, texts, trigger};
+use crate::test_support::{ServerAction, build, read, server, texts, trigger};
 
 fn entry(name: &str, active: &str) -> String {
     format!(
@@ -142,6 +142,19 @@ async fn all_pages_are_read() {
     // The whole name must match.
     trigger.metadata.insert("queueName".into(), "1|q2".into());
     assert_eq!(read(&trigger).await.unwrap().values.first().unwrap().value.canonical(), "1");
+}
+
+#[test]
+fn long_patterns_are_refused() {
+    let name = r"\w".repeat(513);
+    for (parameter, metadata) in [("queueName", vec![]), ("subscriptionName", vec![("topicName", "t")])] {
+        let mut trigger = trigger("azure-servicebus", &[(parameter, &name), ("useRegex", "true")]);
+        trigger.metadata.extend(texts(&metadata));
+        trigger.auth = texts(&[("connection", "Endpoint=sb://x/;SharedAccessSignature=s")]);
+        let error = build(&trigger).err().unwrap().message;
+        let why = format!("{parameter} has more than 1024 bytes, the maximum of a pattern");
+        assert!(error.ends_with(&why), "{error}");
+    }
 }
 
 #[tokio::test]
