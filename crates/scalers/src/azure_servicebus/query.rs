@@ -176,7 +176,8 @@ pub(super) fn entities(status: u16, body: &[u8]) -> Result<Vec<Entity>, ScalerEr
             .map(xml::unescaped)
             .ok_or_else(|| scaler_error!("an entity has no title"))?;
         let count = element(entry, "ActiveMessageCount").and_then(|count| count.trim().parse().ok());
-        let active = count.ok_or_else(|| scaler_error!("entity {name} has no ActiveMessageCount"))?;
+        let missing = || scaler_error!("an entity has no ActiveMessageCount: {}", hidden(entry.as_bytes()));
+        let active = count.ok_or_else(missing)?;
         found.push(Entity { name, active });
     }
     Ok(found)

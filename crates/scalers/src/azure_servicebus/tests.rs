@@ -85,6 +85,8 @@ fn feeds() {
         assert!(error.contains(why), "{why}: {error}");
     }
     assert!(entities(200, &[b'<', 0xff]).is_err());
+    let error = entity(200, entry(&"secret".repeat(250), "x").as_bytes()).unwrap_err().message;
+    assert!(!error.contains("secret") && error.ends_with("bytes, not shown)"), "{error}");
 }
 
 #[test]
