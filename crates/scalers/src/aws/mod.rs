@@ -88,13 +88,18 @@ fn is_of_service(endpoint: &str, hosts: [&str; 2], region: &str) -> bool {
     let mut names =
         hosts.into_iter().flat_map(|host| [host.to_owned(), format!("{host}-fips"), host.replace('.', "-")]);
     // Others can run servers at endpoints of their own services (`vpce-ID.vpce-svc-ID.REGION.vpce.amazonaws.com`).
-    let is_id = |label: &str| label.starts_with("vpce-") && is_aws_region(label);
+    let is_id = |label: &str| label.starts_with("vpce-") && is_label(label);
     names.any(|name| {
         AWS_DOMAINS.iter().any(|domain| {
             let private = format!(".{name}.{region}.vpce{domain}");
             given == format!("{name}.{region}{domain}") || given.strip_suffix(&private).is_some_and(is_id)
         })
     })
+}
+
+/// Whether a text is one label of a host name.
+fn is_label(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
 }
 
 impl AwsCredentials {
@@ -219,10 +224,7 @@ impl AwsClient {
     /// The endpoint URL. A region is part of its host name, so that other characters would lead to other hosts.
     fn endpoint(&self, host: &str) -> Result<String, ScalerError> {
         if self.endpoint.is_none() && !is_aws_region(&self.region) {
-            bail!(
-                "{} is not a region of AWS: write it as eu-west-1, with lower-case letters, digits and hyphens",
-                self.region_parameter
-            );
+            bail!("{} is not a region of AWS: write it as eu-west-1 or us-gov-west-1", self.region_parameter);
         }
         Ok(request::endpoint(host, &self.region, self.endpoint.as_deref()))
     }

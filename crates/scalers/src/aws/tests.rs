@@ -116,15 +116,47 @@ async fn region_is_one_label_of_the_host() {
     let keys = || AwsIdentity::Keys(keys());
     let answered = crate::web::SharedHttpClient::answered_by(|call| panic!("{call:?} was sent"));
     let web = Arc::new(answered);
-    for region in
-        ["", "eu-west-1.evil.example/", "evil.example#", "EU-WEST-1", "eu_west", "a@b", &*"r".repeat(64)]
-    {
+    let long = format!("eu-{}-1", "west".repeat(20));
+    for region in [
+        "",
+        "eu-west-1.evil.example/",
+        "evil.example#",
+        "EU-WEST-1",
+        "eu_west",
+        "a@b",
+        "s3",
+        "s3-us-west-2",
+        "eu-west",
+        "eu-1",
+        "eu--1",
+        "eu-west-",
+        "eu-west-1x",
+        "eu-west-100",
+        "europe-west-1",
+        &*long,
+    ] {
         let within = Duration::from_secs(1);
         let client = AwsClient::of_identity(keys(), region, within, Arc::default(), Arc::clone(&web));
         let request =
             AwsRequest { host: "sqs", service: "sqs", target: "t", version: "1.0", body: String::new() };
         let error = client.send(request).await.unwrap_err();
         assert!(error.message.starts_with("region is not a region of AWS"), "{region}: {error}");
+    }
+}
+
+#[test]
+fn regions_of_all_partitions_are_known() {
+    for region in [
+        "eu-west-1",
+        "us-gov-west-1",
+        "ap-southeast-2",
+        "us-iso-east-1",
+        "us-isob-east-1",
+        "cn-north-1",
+        "mx-central-1",
+        "eusc-de-east-1",
+    ] {
+        assert!(is_aws_region(region), "{region}");
     }
 }
 

@@ -21,6 +21,9 @@ const DEFAULT_LIFETIME: Duration = Duration::from_mins(15);
 const CREDENTIAL_HOSTS: [&str; 5] =
     ["169.254.170.23", "[fd00:ec2::23]", "169.254.170.2", "127.0.0.1", "localhost"];
 
+/// Maximum length of a region, in bytes: that of a label of a host name.
+const MAX_REGION_BYTES: usize = 63;
+
 /// The identity of a request to AWS.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum AwsIdentity {
@@ -53,10 +56,16 @@ impl AwsIdentity {
     }
 }
 
-/// Whether a text can be a region: one label of a host name.
+/// Whether a text has the form of a region, such as `us-gov-west-1`. Another label of a host name would lead elsewhere:
+/// `sts.s3.amazonaws.com` is a bucket, which anybody can own.
 pub(crate) fn is_aws_region(text: &str) -> bool {
-    let allowed = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    (1..=63).contains(&text.len()) && text.chars().all(allowed)
+    let is_word = |word: &str| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_lowercase());
+    let Some((words, number)) = text.rsplit_once('-') else { return false };
+    let Some((area, place)) = words.split_once('-') else { return false };
+    // `eusc` is the European Sovereign Cloud.
+    let is_area = area == "eusc" || area.len() == 2 && is_word(area);
+    let is_number = matches!(number.len(), 1..=2) && number.bytes().all(|byte| byte.is_ascii_digit());
+    text.len() <= MAX_REGION_BYTES && is_area && place.split('-').all(is_word) && is_number
 }
 
 impl Identities {

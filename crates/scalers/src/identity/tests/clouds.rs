@@ -101,8 +101,10 @@ async fn aws_web_identity_and_assumed_role() {
     }
     assert!(!format!("{error:?} {keys:?}").contains("se&cret"));
     // The region is part of the host name.
-    let error = identities.aws(&AwsIdentity::Operator, "evil.example/#", &web).await.unwrap_err();
-    assert!(error.message.contains("is not an AWS region"), "{error}");
+    for region in ["evil.example/#", "s3", "s3-us-west-2", "elb", "execute-api"] {
+        let error = identities.aws(&AwsIdentity::Operator, region, &web).await.unwrap_err();
+        assert!(error.message.contains("is not an AWS region"), "{error}");
+    }
 }
 
 #[tokio::test]
@@ -121,12 +123,15 @@ async fn aws_pod_identity_agent() {
             ("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", &token.path()),
         ])
     };
-    let found =
-        of(&format!("{agent}/v1/credentials")).aws(&AwsIdentity::Operator, "r", &web()).await.unwrap();
+    let found = of(&format!("{agent}/v1/credentials"))
+        .aws(&AwsIdentity::Operator, "eu-west-1", &web())
+        .await
+        .unwrap();
     assert_eq!((&*found.access, found.session), ("A", Some(Secret::new("T"))));
-    let error = of("http://evil.example/v1").aws(&AwsIdentity::Operator, "r", &web()).await.unwrap_err();
+    let error =
+        of("http://evil.example/v1").aws(&AwsIdentity::Operator, "eu-west-1", &web()).await.unwrap_err();
     assert!(error.message.contains("names evil.example"), "{error}");
-    let none = identities(&[]).aws(&AwsIdentity::Operator, "r", &web()).await.unwrap_err();
+    let none = identities(&[]).aws(&AwsIdentity::Operator, "eu-west-1", &web()).await.unwrap_err();
     assert!(none.message.contains("its pod has none: set up IRSA"), "{none}");
 }
 

@@ -79,7 +79,7 @@ async fn keys_of_one_aws_secret_are_one_request() {
 #[tokio::test]
 async fn secrets_that_are_not_read_are_named_or_left_out() {
     let aws = json!({
-        "region": "r", "credentials": {"accessKey": key("access"), "accessSecretKey": key("secret")},
+        "region": "eu-west-1", "credentials": {"accessKey": key("access"), "accessSecretKey": key("secret")},
         "secrets": [{"parameter": "p", "name": "db"}],
     });
     let google = json!({"podIdentity": {"provider": "gcp"}, "secrets": [{"parameter": "p", "id": "db"}]});
