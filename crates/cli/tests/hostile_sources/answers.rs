@@ -95,6 +95,39 @@ pub(crate) fn grpc(length: u32, message: &[u8]) -> Answer {
     Answer::new(settings, bytes, Flow::Hold).starting(Start::AskedOverHttp2)
 }
 
+/// The number of demands of a trigger of azure-pipelines, which fit into the limit of the parameter.
+pub(crate) const DEMANDS: usize = 2_500;
+
+/// Jobs of Azure Pipelines, which are pools, too. Agents of the trigger can take each of them.
+pub(crate) fn many_jobs() -> Answer {
+    let job = format!("{{\"id\":7,\"demands\":[\"d0\",\"d1\",\"d{}\"]}}", DEMANDS - 1);
+    let jobs = vec![job; 20_000].join(",");
+    http("application/json", format!("{{\"count\":1,\"value\":[{jobs}]}}").into_bytes())
+}
+
+/// All responses of SQL Server without TLS: the login is accepted, and the result has millions of rows of columns that take no bytes.
+/// The client reads them one after the other, whenever they are sent.
+pub(crate) fn rows_of_no_bytes() -> Answer {
+    const COLUMNS: u16 = 4_096;
+    const DONE: [u8; 13] = [0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let packets = |message: &[u8]| {
+        let mut packets = Vec::new();
+        let mut pieces = message.chunks(60_000).peekable();
+        while let Some(piece) = pieces.next() {
+            let [high, low] = u16::try_from(piece.len() + 8).unwrap().to_be_bytes();
+            packets.extend([4, u8::from(pieces.peek().is_none()), high, low, 0, 0, 1, 0]);
+            packets.extend_from_slice(piece);
+        }
+        packets
+    };
+    let prelogin = [0_u8, 0, 11, 0, 6, 1, 0, 17, 0, 1, 0xff, 16, 0, 0, 0, 0, 0, 2];
+    let accepted = [&[0xad_u8, 10, 0, 1, 0x74, 0, 0, 4, 0, 16, 0, 0, 0][..], &DONE].concat();
+    let column = [0_u8, 0, 0, 0, 0, 0, 0x1f, 0];
+    let columns = [&[0x81][..], &COLUMNS.to_le_bytes(), &column.repeat(usize::from(COLUMNS))[..]].concat();
+    let result = [columns, vec![0xd1; 7 << 20], DONE.to_vec()].concat();
+    Answer::new([packets(&prelogin), packets(&accepted)].concat(), packets(&result), Flow::Hold)
+}
+
 /// Hostile kubelets.
 pub(crate) fn kubelets() -> Vec<(&'static str, Answer)> {
     let page = |text: String| http("text/plain; version=0.0.4", text.into_bytes());

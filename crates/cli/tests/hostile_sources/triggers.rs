@@ -69,6 +69,16 @@ fn postgresql(_: &str) -> Value {
     json!({"connectionFromEnv": "CONNECTION", "query": "SELECT 1", "targetQueryValue": "5"})
 }
 
+fn mssql(_: &str) -> Value {
+    json!({"connectionStringFromEnv": "CONNECTION", "query": "SELECT 1", "targetValue": "5"})
+}
+
+fn azure_pipelines(address: &str) -> Value {
+    let demands: Vec<String> = (0..answers::DEMANDS).map(|number| format!("d{number}")).collect();
+    json!({"organizationURL": format!("http://{address}/org"), "poolName": "p", "demands": demands.join(","),
+        "personalAccessTokenFromEnv": "CONNECTION"})
+}
+
 fn beanstalkd(address: &str) -> Value {
     json!({"server": address, "tube": "t", "value": "5"})
 }
@@ -106,6 +116,11 @@ pub(crate) fn all() -> Vec<Case> {
         let (host, port) = address.split_once(':').unwrap();
         format!("host={host} port={port} user=u password=p dbname=d sslmode=disable")
     };
+    let mssql_address = |address: String| {
+        let (host, port) = address.split_once(':').unwrap();
+        format!("server={host},{port};user id=u;password=p;database=d")
+    };
+    let token = |_: String| "token".to_owned();
     all.extend([
         case("prometheus-endless", "prometheus", prometheus, none, answers::endless_vector()),
         case("redis-long", "redis", redis, none, endless(b"$536870912\r\n", b"x")),
@@ -139,6 +154,8 @@ pub(crate) fn all() -> Vec<Case> {
             postgresql_address,
             endless(&postgresql_length, &[0]),
         ),
+        case("mssql-many", "mssql", mssql, mssql_address, answers::rows_of_no_bytes()),
+        case("azure-pipelines-many", "azure-pipelines", azure_pipelines, token, answers::many_jobs()),
         case("beanstalkd-huge", "beanstalkd", beanstalkd, none, endless(b"OK 99999999\r\n", b"a: 1\n")),
         case("beanstalkd-endless", "beanstalkd", beanstalkd, none, endless(b"", b"x")),
         case("protobuf-huge", "external", external, none, answers::grpc(u32::MAX, b"")),

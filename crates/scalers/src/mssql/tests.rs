@@ -228,8 +228,8 @@ fn first_fields_of_all_types() {
 #[test]
 fn columns_that_take_no_bytes_are_refused() {
     let many = 4_096_u16;
-    let one = [&[0; 6][..], &[0x1f, 0]].concat();
-    let columns = [&[0x81][..], &many.to_le_bytes(), &one.repeat(usize::from(many))].concat();
+    let one = [0_u8, 0, 0, 0, 0, 0, 0x1f, 0];
+    let columns = [&[0x81][..], &many.to_le_bytes(), &one.repeat(usize::from(many))[..]].concat();
     let message = [columns, vec![0xd1; 1 << 20], done().to_vec()].concat();
     let error = tokens::response(&message).unwrap_err();
     assert_eq!(error, tokens::TdsTokenError::UnsupportedColumn(0x1f));
