@@ -13,6 +13,7 @@ use super::round::{GroupQuery, Round};
 use super::sample::GroupSample;
 use super::tail::NewRecords;
 use crate::ScalerError;
+use crate::off_thread::send_from_task;
 use crate::web::{allowed_age, response_used};
 
 /// Timeout of a round, including connections.
@@ -114,6 +115,9 @@ impl KafkaCluster {
             }
         };
         let taken = Instant::now();
+        if let Ok(offsets) = &offsets {
+            offsets.work_elsewhere(due.len()).await;
+        }
         for interest in due {
             let sample = match &offsets {
                 Ok(offsets) => offsets.sample(&interest.query.group, &interest.query.topics).map(Arc::new),
@@ -149,6 +153,8 @@ impl GroupInterest {
                 sampled.clone_from(&self.state.locked().sample);
             }
         }
+        // A round of many partitions ends on a worker thread, where the task-local age of responses is not set.
+        send_from_task().await;
         let Some(Sampled { taken, sample, .. }) = sampled else { bail!("the group was not read") };
         response_used(taken);
         Ok((sample?, taken))

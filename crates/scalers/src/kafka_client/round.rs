@@ -73,7 +73,9 @@ impl Round {
             queries.iter().flat_map(|query| query.topics.iter().cloned()).collect();
         topics.append(&mut std::mem::take(&mut self.found_topics));
         self.describe(server, topics, &mut offsets).await?;
+        offsets.work_elsewhere(queries.len()).await;
         self.read_committed(server, wanted(queries, &offsets), &mut offsets).await;
+        offsets.work_elsewhere(queries.len()).await;
         let found: BTreeSet<String> = queries
             .iter()
             .filter(|query| query.topics.is_empty())
@@ -117,7 +119,7 @@ impl Round {
         let known: BTreeSet<(String, u16)> = self.brokers.values().cloned().chain(bootstrap).collect();
         self.connections.retain(|address, _| known.contains(address));
         offsets.metadata.extend(topics.into_iter().map(|topic| (Arc::clone(&topic.name), topic)));
-        let partitions = offsets.metadata.values().map(|topic| topic.partitions.len()).sum::<usize>();
+        let partitions = offsets.count_partitions();
         if partitions > MAX_PARTITIONS {
             bail!("the topics have {partitions} partitions, more than {MAX_PARTITIONS}");
         }
@@ -248,7 +250,10 @@ impl Round {
             .collect();
         let requested: HashMap<i32, TopicPartitions> = tasks.iter().cloned().collect();
         let tasks = tasks.into_iter().map(|(leader, topics)| (leader, BrokerTask::Offsets(time, topics)));
-        for (broker, answer) in self.query_brokers(server, tasks.collect()).await {
+        let answers = self.query_brokers(server, tasks.collect()).await;
+        // A connection returns to the task when it has decoded a response.
+        offsets.work_elsewhere(1).await;
+        for (broker, answer) in answers {
             match answer {
                 Ok(BrokerAnswer::Offsets(partitions)) => {
                     for PartitionOffset { topic, partition, offset, error } in partitions {

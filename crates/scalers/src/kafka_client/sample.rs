@@ -5,9 +5,12 @@ use std::sync::Arc;
 
 use super::messages::{GroupOffsets, NO_OFFSET, TopicMetadata, refused};
 use crate::ScalerError;
+use crate::off_thread::decode_elsewhere;
 
 /// Maximum number of topics of a group whose trigger names none.
 const MAX_TOPICS: usize = 10_000;
+/// About the size of a partition in lists and maps, in bytes.
+const PARTITION_BYTES: usize = 64;
 
 /// Offsets by topic and partition, or why there is none.
 pub(super) type OffsetMap = BTreeMap<(Arc<str>, i32), Result<i64, ScalerError>>;
@@ -49,6 +52,17 @@ pub(super) struct RoundOffsets {
 }
 
 impl RoundOffsets {
+    /// The number of partitions of all topics.
+    pub(super) fn count_partitions(&self) -> usize {
+        self.metadata.values().map(|topic| topic.partitions.len()).sum()
+    }
+
+    /// Continues on a worker thread if lists of all partitions for so many triggers are long.
+    pub(super) async fn work_elsewhere(&self, triggers: usize) {
+        let partitions = self.count_partitions().saturating_mul(triggers);
+        decode_elsewhere(partitions.saturating_mul(PARTITION_BYTES)).await;
+    }
+
     /// The topics of a group: the requested ones, or else those with a committed offset.
     pub(super) fn topics(&self, group: &str, requested: &[String]) -> Result<Vec<Arc<str>>, ScalerError> {
         if !requested.is_empty() {

@@ -2,6 +2,8 @@ mod codec;
 mod fake;
 mod lags;
 
+use std::collections::HashSet;
+use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -84,6 +86,30 @@ async fn a_thousand_groups_share_rounds() {
     assert_eq!(read(7).await, 93);
     assert_eq!(fake.requests().len(), requests);
     assert_eq!(fake.connections(), 1);
+}
+
+/// Their responses are so small that they are decoded by the task.
+#[tokio::test]
+async fn lists_of_many_partitions_are_made_on_a_worker() {
+    let threads_of = async |partitions: usize| {
+        let fake = FakeKafka::start(1, true, None).await;
+        fake.topic("t", &vec![(0, 0, 1); partitions]);
+        fake.commit("g", 0, &[("t", 0, 0)]);
+        let interest = KafkaClusters::default().interest(&server(&fake), "g", &["t".to_owned()], false);
+        let read = crate::off_thread::run(async move {
+            let mut threads = HashSet::new();
+            let mut reading = Box::pin(interest.read(Duration::ZERO));
+            let sampled = poll_fn(|context| {
+                threads.insert(std::thread::current().id());
+                reading.as_mut().poll(context)
+            });
+            (sampled.await.is_ok(), threads.len())
+        });
+        read.await
+    };
+    assert_eq!(threads_of(3).await, (true, 1));
+    let (is_read, threads) = threads_of(1_500).await;
+    assert!(is_read && threads > 1, "{threads}");
 }
 
 #[tokio::test]
