@@ -49,7 +49,7 @@ pub struct OperatorSettings {
     pub config: Arc<engine::ControllerConfig>,
     /// Objects that are processed concurrently, without those that wait for a slow source.
     pub concurrency: usize,
-    /// Objects with a slow source that are processed concurrently.
+    /// Objects with a slow source that are processed concurrently, divided among their namespaces.
     pub slow_concurrency: usize,
     /// Timeout of HTTP requests of scalers, unless a trigger overrides it (`KEDA_HTTP_DEFAULT_TIMEOUT`).
     pub http_timeout: Duration,

@@ -3,8 +3,9 @@
 //! An object is due when a poll is due or when it was woken, and is never processed twice at a time. Polls have fixed times, spread
 //! over the interval. Objects that send the same query (a group) are polled close together, so that one response serves all of
 //! them; when one of them becomes active, the others are polled at once. Objects whose processing takes long have a slow source:
-//! they count in a lane of their own, so that they do not delay the others.
+//! they count in a lane of their own, so that they do not delay the others, and the places of that lane are divided among namespaces.
 
+mod slow_lane;
 #[cfg(test)]
 mod tests;
 
@@ -14,6 +15,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use self::slow_lane::SlowLane;
 use super::id::{ResourceId, ResourceKind};
 
 /// Processing that takes longer counts in the slow lane.
@@ -35,16 +37,17 @@ const GROUP_SPREAD: Duration = Duration::from_secs(3);
 /// Schedules all objects.
 #[derive(Debug)]
 pub struct PollScheduler {
-    limits: ConcurrencyLimits,
+    /// How many objects run concurrently in the fast lane.
+    fast_places: usize,
     /// Poll times are counted from here: when the first object was added.
     began: Option<Instant>,
     entries: HashMap<ResourceId, ScheduleEntry>,
-    /// Waiting objects, by lane and due time.
+    /// Waiting objects of the fast lane, by due time.
     fast: BTreeSet<(Instant, ResourceId)>,
-    slow: BTreeSet<(Instant, ResourceId)>,
     /// Running objects of the fast lane, by start time.
     running: BTreeSet<(Instant, ResourceId)>,
-    running_slow: usize,
+    /// Waiting and running objects of the slow lane.
+    slow: SlowLane,
     /// Number of objects in each group.
     groups: HashMap<u64, u32>,
     /// When each group was last polled out of schedule.
@@ -56,7 +59,7 @@ pub struct PollScheduler {
 pub struct ConcurrencyLimits {
     /// In the fast lane.
     pub fast: usize,
-    /// In the slow lane.
+    /// In the slow lane, of all namespaces together.
     pub slow: usize,
 }
 
@@ -101,15 +104,13 @@ struct ScheduleEntry {
 impl PollScheduler {
     /// A scheduler without objects.
     pub fn new(limits: ConcurrencyLimits) -> Self {
-        let limits = ConcurrencyLimits { fast: limits.fast.max(1), slow: limits.slow.max(1) };
         Self {
-            limits,
+            fast_places: limits.fast.max(1),
             began: None,
             entries: HashMap::new(),
             fast: BTreeSet::new(),
-            slow: BTreeSet::new(),
             running: BTreeSet::new(),
-            running_slow: 0,
+            slow: SlowLane::new(limits.slow.max(1)),
             groups: HashMap::new(),
             hurried_groups: HashMap::new(),
         }
@@ -209,8 +210,8 @@ impl PollScheduler {
     /// The next object that is due; it counts as running from now on.
     pub fn next_due(&mut self, now: Instant) -> Option<DueObject> {
         self.move_slow(now);
-        let fast = self.fast.first().filter(|_| self.running.len() < self.limits.fast);
-        let slow = self.slow.first().filter(|_| self.running_slow < self.limits.slow);
+        let fast = self.fast.first().filter(|_| self.running.len() < self.fast_places);
+        let slow = self.slow.first();
         let (at, id) = match (fast, slow) {
             (Some(fast), Some(slow)) => fast.min(slow),
             (one, other) => one.or(other)?,
@@ -230,13 +231,15 @@ impl PollScheduler {
             entry.tick = Some(grid.next(&id, schedule, now));
         }
         let is_slow = entry.slow;
-        if let Some(waiting) = waiting {
-            let lane = if is_slow { &mut self.slow } else { &mut self.fast };
-            lane.remove(&(waiting, id.clone()));
-        }
         if is_slow {
-            self.running_slow += 1;
+            if let Some(waiting) = waiting {
+                self.slow.remove(waiting, &id);
+            }
+            self.slow.add_running(&id);
         } else {
+            if let Some(waiting) = waiting {
+                self.fast.remove(&(waiting, id.clone()));
+            }
             self.running.insert((now, id.clone()));
         }
         let queue_delay = waiting.map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
@@ -249,7 +252,7 @@ impl PollScheduler {
         let Some(entry) = self.entries.get_mut(id) else { return };
         let Some(since) = entry.since.take() else { return };
         if !self.running.remove(&(since, id.clone())) {
-            self.running_slow = self.running_slow.saturating_sub(1);
+            self.slow.remove_running(id);
         }
         entry.slow = now.saturating_duration_since(since) >= SLOW_THRESHOLD;
         if entry.gone {
@@ -272,8 +275,8 @@ impl PollScheduler {
     /// When `next_due` is to be called again.
     pub fn next_due_at(&self) -> Option<Instant> {
         let fast = self.fast.first().map(|(at, _)| *at);
-        let slow = self.slow.first().map(|(at, _)| *at).filter(|_| self.running_slow < self.limits.slow);
-        let fast = if self.running.len() < self.limits.fast {
+        let slow = self.slow.first().map(|(at, _)| *at);
+        let fast = if self.running.len() < self.fast_places {
             fast
         } else {
             // A place becomes free when a running object proves to be slow.
@@ -294,10 +297,9 @@ impl PollScheduler {
 
     /// Number of objects of a kind that are due and wait.
     pub fn overdue(&self, kind: ResourceKind, now: Instant) -> usize {
-        let due = |lane: &BTreeSet<(Instant, ResourceId)>| {
-            lane.iter().take_while(|(at, _)| *at < now).filter(|(_, id)| id.kind == kind).count()
-        };
-        due(&self.fast) + due(&self.slow)
+        let is_due = |(at, _): &&(Instant, ResourceId)| *at < now;
+        let fast = self.fast.iter().take_while(is_due).filter(|(_, id)| id.kind == kind).count();
+        fast + self.slow.overdue(kind, now)
     }
 
     /// Moves objects that run for long to the slow lane.
@@ -306,7 +308,7 @@ impl PollScheduler {
             && *since + SLOW_THRESHOLD <= now
             && let Some((_, id)) = self.running.pop_first()
         {
-            self.running_slow += 1;
+            self.slow.add_running(&id);
             if let Some(entry) = self.entries.get_mut(&id) {
                 entry.slow = true;
             }
@@ -347,11 +349,14 @@ impl PollScheduler {
         if let Some(old) = old {
             // The object may have changed lanes since.
             self.fast.remove(&(old, id.clone()));
-            self.slow.remove(&(old, id.clone()));
+            self.slow.remove(old, id);
         }
-        if let Some(at) = at {
-            let lane = if is_slow { &mut self.slow } else { &mut self.fast };
-            lane.insert((at, id.clone()));
+        match at {
+            Some(at) if is_slow => self.slow.insert(at, id),
+            Some(at) => {
+                self.fast.insert((at, id.clone()));
+            }
+            None => {}
         }
     }
 }

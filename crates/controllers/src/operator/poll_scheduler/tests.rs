@@ -194,6 +194,85 @@ async fn slow_objects_free_their_place_and_are_bounded() {
     assert!(taken(&mut scheduler, end).contains(&recovered));
 }
 
+/// Objects of a namespace whose last processing was slow; they wait for nothing.
+fn slow_objects(
+    scheduler: &mut PollScheduler,
+    namespace: &str,
+    count: usize,
+    at: Instant,
+) -> Vec<ResourceId> {
+    let ids: Vec<ResourceId> =
+        (0..count).map(|number| ResourceId::object(namespace, &format!("{namespace}{number}"))).collect();
+    for id in &ids {
+        scheduler.add(id, at);
+    }
+    assert_eq!(taken(scheduler, at).len(), count);
+    for id in &ids {
+        scheduler.finish(id, at + SLOW_THRESHOLD);
+    }
+    ids
+}
+
+fn wake(scheduler: &mut PollScheduler, ids: &[ResourceId], at: Instant) {
+    for id in ids {
+        scheduler.wake_by(id, at);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn slow_places_are_divided_among_namespaces() {
+    let start = Instant::now();
+    let mut scheduler = PollScheduler::new(ConcurrencyLimits { fast: 100, slow: 4 });
+    let many = slow_objects(&mut scheduler, "many", 9, start);
+    let few = slow_objects(&mut scheduler, "few", 3, start);
+    let now = start + SLOW_THRESHOLD;
+    wake(&mut scheduler, &many, now);
+    let first = ["many0", "many1", "many2", "many3"];
+    assert_eq!(taken(&mut scheduler, now), first, "one namespace uses all that nobody else needs");
+    wake(&mut scheduler, &few, now);
+    assert_eq!(taken(&mut scheduler, now), ["few0", "few1"], "its part, although all places are used");
+    let later = now + SLOW_THRESHOLD;
+    scheduler.finish(&many[0], later);
+    assert_eq!(taken(&mut scheduler, later), [""; 0], "both have their parts or more");
+    assert_eq!(scheduler.next_due_at(), None);
+    scheduler.finish(&few[0], later);
+    assert_eq!(taken(&mut scheduler, later), ["few2"]);
+    for id in &few {
+        scheduler.finish(id, later);
+    }
+    assert_eq!(taken(&mut scheduler, later), ["many4"], "the others need nothing any more");
+}
+
+#[tokio::test(start_paused = true)]
+async fn objects_that_prove_to_be_slow_take_no_places_of_other_namespaces() {
+    let start = Instant::now();
+    let mut scheduler = PollScheduler::new(ConcurrencyLimits { fast: 100, slow: 2 });
+    let slow = slow_objects(&mut scheduler, "few", 1, start);
+    let began = start + SLOW_THRESHOLD;
+    for number in 0..20 {
+        scheduler.add(&ResourceId::object("many", &number.to_string()), began);
+    }
+    assert_eq!(taken(&mut scheduler, began).len(), 20, "they are not known to be slow");
+    let now = began + SLOW_THRESHOLD;
+    wake(&mut scheduler, &slow, now);
+    assert_eq!(taken(&mut scheduler, now), ["few0"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn slow_places_are_not_exceeded_by_many_namespaces() {
+    let start = Instant::now();
+    let mut scheduler = PollScheduler::new(ConcurrencyLimits { fast: 100, slow: 2 });
+    let all: Vec<ResourceId> = ["a", "b", "c"]
+        .into_iter()
+        .flat_map(|namespace| slow_objects(&mut scheduler, namespace, 2, start))
+        .collect();
+    let now = start + SLOW_THRESHOLD;
+    wake(&mut scheduler, &all, now);
+    assert_eq!(taken(&mut scheduler, now), ["a0", "b0"]);
+    scheduler.finish(&all[0], now + SLOW_THRESHOLD);
+    assert_eq!(taken(&mut scheduler, now + SLOW_THRESHOLD), ["a1"], "it is due as long as the others");
+}
+
 #[tokio::test(start_paused = true)]
 async fn counts_stay_right_when_objects_are_removed() {
     let start = Instant::now();
@@ -214,7 +293,7 @@ async fn counts_stay_right_when_objects_are_removed() {
     scheduler.finish(&id("c"), later);
     scheduler.wake_by(&id("c"), later);
     assert_eq!(taken(&mut scheduler, later), ["c"]);
-    assert_eq!((scheduler.running.len(), scheduler.running_slow, scheduler.len()), (1, 0, 1));
+    assert_eq!((scheduler.running.len(), scheduler.slow.running(), scheduler.len()), (1, 0, 1));
 }
 
 #[tokio::test(start_paused = true)]
