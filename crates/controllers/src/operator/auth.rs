@@ -4,6 +4,7 @@
 //! error            why a resolution failed
 //! objects          reads the cluster: the trait, and its implementation      needs a client
 //! manifests        the same trait on manifests
+//! object_cache     the objects of one resolution, each read once
 //! steps            the twelve steps, in order
 //! files            files of the operator: credentials, tokens of service accounts
 //! identity         parameters of a cloud identity
@@ -20,6 +21,7 @@ mod error;
 mod files;
 mod identity;
 mod manifests;
+mod object_cache;
 pub mod objects;
 mod secret_managers;
 mod steps;
@@ -44,6 +46,9 @@ use scalers::secret_managers::SecretManagers;
 use scalers::web::HttpSettings;
 use sources::dial::Dialer;
 use sources::http::{ProxyRules, Secret};
+use tokio::time::timeout;
+
+use object_cache::ObjectCache;
 
 pub use error::{AuthError, AuthFailure, FetchError, FileError};
 pub use keda::environment::{SourceKind, SourceRef};
@@ -54,6 +59,9 @@ pub use vault::VaultError;
 use super::OperatorSettings;
 use super::operator_identity::IdentityRules;
 use super::secret_access::SecretAccess;
+
+/// Time limit of one resolution: a tenant may name many secrets, at a slow server.
+const RESOLVE_TIMEOUT: Duration = Duration::from_secs(25);
 
 /// How credentials are resolved.
 #[derive(Clone, Debug)]
@@ -211,8 +219,19 @@ impl AuthResolver {
     /// Parameters and identity of a trigger.
     pub async fn resolve(&self, query: AuthQuery<'_>) -> Result<ResolvedAuth, AuthError> {
         let mut seen = Vec::new();
-        match steps::resolve(self, query, &mut seen).await {
+        // In a box, because it is much larger than the rest of the future.
+        let resolving = Box::pin(steps::resolve(self, query, &mut seen));
+        let resolved = timeout(RESOLVE_TIMEOUT, resolving).await;
+        match resolved.unwrap_or(Err(AuthFailure::TimedOut(RESOLVE_TIMEOUT))) {
             Ok((parameters, identity)) => Ok(ResolvedAuth { parameters, identity, seen }),
+            Err(cause @ AuthFailure::TimedOut(_)) => {
+                // The first object that was read is the TriggerAuthentication.
+                let cause = match seen.first().cloned() {
+                    Some(object) => AuthFailure::Of { object, source: Box::new(cause) },
+                    None => cause,
+                };
+                Err(AuthError { cause, seen })
+            }
             Err(cause) => Err(AuthError { cause, seen }),
         }
     }
@@ -225,7 +244,8 @@ impl AuthResolver {
         container: &str,
     ) -> Result<ContainerEnvironment, AuthError> {
         let mut seen = Vec::new();
-        match self.variables(namespace, template, container, &mut seen).await {
+        let objects = ObjectCache::new(&*self.objects);
+        match self.variables(&objects, namespace, template, container, &mut seen).await {
             Ok(variables) => Ok(ContainerEnvironment { variables, seen }),
             Err(error) => Err(AuthError { cause: AuthFailure::TargetEnvironment(error), seen }),
         }
@@ -233,6 +253,7 @@ impl AuthResolver {
 
     async fn variables(
         &self,
+        objects: &ObjectCache<'_>,
         namespace: &str,
         template: Option<&PodTemplate>,
         container: &str,
@@ -244,13 +265,13 @@ impl AuthResolver {
         let mut fetched = FetchedSources::default();
         for object in needed(container, namespace, may_read) {
             if object.kind == SourceKind::Secret {
-                let read = self.objects.secret(namespace, &object.name).await;
-                fetched
-                    .secrets
-                    .insert(object.name.clone(), read.map(texts).map_err(OperationError::from_error));
+                let read = objects.secret(namespace, &object.name).await;
+                let read = read.map(|data| texts(&data)).map_err(OperationError::from_error);
+                fetched.secrets.insert(object.name.clone(), read);
             } else {
-                let read = self.objects.config_map(namespace, &object.name).await;
-                fetched.config_maps.insert(object.name.clone(), read.map_err(OperationError::from_error));
+                let read = objects.config_map(namespace, &object.name).await;
+                let read = read.map(|data| BTreeMap::clone(&data)).map_err(OperationError::from_error);
+                fetched.config_maps.insert(object.name.clone(), read);
             }
             note(seen, object);
         }
@@ -266,8 +287,8 @@ fn note(seen: &mut Vec<SourceRef>, object: SourceRef) {
 }
 
 /// Values as text; bytes that are not UTF-8 are replaced.
-fn texts(data: BTreeMap<String, Vec<u8>>) -> BTreeMap<String, String> {
-    data.into_iter().map(|(key, value)| (key, String::from_utf8_lossy(&value).into_owned())).collect()
+fn texts(data: &BTreeMap<String, Vec<u8>>) -> BTreeMap<String, String> {
+    data.iter().map(|(key, value)| (key.clone(), String::from_utf8_lossy(value).into_owned())).collect()
 }
 
 /// Whether a trigger refers to environment variables of its target's container.

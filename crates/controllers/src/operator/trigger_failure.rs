@@ -32,6 +32,7 @@ fn class_of(error: &(dyn Error + 'static)) -> Option<TriggerFailure> {
             SampleError::Build(build) => Some(match &**build {
                 build if request_of(build).is_some_and(is_unavailable) => TriggerFailure::ApiServer,
                 ScalerBuildError::Auth(_) => TriggerFailure::Authentication,
+                ScalerBuildError::TimedOut(_) => TriggerFailure::Timeout,
                 _ => TriggerFailure::Parameters,
             }),
             SampleError::TimedOut(_) => Some(TriggerFailure::Timeout),

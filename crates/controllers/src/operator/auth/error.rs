@@ -118,11 +118,25 @@ pub enum AuthFailure {
         /// The cause.
         source: scalers::ScalerError,
     },
-    /// The secret managers did not answer in time.
+    /// The values were not read in time.
     #[error(
-        "the secrets of secret managers were not read within {0:?}: check that the managers can be reached, or name fewer secrets"
+        "its values were not read within {0:?}: check that the API server and the servers that it names respond, or name fewer \
+         values"
     )]
-    CloudSecretsTimedOut(Duration),
+    TimedOut(Duration),
+    /// A list has too many entries.
+    #[error("{list} has {count} entries, more than {limit}: leave out those that the trigger does not need")]
+    TooManyEntries {
+        /// The field of the object.
+        list: &'static str,
+        /// The number of its entries.
+        count: usize,
+        /// The largest number that is read.
+        limit: usize,
+    },
+    /// The values are too large.
+    #[error("its values are larger than {0} bytes together: leave out those that the trigger does not need")]
+    TooLarge(usize),
     /// The secret manager has the pod identity of another cloud.
     #[error("{manager} does not support podIdentity {provider}: use {cloud}, or credentials")]
     SecretManagerIdentity {

@@ -75,7 +75,7 @@ impl AuthSource<'_> {
         let client = client.map_err(|source| failed(AZURE, &vault.vault_uri, source))?;
         for secret in &vault.secrets {
             let value = client.read(secret).await.map_err(|source| failed(AZURE, &secret.name, source))?;
-            out.insert(secret.parameter.clone(), value.reveal().to_owned());
+            out.insert(secret.parameter.clone(), self.counted(value.reveal().to_owned())?);
         }
         Ok(())
     }
@@ -175,7 +175,7 @@ impl AuthSource<'_> {
     ) -> Result<(), AuthFailure> {
         match value {
             Ok(value) => {
-                out.insert(parameter.to_owned(), value.reveal().to_owned());
+                out.insert(parameter.to_owned(), self.counted(value.reveal().to_owned())?);
                 Ok(())
             }
             Err(error) => self.omitted(error),

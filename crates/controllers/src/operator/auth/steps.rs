@@ -1,19 +1,23 @@
 //! The sources of parameters, in order; later ones overwrite earlier ones (docs/spec/keda.md 1.3).
 
-use std::collections::BTreeMap;
-use std::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use api::keda::{
-    AzureServicePrincipal, KeyTarget, OAuth2, PodIdentity, TriggerAuthentication, TriggerAuthenticationSpec,
+    AuthEnvironment, AzureServicePrincipal, KeyTarget, OAuth2, PodIdentity, TriggerAuthentication,
+    TriggerAuthenticationSpec,
 };
-use tokio::time::timeout;
+use keda::environment::EnvironmentError;
 
+use super::object_cache::ObjectCache;
 use super::{AuthFailure, AuthQuery, AuthResolver, FetchError, SourceKind, SourceRef, files, identity, note};
 use crate::operator::operator_identity::IdentityUsers;
 use crate::operator::operator_identity::audiences::{TokenMode, check_claims};
 
-/// Timeout of all secrets of secret managers together: a tenant may name many, at a slow server.
-const CLOUD_SECRETS_TIMEOUT: Duration = Duration::from_secs(30);
+/// Entries of each list of a TriggerAuthentication: an entry may cost one request.
+const MAX_LIST_ENTRIES: usize = 1000;
+/// Total size of the values of a TriggerAuthentication, in bytes: many entries may name the same large value.
+const MAX_VALUE_BYTES: usize = 8 << 20;
 
 /// Parameters of a trigger from its authentication, by name.
 pub(super) type AuthParameters = BTreeMap<String, String>;
@@ -29,7 +33,14 @@ pub(super) async fn resolve(
         return Ok((AuthParameters::new(), none()));
     };
     let identity = found.spec.pod_identity.clone().unwrap_or_else(none);
-    let source = AuthSource { auth, query, lookup: lookup_namespace(auth, query, &object), object };
+    let source = AuthSource {
+        auth,
+        query,
+        lookup: lookup_namespace(auth, query, &object),
+        object,
+        objects: ObjectCache::new(&*auth.objects),
+        value_bytes: AtomicUsize::new(0),
+    };
     identity::check_use(&identity, source.is_of_cluster(), auth.rules.identity.users)
         .map_err(|error| source.named(error))?;
     let mut parameters = source.parameters(&found.spec, seen).await?;
@@ -79,6 +90,10 @@ pub(super) struct AuthSource<'a> {
     lookup: String,
     /// The TriggerAuthentication.
     object: SourceRef,
+    /// The Secrets and ConfigMaps that were read.
+    objects: ObjectCache<'a>,
+    /// Total size of the values so far, in bytes.
+    value_bytes: AtomicUsize,
 }
 
 impl AuthSource<'_> {
@@ -97,6 +112,7 @@ impl AuthSource<'_> {
         spec: &TriggerAuthenticationSpec,
         seen: &mut Vec<SourceRef>,
     ) -> Result<AuthParameters, AuthFailure> {
+        self.check_lists(spec)?;
         let mut out = AuthParameters::new();
         self.variables(spec, &mut out, seen).await?;
         if !spec.file_path.is_empty() {
@@ -119,13 +135,7 @@ impl AuthSource<'_> {
             || spec.aws_secret_manager.is_some()
         {
             // In a box, because it is larger than the rest of the future and seldom needed.
-            let reading = Box::pin(self.cloud_secrets(spec, &mut out, seen));
-            match timeout(CLOUD_SECRETS_TIMEOUT, reading).await {
-                Ok(read) => read?,
-                Err(_) => {
-                    return Err(self.named(AuthFailure::CloudSecretsTimedOut(CLOUD_SECRETS_TIMEOUT)));
-                }
-            }
+            Box::pin(self.cloud_secrets(spec, &mut out, seen)).await?;
         }
         for bound in &spec.bound_service_account_token {
             let token = match bound.service_account_name.as_str() {
@@ -151,8 +161,37 @@ impl AuthSource<'_> {
     /// KEDA takes a failed value as empty; otherwise the error names the TriggerAuthentication.
     pub(super) fn lenient(&self, value: Result<String, AuthFailure>) -> Result<String, AuthFailure> {
         match value {
+            Ok(value) => self.counted(value),
             Err(_) if self.auth.rules.compat.is_strict() => Ok(String::new()),
-            other => other.map_err(|error| self.named(error)),
+            Err(error) => Err(self.named(error)),
+        }
+    }
+
+    /// A value of a parameter, unless all of them are too large together.
+    pub(super) fn counted(&self, value: String) -> Result<String, AuthFailure> {
+        let before = self.value_bytes.fetch_add(value.len(), Ordering::Relaxed);
+        if before + value.len() > MAX_VALUE_BYTES {
+            return Err(self.named(AuthFailure::TooLarge(MAX_VALUE_BYTES)));
+        }
+        Ok(value)
+    }
+
+    fn check_lists(&self, spec: &TriggerAuthenticationSpec) -> Result<(), AuthFailure> {
+        let lists = [
+            ("env", spec.env.len()),
+            ("configMapTargetRef", spec.config_map_target_ref.len()),
+            ("secretTargetRef", spec.secret_target_ref.len()),
+            ("hashiCorpVault.secrets", spec.hashi_corp_vault.as_ref().map_or(0, |own| own.secrets.len())),
+            ("azureKeyVault.secrets", spec.azure_key_vault.as_ref().map_or(0, |own| own.secrets.len())),
+            ("gcpSecretManager.secrets", spec.gcp_secret_manager.as_ref().map_or(0, |own| own.secrets.len())),
+            ("awsSecretManager.secrets", spec.aws_secret_manager.as_ref().map_or(0, |own| own.secrets.len())),
+            ("boundServiceAccountToken", spec.bound_service_account_token.len()),
+        ];
+        match lists.into_iter().find(|(_, count)| *count > MAX_LIST_ENTRIES) {
+            Some((list, count)) => {
+                Err(self.named(AuthFailure::TooManyEntries { list, count, limit: MAX_LIST_ENTRIES }))
+            }
+            None => Ok(()),
         }
     }
 
@@ -171,18 +210,46 @@ impl AuthSource<'_> {
         out: &mut AuthParameters,
         seen: &mut Vec<SourceRef>,
     ) -> Result<(), AuthFailure> {
+        let mut by_container: BTreeMap<&str, Result<BTreeMap<String, String>, EnvironmentError>> =
+            BTreeMap::new();
         for wanted in &spec.env {
-            let container = match wanted.container_name.as_str() {
-                // KEDA takes the first container, although its documentation names `envSourceContainerName`.
-                "" if !self.auth.rules.compat.is_strict() => self.query.container,
-                name => name,
+            let container = self.container_of(wanted);
+            let found = match by_container.remove(container) {
+                Some(found) => found,
+                None => self.named_variables(spec, container, seen).await,
             };
-            let found = self.auth.variables(self.query.namespace, self.query.template, container, seen).await;
-            let value = found.map(|mut variables| variables.remove(&wanted.name).unwrap_or_default());
-            let value = self.lenient(value.map_err(AuthFailure::from))?;
-            out.insert(wanted.parameter.clone(), value);
+            let value = match &found {
+                Ok(variables) => Ok(variables.get(&wanted.name).cloned().unwrap_or_default()),
+                Err(error) => Err(AuthFailure::Environment(error.clone())),
+            };
+            by_container.insert(container, found);
+            out.insert(wanted.parameter.clone(), self.lenient(value)?);
         }
         Ok(())
+    }
+
+    /// The container whose variable an entry names.
+    fn container_of<'b>(&'b self, wanted: &'b AuthEnvironment) -> &'b str {
+        match wanted.container_name.as_str() {
+            // KEDA takes the first container, although its documentation names `envSourceContainerName`.
+            "" if !self.auth.rules.compat.is_strict() => self.query.container,
+            name => name,
+        }
+    }
+
+    /// The variables of a container that entries name; the others may be large.
+    async fn named_variables(
+        &self,
+        spec: &TriggerAuthenticationSpec,
+        container: &str,
+        seen: &mut Vec<SourceRef>,
+    ) -> Result<BTreeMap<String, String>, EnvironmentError> {
+        let AuthQuery { namespace, template, .. } = self.query;
+        let mut variables = self.auth.variables(&self.objects, namespace, template, container, seen).await?;
+        let of_container = spec.env.iter().filter(|wanted| self.container_of(wanted) == container);
+        let names: BTreeSet<&str> = of_container.map(|wanted| wanted.name.as_str()).collect();
+        variables.retain(|name, _| names.contains(name.as_str()));
+        Ok(variables)
     }
 
     /// The content of a file, which replaces all other parameters.
@@ -200,8 +267,8 @@ impl AuthSource<'_> {
         seen: &mut Vec<SourceRef>,
     ) -> Result<String, AuthFailure> {
         let object = self.noted(SourceKind::ConfigMap, &target.name, seen);
-        let value = match self.auth.objects.config_map(&self.lookup, &target.name).await {
-            Ok(mut data) => data.remove(&target.key).ok_or_else(|| no_key(&object, &target.key)),
+        let value = match self.objects.config_map(&self.lookup, &target.name).await {
+            Ok(data) => data.get(&target.key).cloned().ok_or_else(|| no_key(&object, &target.key)),
             Err(error) => Err(unread(&object, error)),
         };
         self.lenient(value)
@@ -217,10 +284,10 @@ impl AuthSource<'_> {
         if let Err(restricted) = self.auth.rules.secrets.check(&self.lookup, name) {
             return self.lenient(Err(restricted.into()));
         }
-        let value = match self.auth.objects.secret(&self.lookup, name).await {
-            Ok(mut data) => data.remove(key).ok_or_else(|| no_key(&object, key)).and_then(|value| {
+        let value = match self.objects.secret(&self.lookup, name).await {
+            Ok(data) => data.get(key).ok_or_else(|| no_key(&object, key)).and_then(|value| {
                 let (object, key) = (object.clone(), key.to_owned());
-                String::from_utf8(value).map_err(|_| AuthFailure::NotText { object, key })
+                String::from_utf8(value.clone()).map_err(|_| AuthFailure::NotText { object, key })
             }),
             Err(error) => Err(unread(&object, error)),
         };

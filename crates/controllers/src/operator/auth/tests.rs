@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
+mod limits;
 mod outbound;
 mod secret_managers;
 mod server;

@@ -9,6 +9,7 @@ use keda::environment::{PodTemplate, SourceRef};
 use scalers::backends::Backends;
 use scalers::{Scaler, ScalerError, off_thread};
 use serde_json::Value;
+use tokio::time::timeout;
 
 use super::error::ScalerBuildError;
 use crate::operator::auth::{AuthQuery, AuthResolver, ResolvedAuth, names_variables};
@@ -17,6 +18,8 @@ use crate::operator::credential_reader::CredentialReader;
 use crate::operator::leader_client::{LeaderClient, ResourcePath};
 use crate::operator::scaled_resource::ScaledResource;
 
+/// Time limit of building one scaler, including all reads: meanwhile its object holds one of the places of slow objects.
+const BUILD_TIMEOUT: Duration = Duration::from_secs(30);
 /// The parameter with the password of a private key. Opening the key takes long, so that scalers with it are built on a worker.
 const KEY_PASSWORD: &str = "keyPassword";
 
@@ -55,7 +58,8 @@ impl ScalerBuilder {
         trigger: &Trigger,
     ) -> BuiltScaler {
         let mut seen = Vec::new();
-        let scaler = self.scaler(owner, index, trigger, &mut seen).await;
+        let built = timeout(BUILD_TIMEOUT, self.scaler(owner, index, trigger, &mut seen)).await;
+        let scaler = built.unwrap_or(Err(ScalerBuildError::TimedOut(BUILD_TIMEOUT)));
         let used = seen.into_iter().map(|object| (self.credentials.version(&object), object));
         BuiltScaler { scaler, used: used.map(|(version, object)| (object, version)).collect() }
     }

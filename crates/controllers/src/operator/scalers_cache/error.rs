@@ -25,6 +25,12 @@ pub(crate) enum ScalerBuildError {
     /// The workload was not read.
     #[error(transparent)]
     Workload(#[from] ApiError),
+    /// It took too long.
+    #[error(
+        "the scaler was not built within {0:?}: check that the API server responds, or name fewer Secrets and ConfigMaps in the \
+         container of the scale target and in the TriggerAuthentication"
+    )]
+    TimedOut(Duration),
     /// The trigger is no longer there.
     #[error("the object was edited meanwhile")]
     Edited,

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use serde_json::json;
+use http::Method;
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 use super::env::{TestEnv, trigger};
@@ -85,5 +86,27 @@ async fn objects_with_the_same_query_are_activated_together() {
     let first = Instant::now();
     env.until("all are awake", async || awake().await == names.len()).await;
     assert!(first.elapsed() < Duration::from_secs(1), "{:?}", first.elapsed());
+    env.stop().await;
+}
+
+/// A tenant names many Secrets, and each read takes long.
+#[tokio::test(start_paused = true)]
+async fn scaler_that_is_not_built_in_time_is_an_error() {
+    let env = TestEnv::start().await;
+    let sources: Vec<Value> =
+        (0..10).map(|number| json!({"secretRef": {"name": format!("s{number}")}})).collect();
+    let labels = json!({"app": "worker"});
+    let containers = json!([{"name": "c", "image": "i", "envFrom": sources}]);
+    let template = json!({"metadata": {"labels": labels}, "spec": {"containers": containers}});
+    let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "worker"},
+        "spec": {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}});
+    env.create("/apis/apps/v1/namespaces/shop/deployments", deployment).await;
+    env.client_faults.slow(Method::GET, "/secrets/", Duration::from_secs(9));
+    let trigger =
+        json!({"type": "scripted", "metadata": {"source": "orders", "passwordFromEnv": "PASSWORD"}});
+    env.scaled_object("worker", json!({"pollingInterval": 10, "triggers": [trigger]})).await;
+    let message = async || env.condition("worker", "Ready").await.2;
+    let words = "the scaler was not built within 30s";
+    env.until("it is an error", async || message().await.contains(words)).await;
     env.stop().await;
 }
