@@ -86,7 +86,11 @@ impl Vaults {
         // Before any credential is read. The server is that of the client, so that both agree on what the address means.
         source.auth.rules.identity.outbound.check(client.server())?;
         let token = match vault.authentication.as_str() {
-            "token" => self.token(source, vault.credential.as_ref(), client.server())?,
+            "token" => {
+                let (token, is_operators) = self.token(source, vault.credential.as_ref(), client.server())?;
+                check_paths(vault, is_operators)?;
+                token
+            }
             "kubernetes" => {
                 if vault.mount.is_empty() {
                     return Err(VaultError::NoMount);
@@ -94,7 +98,9 @@ impl Vaults {
                 if vault.role.is_empty() {
                     return Err(VaultError::NoRole);
                 }
-                let jwt = account_token(source, vault.credential.as_ref(), client.server(), seen).await?;
+                let (jwt, is_operators) =
+                    account_token(source, vault.credential.as_ref(), client.server(), seen).await?;
+                check_paths(vault, is_operators)?;
                 let login = VaultSession::new(client.clone(), vault, Secret::default());
                 login.with_kubernetes(&vault.mount, &vault.role, &jwt).await?
             }
@@ -103,19 +109,19 @@ impl Vaults {
         Ok(VaultSession::new(client, vault, token))
     }
 
-    /// The token of the operator where it may be used, else that of the object.
+    /// The token of the operator where it may be used, else that of the object; and whether it is that of the operator.
     fn token(
         &self,
         source: &AuthSource<'_>,
         credential: Option<&VaultCredential>,
         server: &str,
-    ) -> Result<Secret, VaultError> {
+    ) -> Result<(Secret, bool), VaultError> {
         let own = self.rules.token.as_ref().filter(|token| !token.reveal().is_empty());
         let own = own.map(|own| check_operator(source, server, "VAULT_TOKEN").map(|()| own.clone()));
         let given = credential.map(|credential| credential.token.as_str()).filter(|token| !token.is_empty());
         match (own, given) {
-            (Some(Ok(own)), _) => Ok(own),
-            (_, Some(given)) => Ok(Secret::new(given)),
+            (Some(Ok(own)), _) => Ok((own, true)),
+            (_, Some(given)) => Ok((Secret::new(given), false)),
             (Some(Err(error)), None) => Err(error.into()),
             (None, None) => Err(VaultError::NoToken),
         }
@@ -153,13 +159,23 @@ fn check_operator(
     source.auth.rules.identity.outbound.check_operator(server, credential)
 }
 
-/// The token for the Kubernetes login: of a service account in the workload's namespace, or from a file of the operator.
+/// Whether all paths may be requested with this credential.
+fn check_paths(vault: &HashiCorpVault, is_operators: bool) -> Result<(), VaultError> {
+    let mut requests = groups(&vault.secrets).into_keys();
+    match requests.find(|request| is_operators && !request.is_allowed_for_operator(&vault.namespace)) {
+        Some(request) => Err(VaultError::NotForOperator(request.path.to_owned())),
+        None => Ok(()),
+    }
+}
+
+/// The token for the Kubernetes login: of a service account in the workload's namespace, or from a file of the operator; and whether
+/// it is that of the operator.
 async fn account_token(
     source: &AuthSource<'_>,
     credential: Option<&VaultCredential>,
     server: &str,
     seen: &mut Vec<SourceRef>,
-) -> Result<String, VaultError> {
+) -> Result<(String, bool), VaultError> {
     let failed = |error: AuthFailure| VaultError::AccountToken(Box::new(error));
     let rules = &source.auth.rules.identity;
     let is_enforced = rules.token_mode == TokenMode::EnforceAudience;
@@ -168,7 +184,7 @@ async fn account_token(
             rules.outbound.check_account_token(server)?;
             let namespace = source.query.namespace;
             let token = source.token(namespace, &credential.service_account_name, seen).await;
-            return token.map_err(failed);
+            return token.map(|token| (token, false)).map_err(failed);
         }
         Some(credential) if !credential.service_account.is_empty() => {
             let named = &credential.service_account;
@@ -189,7 +205,8 @@ async fn account_token(
         TokenMode::EnforceAudience => check_claims(token, |own| rules.audiences.approves(own), now),
         TokenMode::Legacy => check_subject(token),
     };
-    files::token(file, check).await.map_err(|error| failed(error.into()))
+    let token = files::token(file, check).await.map_err(|error| failed(error.into()))?;
+    Ok((token, true))
 }
 
 impl VaultSession {
@@ -230,7 +247,7 @@ impl VaultSession {
         if path.split('/').any(|part| matches!(part, "." | "..")) {
             return Err(VaultError::DotSegment(path.to_owned()));
         }
-        let segments = std::iter::once("v1").chain(path.split('/').filter(|part| !part.is_empty()));
+        let segments = std::iter::once("v1").chain(query::segments(path));
         let mut request = HttpRequest::new(method, cluster::request::path(segments))
             .timeout(RESPONSE_TIMEOUT)
             .max_bytes(MAX_RESPONSE_BYTES);

@@ -154,7 +154,8 @@ async fn resolution_ends_in_time() {
     let began = Instant::now();
     let error = resolve_as(&auth, "").await.unwrap_err();
     let elapsed = began.elapsed();
-    assert!(elapsed >= RESOLVE_TIMEOUT && elapsed < RESOLVE_TIMEOUT + Duration::from_secs(1), "{elapsed:?}");
+    let in_time = RESOLVE_TIMEOUT..RESOLVE_TIMEOUT + Duration::from_secs(1);
+    assert!(in_time.contains(&elapsed), "{elapsed:?}");
     assert!(
         error.to_string().starts_with("TriggerAuthentication ns/ta: its values were not read within 25s: "),
         "{error}"

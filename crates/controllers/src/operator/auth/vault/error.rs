@@ -40,6 +40,13 @@ pub enum VaultError {
     /// A path has segments that a server may resolve to another path.
     #[error("vault path {0:?} must not contain . or ..")]
     DotSegment(String),
+    /// A path is not for credentials of the operator.
+    #[error(
+        "vault path {0:?} is not requested with a credential of the operator: that is used only to issue certificates at \
+         MOUNT/issue/ROLE and MOUNT/sign/ROLE, and to read outside of auth/, sys/ and identity/; log in with a service account of \
+         this namespace (credential.serviceAccountName)"
+    )]
+    NotForOperator(String),
     /// The login was accepted, but gave no token.
     #[error("vault Kubernetes login returned no client token")]
     LoginWithoutToken,

@@ -7,6 +7,8 @@ use serde_json::{Map, Value};
 
 /// Characters of Vault's message in an error.
 const MAX_ERROR_CHARS: usize = 200;
+/// Vault's own parts, beside the mounts of secrets. No namespace of Vault has one of these names.
+const OWN_PARTS: [&str; 3] = ["auth", "sys", "identity"];
 
 /// Why a response holds no data.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -82,9 +84,32 @@ pub(super) fn groups(secrets: &[VaultSecret]) -> BTreeMap<VaultRequest<'_>, Vec<
 }
 
 impl VaultRequest<'_> {
+    fn is_certificate(&self) -> bool {
+        self.type_ == "pki"
+    }
+
+    /// Whether the request may be sent with a credential of the operator: an object that a tenant wrote must not revoke or read the
+    /// credential itself, nor change Vault. A path may begin with namespaces of Vault, as the header may name some.
+    pub(super) fn is_allowed_for_operator(&self, namespace: &str) -> bool {
+        let is_own_part = |segment: &&str| OWN_PARTS.contains(segment);
+        if segments(namespace).any(|segment| is_own_part(&segment)) {
+            return false;
+        }
+        let path: Vec<&str> = segments(self.path).collect();
+        if self.is_certificate() {
+            let [mount @ .., action, _role] = path.as_slice() else { return false };
+            return !mount.is_empty()
+                && !mount.iter().any(is_own_part)
+                && matches!(*action, "issue" | "sign");
+        }
+        path.first().is_none_or(|segment| !is_own_part(segment))
+            && !path.ends_with(&["auth", "token", "lookup-self"])
+            && !path.windows(3).any(|run| run == ["identity", "oidc", "token"])
+    }
+
     /// The body of the request; only certificate requests have one.
     pub(super) fn body(&self) -> Option<Value> {
-        if self.type_ != "pki" {
+        if !self.is_certificate() {
             return None;
         }
         let none = VaultPki::default();
@@ -114,6 +139,11 @@ impl VaultRequest<'_> {
             other => Err(VaultDataError::UnknownType(other.to_owned())),
         }
     }
+}
+
+/// The segments of a path that are sent.
+pub(super) fn segments(path: &str) -> impl Iterator<Item = &str> {
+    path.split('/').filter(|segment| !segment.is_empty())
 }
 
 /// The value of a key, as text. A certificate chain is joined to one text.

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use super::super::tests::{auth, reference};
 use super::super::{AuthError, AuthQuery, ResolvedAuth};
-use super::query::{decode, groups};
+use super::query::{VaultRequest, decode, groups};
 
 /// A request to a fake Vault: method, path, token, body.
 type Question = (String, String, String, String);
@@ -189,6 +189,19 @@ fn vault_responses_are_decoded() {
     assert_eq!(decode(500, b"garbage").unwrap_err().to_string(), "answered 500");
     let long = format!("{{\"errors\": [\"{}\"]}}", "x".repeat(10_000));
     assert!(decode(500, long.as_bytes()).unwrap_err().to_string().len() < 300);
+}
+
+#[test]
+fn operator_reads_secrets_and_issues_certificates() {
+    let is_allowed =
+        |type_, path, namespace| VaultRequest { type_, path, pki: None }.is_allowed_for_operator(namespace);
+    for path in ["pki/issue/web", "pki/sign/web", "team/pki/int/issue/web", "pki/issuer/own/issue/web"] {
+        assert!(is_allowed("pki", path, ""), "{path}");
+    }
+    for path in ["secret/data/auth/token", "secret/data/sys", "database/creds/role", "kv/identity/oidc"] {
+        assert!(is_allowed("", path, "team"), "{path}");
+    }
+    assert!(!is_allowed("", "token/lookup-self", "auth"));
 }
 
 #[test]

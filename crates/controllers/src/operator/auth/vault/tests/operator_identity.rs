@@ -313,6 +313,35 @@ async fn minted_tokens_have_the_approved_audience_and_need_tls_or_a_listed_origi
 }
 
 #[tokio::test]
+async fn credentials_of_the_operator_are_neither_revoked_nor_read() {
+    let folder = TokenFolder::new("operations");
+    let listed = rules(&folder, true, APPROVED);
+    for (path, type_) in [
+        ("auth/token/revoke-self", "pki"),
+        ("pki/auth/issue/web", "pki"),
+        ("sys/issue/seal", "pki"),
+        ("issue/web", "pki"),
+        ("pki/issue/web/more", "pki"),
+        ("pki/root/generate", "pki"),
+        ("auth/token/lookup-self", ""),
+        ("/auth//token/lookup-self/", "secret"),
+        ("team/auth/token/lookup-self", ""),
+        ("team/identity/oidc/token/role", ""),
+        ("sys/mounts", "secret"),
+    ] {
+        for mut login in [kubernetes(Value::Null), with_token("")] {
+            login["secrets"] = json!([{"parameter": "p", "path": path, "key": "k", "type": type_}]);
+            for kind in KINDS {
+                let (sent, failure) = log_in(&listed, kind, &login, Some("operators-vault-token")).await;
+                assert_eq!(sent, Vec::<String>::new(), "{path}");
+                let error = failure.unwrap_err();
+                assert!(error.contains(path) && error.contains("MOUNT/issue/ROLE"), "{error}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
 async fn paths_do_not_leave_the_place_they_name() {
     let folder = TokenFolder::new("paths");
     let mut login = kubernetes(json!({"serviceAccountName": "me"}));
