@@ -6,7 +6,7 @@ mod tests;
 
 use futures::stream::{self, StreamExt as _};
 use query::{Format, Service};
-use sources::http::Auth;
+use sources::http::{Auth, HttpError, HttpErrorCause};
 
 use api::map::StringMap;
 
@@ -78,6 +78,8 @@ impl Parameters {
 
 struct MetricsApi {
     spec: MetricSpec,
+    /// The namespace of the object with the trigger.
+    namespace: String,
     parameters: Parameters,
     format: Format,
     within: Duration,
@@ -95,6 +97,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     let name = format!("metric-api-{}", parameters.value_location);
     Ok(Arc::new(MetricsApi {
         spec: external(trigger, &name, milli(parameters.target_value)),
+        namespace: trigger.owner.namespace.clone(),
         format: Format::named(&parameters.format),
         within: parameters.timeout.filter(|time| !time.is_zero()).unwrap_or(trigger.http_timeout),
         parameters,
@@ -137,6 +140,16 @@ impl MetricsApi {
         query::read(self.format, &answer.body, &self.parameters.value_location)
     }
 
+    /// The number of one endpoint of a service. A tenant chooses the namespace of the service, and the operator may read all of them,
+    /// so that errors do not show what it has read in others.
+    async fn endpoint(&self, service: &Service, url: String) -> Result<f64, ScalerError> {
+        let number = self.one(url).await;
+        if service.namespace == self.namespace {
+            return number;
+        }
+        number.map_err(|error| without_address(error, service))
+    }
+
     /// The aggregate of all endpoints of a service. Endpoints that fail are ignored unless all fail.
     async fn all(&self) -> Result<f64, ScalerError> {
         let service = Service::of(&self.parameters.url)?;
@@ -146,12 +159,34 @@ impl MetricsApi {
             bail!("service {}/{} has no endpoints", service.namespace, service.name);
         }
         let answers: Vec<_> = stream::iter(urls)
-            .map(|url| self.one(url))
+            .map(|url| self.endpoint(&service, url))
             .buffer_unordered(MAX_CONCURRENT_REQUESTS)
             .collect()
             .await;
         query::aggregated(&self.parameters.aggregation, answers)
     }
+}
+
+/// The error of a request to an endpoint, without the address of the endpoint.
+fn without_address(error: ScalerError, service: &Service) -> ScalerError {
+    let Some(cause) = error.cause::<HttpError>().map(|error| error.cause.clone()) else { return error };
+    let Service { name, namespace, .. } = service;
+    let is_shown = matches!(
+        cause,
+        HttpErrorCause::Refused
+            | HttpErrorCause::TimedOut(_)
+            | HttpErrorCause::UnknownAuthority
+            | HttpErrorCause::NotTls
+            | HttpErrorCause::TooLarge(_)
+            | HttpErrorCause::RateLimited { .. }
+    );
+    if !is_shown {
+        return scaler_error!(
+            "an endpoint of service {namespace}/{name} cannot be requested; the cause is not shown for services of another namespace"
+        );
+    }
+    let message = format!("an endpoint of service {namespace}/{name}: {cause}");
+    ScalerError::caused_by(message, HttpError { server: String::new(), cause })
 }
 
 impl Scaler for MetricsApi {

@@ -214,6 +214,23 @@ async fn all_endpoints_of_a_service_are_read() {
     assert!(read(FakeCluster { endpoints: dead, ..FakeCluster::default() }).await.is_err());
 }
 
+#[tokio::test]
+async fn errors_name_no_addresses_of_other_namespaces() {
+    let aggregated = [("aggregateFromKubeServiceEndpoints", "true")];
+    for (address, port) in [("127.0.0.1", Some(1)), ("169.254.7.7", None)] {
+        let message = async |url: &str| {
+            let endpoints = vec![(address.to_owned(), port)];
+            let cluster = FakeCluster { endpoints, ..FakeCluster::default() };
+            let scaler = table::build(&given(url, &aggregated), &backends(cluster)).unwrap();
+            scaler.read("m").await.unwrap_err().message
+        };
+        let own = message("http://web.ns/metrics").await;
+        assert!(own.contains(address), "{own}");
+        let of_others = message("http://web.shop/metrics").await;
+        assert!(of_others.contains("service shop/web") && !of_others.contains(address), "{of_others}");
+    }
+}
+
 proptest! {
     #[test]
     fn arbitrary_input_does_not_panic(body in ".{0,200}", path in ".{0,40}") {
