@@ -1,23 +1,35 @@
 //! Which requests may use the console: those to loopback names, of our own pages, with our session cookie.
 
 use std::fmt::Write as _;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use http::header::{COOKIE, HOST, HeaderName, ORIGIN};
 use http::request::Parts;
+use tokio::time::Instant;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// The names under which a browser reaches this machine. Any other name may be one that its owner points here (DNS rebinding).
 const LOOPBACK_NAMES: [&str; 3] = ["127.0.0.1", "localhost", "[::1]"];
-/// Bytes of randomness in the token and in the session.
+/// Bytes of randomness in a token and in the session.
 const SECRET_BYTES: usize = 32;
+/// Lifetime of a token for a browser that this machine opens.
+const BROWSER_TOKEN_LIFETIME: Duration = Duration::from_mins(1);
 
-/// The token, the session, and the port that requests must name.
+/// The tokens, the session, and the port that requests must name.
 #[derive(Debug)]
 pub struct Access {
     token: String,
+    browser_token: Mutex<Option<BrowserToken>>,
     session: String,
     port: OnceLock<u16>,
+}
+
+/// A token that is exchanged once.
+#[derive(Debug)]
+struct BrowserToken {
+    token: String,
+    expires: Instant,
 }
 
 /// Why a request is refused.
@@ -42,7 +54,8 @@ pub struct RandomnessError;
 impl Access {
     /// A new token and a new session.
     pub fn new() -> Result<Self, RandomnessError> {
-        Ok(Self { token: secret()?, session: secret()?, port: OnceLock::new() })
+        let browser_token = Mutex::default();
+        Ok(Self { token: secret()?, browser_token, session: secret()?, port: OnceLock::new() })
     }
 
     /// Sets the port once it is bound; until then every request is refused.
@@ -50,9 +63,18 @@ impl Access {
         let _ = self.port.set(port);
     }
 
-    /// The token that the printed address carries.
+    /// The token that the printed address carries, valid as long as the console runs.
     pub fn token(&self) -> &str {
         &self.token
+    }
+
+    /// A new token for the address that a browser is started with: it replaces an earlier one, is exchanged once, and expires soon,
+    /// because every user of the machine can read the arguments of a process.
+    pub fn browser_token(&self) -> Result<String, RandomnessError> {
+        let token = secret()?;
+        let own = BrowserToken { token: token.clone(), expires: Instant::now() + BROWSER_TOKEN_LIFETIME };
+        *self.browser_token.lock().unwrap_or_else(PoisonError::into_inner) = Some(own);
+        Ok(token)
     }
 
     /// Whether the request names this console.
@@ -97,8 +119,19 @@ impl Access {
 
     /// The cookie for a correct token.
     pub(crate) fn exchange(&self, token: &str) -> Option<String> {
-        same(token, &self.token)
+        let is_correct = same(token, &self.token) || self.use_browser_token(token);
+        is_correct
             .then(|| format!("{}={}; Path=/; HttpOnly; SameSite=Strict", self.cookie_name(), self.session))
+    }
+
+    /// Whether this is the token of a browser, which is not valid any more afterwards.
+    fn use_browser_token(&self, given: &str) -> bool {
+        let mut kept = self.browser_token.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_it = kept.as_ref().is_some_and(|own| same(given, &own.token) && Instant::now() < own.expires);
+        if is_it {
+            *kept = None;
+        }
+        is_it
     }
 
     /// Cookies do not distinguish ports, so the name does: two consoles do not sign each other out.
@@ -185,6 +218,24 @@ mod tests {
         for origin in ["http://evil.example", "https://127.0.0.1:7437", "http://127.0.0.1:80", "null"] {
             assert_eq!(check("GET", &[("origin", origin)]), Err(Refusal::CrossSite), "{origin}");
         }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn token_of_a_browser_is_exchanged_once_and_expires() {
+        let access = access();
+        let first = access.browser_token().unwrap();
+        assert_ne!(first, access.token());
+        assert_eq!(access.exchange("wrong"), None);
+        assert!(access.exchange(&first).is_some());
+        assert_eq!(access.exchange(&first), None, "it was exchanged");
+        let late = access.browser_token().unwrap();
+        tokio::time::advance(BROWSER_TOKEN_LIFETIME).await;
+        assert_eq!(access.exchange(&late), None, "it has expired");
+        let (replaced, last) = (access.browser_token().unwrap(), access.browser_token().unwrap());
+        assert_eq!(access.exchange(&replaced), None);
+        assert!(access.exchange(&last).is_some());
+        assert!(access.exchange(access.token()).is_some(), "the printed address stays valid");
+        assert!(access.exchange(access.token()).is_some(), "the printed address stays valid");
     }
 
     #[test]

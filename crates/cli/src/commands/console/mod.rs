@@ -123,7 +123,7 @@ pub(crate) fn run(args: &ConsoleArgs) -> Outcome {
         println!("  console     {}", console.url());
         println!("  stop        Ctrl-C");
         if !args.no_browser {
-            start::open_browser(console.url());
+            console.open_browser();
         }
         stop_requested().await;
         console.stop().await;

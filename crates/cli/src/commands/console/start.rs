@@ -33,6 +33,7 @@ pub(crate) struct ConsoleOptions {
 /// A console that runs until it is stopped or dropped.
 pub(crate) struct RunningConsole {
     url: String,
+    console: Arc<Console>,
     listener: ExtraListener,
     /// Dropping it ends the task.
     poller: JoinSet<()>,
@@ -60,10 +61,15 @@ pub(crate) async fn start(client: ClusterClient, options: ConsoleOptions) -> Res
         ))
     })?;
     console.access().bound(listener.address().port());
-    let url = format!("http://{}/?token={}", listener.address(), console.access().token());
+    let url = address_with(listener.address(), console.access().token());
     let mut tasks = JoinSet::new();
     tasks.spawn(async move { poller.run().await });
-    Ok(RunningConsole { url, listener, poller: tasks })
+    Ok(RunningConsole { url, console, listener, poller: tasks })
+}
+
+/// The address of the console with a token.
+fn address_with(address: SocketAddr, token: &str) -> String {
+    format!("http://{address}/?token={token}")
 }
 
 fn route(console: Arc<Console>) -> Route {
@@ -79,6 +85,18 @@ impl RunningConsole {
         &self.url
     }
 
+    /// Opens the console in the user's browser, if there is one. The address in the arguments of the browser has a token of its own
+    /// that is valid once, because every user of the machine can read them.
+    pub(super) fn open_browser(&self) {
+        if !has_display() {
+            return;
+        }
+        // Without random numbers the printed address is left.
+        if let Ok(token) = self.console.access().browser_token() {
+            open(&address_with(self.listener.address(), &token));
+        }
+    }
+
     /// Ends it.
     pub(crate) async fn stop(self) {
         drop(self.poller);
@@ -86,15 +104,16 @@ impl RunningConsole {
     }
 }
 
-/// Opens an address in the user's browser, if there is one.
-pub(super) fn open_browser(url: &str) {
-    let has_display = cfg!(target_os = "macos")
+/// Whether there is a browser to be expected.
+fn has_display() -> bool {
+    cfg!(target_os = "macos")
         || ["DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME"]
             .iter()
-            .any(|name| std::env::var_os(name).is_some());
-    if !has_display {
-        return;
-    }
+            .any(|name| std::env::var_os(name).is_some())
+}
+
+/// Opens an address in the user's browser.
+fn open(url: &str) {
     for program in BROWSER_COMMANDS {
         let command = Command::new(program)
             .arg(url)
