@@ -1,5 +1,5 @@
 # The long forms of suites whose short forms are part of `make test`. Each takes PLIMSOLL_FAULT_SEED for another run.
-.PHONY: faults split-brain hostile-sources soak soak-controller
+.PHONY: faults split-brain hostile-sources hostile-tenant soak soak-controller
 
 # Tests of the crate `controllers` on localkube, in virtual time: hours of faults in minutes.
 CONTROLLERS_TEST = $(CARGO) test $(WORKSPACE) --lib -- --nocapture --include-ignored
@@ -15,6 +15,9 @@ split-brain: ## Leaders of the operator killed KILLS (100) times at random momen
 
 hostile-sources: ## Hostile sources on whole processes, more of them and for longer; every probe within 100 ms.
 	PLIMSOLL_SOAK=1 $(CARGO) test --release $(WORKSPACE) --test hostile_sources -- --nocapture --test-threads=1
+
+hostile-tenant: ## Every text field of every object of a tenant with every hostile value, and every parameter of every trigger.
+	PLIMSOLL_SOAK=1 $(CONTROLLERS_TEST) operator::tests::hostile_tenant
 
 soak: ## The operator with 10,000 objects that come and go, with faults, for SOAK (20m): memory and open files are bounded.
 	PLIMSOLL_SOAK_TIME=$(SOAK) $(CONTROLLERS_TEST) operator::tests::soak

@@ -25,7 +25,7 @@ struct HostileTenant<'a> {
     fields: usize,
 }
 
-/// Whether every field gets every value, which takes minutes.
+/// Whether every field gets every value, which takes minutes (`make hostile-tenant`).
 fn is_long() -> bool {
     std::env::var_os("PLIMSOLL_SOAK").is_some_and(|value| value != "0")
 }
