@@ -111,6 +111,8 @@ struct FaultState {
     rate: u64,
     /// Whether the process behind this client is dead: nothing arrives any more.
     is_dead: bool,
+    /// Parts of paths; answers to requests to them are lost.
+    lost: Vec<String>,
     injected: BTreeMap<String, u64>,
 }
 
@@ -130,8 +132,13 @@ pub(crate) struct FaultyClient {
 
 impl FaultyClient {
     pub(crate) fn new(name: &str, seed: u64, history: Arc<Mutex<Vec<SeenWrite>>>) -> Self {
-        let state =
-            FaultState { random: Random::new(seed), rate: 0, is_dead: false, injected: BTreeMap::new() };
+        let state = FaultState {
+            random: Random::new(seed),
+            rate: 0,
+            is_dead: false,
+            lost: Vec::new(),
+            injected: BTreeMap::new(),
+        };
         Self {
             name: name.to_owned(),
             state: Arc::new(Mutex::new(state)),
@@ -151,6 +158,12 @@ impl FaultyClient {
     /// waits for the answer any more.
     pub(crate) fn hold(&self, parts: &[&str]) {
         self.held.send_replace(parts.iter().map(|part| (*part).to_owned()).collect());
+    }
+
+    /// Loses the answers to requests to paths with these parts, until others are named. The server carries the requests out, and
+    /// watches go on.
+    pub(crate) fn lose_answers(&self, parts: &[&str]) {
+        self.state.lock().unwrap().lost = parts.iter().map(|part| (*part).to_owned()).collect();
     }
 
     /// Delays the events of all watches, or delivers them.
@@ -206,7 +219,7 @@ impl FaultyClient {
 
     async fn send(&self, inner: Client, request: Request<Body>) -> Result<Response<Answer>, BoxError> {
         self.check_alive()?;
-        let method = request.method().clone();
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
         let is_watch = request.uri().query().is_some_and(|query| query.contains("watch="));
         let fault = self.choose(&method, is_watch);
         match fault {
@@ -229,6 +242,9 @@ impl FaultyClient {
         }
         let response = self.forward(inner, request).await?;
         self.check_alive()?;
+        if self.state.lock().unwrap().lost.iter().any(|part| path.contains(part)) {
+            return Err(broken(io::ErrorKind::ConnectionReset));
+        }
         let (head, body) = response.into_parts();
         match fault {
             Some(RequestFault::ErrorAfterwards) => Ok(refusal(500, "InternalError", None)),

@@ -203,6 +203,99 @@ async fn writes_that_are_delayed_past_the_lease_do_nothing() {
     second.env.stop().await;
 }
 
+/// The old leader can do everything but renew its lease: its renewals do not arrive, or the answers to all requests for the lease are
+/// lost. It always has something to write, and stops by itself before another one leads.
+async fn check_leader_without_renewals(are_answers_lost: bool) {
+    let history = History::default();
+    let first = Candidate::start(0, 1, &history, None).await;
+    assert_eq!(next_leader(&first.env, "").await, first.name);
+    let second = Candidate::start(1, 1, &history, Some(&first.env)).await;
+    let mut random_sources = RandomSources::open(&first.env, 1, 1).await;
+    sleep(Duration::from_secs(20)).await;
+    let cut = Instant::now();
+    if are_answers_lost {
+        first.faults.lose_answers(&[LEASES]);
+    } else {
+        first.faults.hold(&[LEASES]);
+    }
+    for number in 1..=40 {
+        if number == 30 {
+            first.faults.lose_answers(&[]);
+            first.faults.hold(&[]);
+        }
+        random_sources.set_value(&first.env, "job0", Some(10 * number));
+        sleep(Duration::from_secs(2)).await;
+        let writes = history.lock().unwrap().clone();
+        random_sources.check(&first.env, &writes).await;
+    }
+    assert_eq!(next_leader(&first.env, &first.name).await, second.name);
+    random_sources.converge(&second.env).await;
+    let writes = history.lock().unwrap().clone();
+    random_sources.check(&first.env, &writes).await;
+    check_writers(&writes);
+    check_creations(&writes);
+    let since_cut = |candidate: &Candidate| {
+        let is_creation = |write: &&SeenWrite| write.sent > cut && write.path.ends_with("/jobs");
+        writes.iter().filter(is_creation).filter(|write| write.by == candidate.name).count()
+    };
+    assert!(since_cut(&first) > 0, "it led for a while without renewals");
+    assert!(since_cut(&second) > 0, "it continued the work");
+    let terms = terms(&writes);
+    assert_eq!(terms.len(), 2, "{terms:?}");
+    first.env.stop().await;
+    second.env.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn leader_whose_renewals_do_not_arrive_writes_nothing_after_its_term() {
+    check_leader_without_renewals(false).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn leader_that_gets_no_answers_about_its_lease_writes_nothing_after_its_term() {
+    check_leader_without_renewals(true).await;
+}
+
+/// The leader renews its lease, and learns nothing else: the answers to its other requests are lost, and its watches are late. It stays
+/// the only writer, and what it repeats happens once.
+#[tokio::test(start_paused = true)]
+async fn leader_that_can_only_renew_its_lease_stays_the_only_writer() {
+    let history = History::default();
+    let first = Candidate::start(0, 1, &history, None).await;
+    assert_eq!(next_leader(&first.env, "").await, first.name);
+    let second = Candidate::start(1, 1, &history, Some(&first.env)).await;
+    let mut random_sources = RandomSources::open(&first.env, 1, 1).await;
+    sleep(Duration::from_secs(20)).await;
+    first.faults.set_stale(true);
+    first.faults.lose_answers(&["/apis/keda.sh/", "/apis/apps/", "/apis/batch/", "/apis/autoscaling/"]);
+    random_sources.set_value(&first.env, "job0", Some(40));
+    random_sources.set_value(&first.env, "obj0", Some(5));
+    for _ in 0..20 {
+        sleep(Duration::from_secs(3)).await;
+        let writes = history.lock().unwrap().clone();
+        random_sources.check(&first.env, &writes).await;
+    }
+    let creations = |writes: &[SeenWrite]| {
+        writes.iter().filter(|write| write.method == Method::POST && write.path.ends_with("/jobs")).count()
+    };
+    let writes = history.lock().unwrap().clone();
+    let repeated = creations(&writes);
+    assert!(repeated > 4, "{repeated} creations: nothing was repeated");
+    first.faults.lose_answers(&[]);
+    first.faults.set_stale(false);
+    first.env.until("it is active", async || first.env.replicas("obj0").await == 1).await;
+    sleep(Duration::from_mins(1)).await;
+    let writes = history.lock().unwrap().clone();
+    random_sources.check(&first.env, &writes).await;
+    check_writers(&writes);
+    check_creations(&writes);
+    assert_eq!(random_sources.all_jobs.len(), 4);
+    let terms = terms(&writes);
+    assert_eq!(terms.len(), 1, "{terms:?}");
+    first.env.stop().await;
+    second.env.stop().await;
+}
+
 /// A leader whose clock is set by hours stops writing until its next renewal, and keeps its lease.
 #[tokio::test(start_paused = true)]
 async fn a_clock_that_is_set_neither_loses_the_lease_nor_doubles_a_write() {
