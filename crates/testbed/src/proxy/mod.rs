@@ -8,7 +8,7 @@
 //! upstream  the API server
 //! ```
 //!
-//! Requests are forwarded with the administrator's credentials, unless the proxy was started with [`ProxyCaller::Itself`].
+//! Requests are forwarded with the administrator's credentials, unless the proxy was started with [`ProxyCaller::Client`].
 
 mod body;
 mod log;
@@ -143,7 +143,7 @@ impl Proxy {
         self.written("{}")
     }
 
-    /// A kubeconfig that leads to it with a bearer token, for a proxy of [`ProxyCaller::Itself`].
+    /// A kubeconfig that leads to it with a bearer token, for a proxy of [`ProxyCaller::Client`].
     pub fn kubeconfig_with(&self, token: &str) -> String {
         self.written(&format!("{{token: {}}}", quoted(token)))
     }
