@@ -51,12 +51,24 @@ fn names(path: &str) -> Vec<&str> {
 
 /// The names of all crates, modules and items.
 fn definitions(files: &[TrackedFile]) -> BTreeSet<&str> {
-    let mut found = BTreeSet::new();
-    for file in files.iter().filter(|file| file.path.extension().is_some_and(|extension| extension == "rs")) {
+    let mut found = items(files, &KEYWORDS);
+    for file in rust_files(files) {
         found.extend(file.path.iter().filter_map(|part| part.to_str()?.split('.').next()));
+    }
+    found
+}
+
+pub(super) fn rust_files(files: &[TrackedFile]) -> impl Iterator<Item = &TrackedFile> {
+    files.iter().filter(|file| file.path.extension().is_some_and(|extension| extension == "rs"))
+}
+
+/// The names of all items that one of the keywords defines.
+pub(super) fn items<'a>(files: &'a [TrackedFile], keywords: &[&str]) -> BTreeSet<&'a str> {
+    let mut found = BTreeSet::new();
+    for file in rust_files(files) {
         let mut before = "";
         for word in file.text.split_whitespace() {
-            if KEYWORDS.contains(&before) {
+            if keywords.contains(&before) {
                 found.extend(word.split(|c: char| !c.is_alphanumeric() && c != '_').next());
             }
             before = word;

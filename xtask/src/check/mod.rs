@@ -1,5 +1,6 @@
 //! `cargo xtask check`: references and links in the documentation, and the length of files.
 
+mod code_names;
 mod glossary;
 mod links;
 mod pages;
@@ -24,7 +25,8 @@ pub(crate) struct CheckArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Check {
-    /// Sections of docs/spec that comments and pages name, relative links between pages, the glossary, and lists that must be complete.
+    /// Sections of docs/spec that comments and pages name, relative links between pages, the glossary, names of
+    /// tests and members of types, and lists that must be complete.
     Docs,
     /// Rust files have at most 450 lines.
     Sizes,
@@ -51,6 +53,7 @@ pub(crate) fn run(args: &CheckArgs) -> anyhow::Result<ExitCode> {
         let mut problems = spec::dangling_references(&files);
         problems.extend(links::dangling_links(&files));
         problems.extend(glossary::problems(&files));
+        problems.extend(code_names::undefined_names(&files));
         let mut alerts = String::new();
         for path in ALERTS {
             alerts += &std::fs::read_to_string(path).with_context(|| format!("failed to read {path}"))?;
