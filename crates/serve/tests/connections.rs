@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use common::frames::{CONTINUATION, END_STREAM_AND_HEADERS, GET, HEADERS, RST_STREAM, frame, send_preface};
 use common::{DECISIONS, Desk, tls};
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full};
@@ -330,27 +331,10 @@ async fn slow_first_requests_end() {
     host.stop().await;
 }
 
-/// A frame of HTTP/2.
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
-    let head = [length[1], length[2], length[3], kind, flags];
-    [&head[..], &stream.to_be_bytes(), payload].concat()
-}
-
-const HEADERS: u8 = 1;
-const RST_STREAM: u8 = 3;
-const SETTINGS: u8 = 4;
-const CONTINUATION: u8 = 9;
-const END_STREAM_AND_HEADERS: u8 = 5;
-/// `GET https://x/` in HPACK: three entries of the static table, and `:authority`.
-const GET: [u8; 6] = [0x82, 0x84, 0x87, 0x01, 0x01, b'x'];
-
 /// A connection of HTTP/2 after its preface.
 async fn frames(host: &TestServer) -> TlsStream<TcpStream> {
     let mut stream = host.raw(2, b"h2").await;
-    let mut preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec();
-    preface.extend(frame(SETTINGS, 0, 0, &[]));
-    stream.write_all(&preface).await.unwrap();
+    send_preface(&mut stream).await;
     stream
 }
 

@@ -2,6 +2,7 @@
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::indexing_slicing)]
 
 pub mod cluster;
+pub mod frames;
 pub mod usage;
 
 use std::sync::Arc;
