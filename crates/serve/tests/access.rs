@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use common::cluster::{put, reviewed, token};
-use common::{DECISIONS, Desk, Visitor, tls};
+use common::{DECISIONS, FakeDecisionSource, Visitor, tls};
 use http::{Request, Response};
 use http_body_util::BodyExt as _;
 use kube::Client;
@@ -30,7 +30,7 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 fn app() -> App {
     let text = "up 1\n".to_owned();
     let metrics = move || Exposition { content_type: "text/plain; version=0.0.4".into(), text: text.clone() };
-    App { decisions: Some(Arc::new(Desk)), metrics: Some(Arc::new(metrics)), ..App::default() }
+    App { decisions: Some(Arc::new(FakeDecisionSource)), metrics: Some(Arc::new(metrics)), ..App::default() }
 }
 
 fn options() -> ServerOptions {

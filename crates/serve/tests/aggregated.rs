@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::{DECISIONS, Desk};
+use common::{DECISIONS, FakeDecisionSource};
 use futures::{AsyncBufReadExt as _, TryStreamExt as _};
 use http::Request;
 use kube::Client;
@@ -35,7 +35,7 @@ async fn the_cluster_serves_decisions() {
         certificate: Certificate::SelfSigned(vec![place.server_name()]),
         ..ServerOptions::default()
     };
-    let app = App { decisions: Some(Arc::new(Desk)), ..App::default() };
+    let app = App { decisions: Some(Arc::new(FakeDecisionSource)), ..App::default() };
     let server = Server::start(options, client.clone(), app).await.unwrap();
     place.behind = ServiceBackend::ThisMachine(server.port());
     for object in server.api_services(&place) {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use common::usage::NODES;
-use common::{DECISIONS, Desk, Visitor, tls};
+use common::{DECISIONS, FakeDecisionSource, Visitor, tls};
 use http::{Request, Response};
 use http_body_util::BodyExt as _;
 use kube::Client;
@@ -35,7 +35,13 @@ fn app() -> App {
         Ok::<_, Infallible>(answer)
     });
     let routes = vec![("/echo".to_owned(), BoxCloneSyncService::new(echo))];
-    App { decisions: Some(Arc::new(Desk)), checks, routes, groups: common::usage::groups(), ..App::default() }
+    App {
+        decisions: Some(Arc::new(FakeDecisionSource)),
+        checks,
+        routes,
+        groups: common::usage::groups(),
+        ..App::default()
+    }
 }
 
 async fn start(limits: ServerLimits) -> Server {
@@ -329,7 +335,7 @@ async fn heads_of_megabytes_end_one_connection_only() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nonsense_in_queries_is_an_answer() {
+async fn invalid_queries_get_a_status() {
     let server = start(ServerLimits::default()).await;
     let visitor = Visitor::new(&server, None);
     let queries = [

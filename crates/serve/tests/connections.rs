@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use common::frames::{CONTINUATION, END_STREAM_AND_HEADERS, GET, HEADERS, RST_STREAM, frame, send_preface};
-use common::{DECISIONS, Desk, tls};
+use common::{DECISIONS, FakeDecisionSource, tls};
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http2::SendRequest;
@@ -80,7 +80,7 @@ impl TestServer {
         });
         let here = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         let options = ServerOptions { address: here, limits, ..ServerOptions::default() };
-        let app = App { decisions: Some(Arc::new(Desk)), ..App::default() };
+        let app = App { decisions: Some(Arc::new(FakeDecisionSource)), ..App::default() };
         let server = Server::start(options, Client::new(api, "default"), app).await.unwrap();
         let probes = ExtraListener::health(here, HealthChecks::new()).await.unwrap();
         Self { server, probes, proxies, token_reviews, access_reviews }

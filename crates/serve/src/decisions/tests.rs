@@ -62,12 +62,12 @@ fn record(namespace: &str, name: &str, second: i64, found: i32) -> DecisionRecor
 }
 
 /// Everything that was recorded, and whoever listens.
-struct Desk {
+struct FakeDecisionSource {
     records: Mutex<Vec<DecisionRecord>>,
     sender: broadcast::Sender<DecisionRecord>,
 }
 
-impl Desk {
+impl FakeDecisionSource {
     fn new(records: Vec<DecisionRecord>) -> Self {
         Self { records: Mutex::new(records), sender: broadcast::channel(16).0 }
     }
@@ -95,7 +95,7 @@ fn within(record: &DecisionMeta, namespace: Option<&str>) -> bool {
     namespace.is_none_or(|namespace| record.namespace == namespace)
 }
 
-impl DecisionSource for Desk {
+impl DecisionSource for FakeDecisionSource {
     fn latest(&self, namespace: Option<&str>) -> Vec<DecisionRecord> {
         let mut latest: Vec<DecisionRecord> = Vec::new();
         for record in self.records.lock().unwrap().iter().rev() {
@@ -161,8 +161,8 @@ impl DecisionSource for Desk {
     }
 }
 
-fn desk() -> Desk {
-    Desk::new(vec![
+fn source() -> FakeDecisionSource {
+    FakeDecisionSource::new(vec![
         record("a", "web", 0, 12),
         record("a", "api", 5, 0),
         record("a", "web", 15, 10),
@@ -200,9 +200,9 @@ fn call(method: &str, uri: &str, accept: &str) -> AuthorizedRequest {
     }
 }
 
-async fn get(desk: &Desk, uri: &str, accept: &str) -> (u16, Value) {
+async fn get(source: &FakeDecisionSource, uri: &str, accept: &str) -> (u16, Value) {
     let response =
-        answer(GROUP, desk, &call("GET", uri, accept)).unwrap_or_else(|error| response::status(&error));
+        answer(GROUP, source, &call("GET", uri, accept)).unwrap_or_else(|error| response::status(&error));
     let code = response.status().as_u16();
     (code, serde_json::from_slice(&response.into_body().collect().await.unwrap().to_bytes()).unwrap())
 }
@@ -217,29 +217,29 @@ fn names(list: &Value) -> Vec<String> {
 
 #[tokio::test]
 async fn lists_decode_as_their_types() {
-    let desk = desk();
-    let (code, list) = get(&desk, "/decisions", "").await;
+    let source = source();
+    let (code, list) = get(&source, "/decisions", "").await;
     assert_eq!((code, names(&list)), (200, vec!["a/hpa.api".into(), "a/hpa.web".into(), "b/hpa.web".into()]));
     assert_eq!((&list["kind"], &list["apiVersion"]), (&json!("DecisionList"), &json!(API_VERSION)));
     assert_eq!(list["metadata"]["resourceVersion"], "1800000015000000");
     let list: DecisionList = serde_json::from_value(list).unwrap();
     assert_eq!(list.items[1].decision.desired, 10);
-    assert_eq!(names(&get(&desk, "/namespaces/b/decisions/", "").await.1), ["b/hpa.web"]);
-    assert_eq!(names(&get(&desk, "/namespaces/none/decisions", "").await.1), Vec::<String>::new());
-    let (_, one) = get(&desk, "/namespaces/a/decisions/hpa.web", "application/json, */*").await;
+    assert_eq!(names(&get(&source, "/namespaces/b/decisions/", "").await.1), ["b/hpa.web"]);
+    assert_eq!(names(&get(&source, "/namespaces/none/decisions", "").await.1), Vec::<String>::new());
+    let (_, one) = get(&source, "/namespaces/a/decisions/hpa.web", "application/json, */*").await;
     assert_eq!(one["items"][0]["last"], "2027-01-15T08:00:00Z");
     assert_eq!(names(&one).len(), 2);
     let selected = "/decisions?fieldSelector=metadata.name%3Dhpa.web,metadata.namespace!%3Da";
-    assert_eq!(names(&get(&desk, selected, "").await.1), ["b/hpa.web"]);
-    assert_eq!(names(&get(&desk, "/decisions?labelSelector=app%3Dweb", "").await.1).len(), 0);
-    assert_eq!(names(&get(&desk, "/decisions?labelSelector=!app", "").await.1).len(), 3);
+    assert_eq!(names(&get(&source, selected, "").await.1), ["b/hpa.web"]);
+    assert_eq!(names(&get(&source, "/decisions?labelSelector=app%3Dweb", "").await.1).len(), 0);
+    assert_eq!(names(&get(&source, "/decisions?labelSelector=!app", "").await.1).len(), 3);
 }
 
 #[tokio::test]
 async fn pass_of_a_time_and_passes_of_a_span() {
-    let desk = desk();
+    let source = source();
     let last = async |query: &str| {
-        let (_, list) = get(&desk, &format!("/namespaces/a/decisions/hpa.web?{query}"), "").await;
+        let (_, list) = get(&source, &format!("/namespaces/a/decisions/hpa.web?{query}"), "").await;
         list["items"].as_array().unwrap().iter().map(|item| item["last"].clone()).collect::<Vec<_>>()
     };
     assert_eq!(last("at=2027-01-15T07:59:14.999Z").await, [json!("2027-01-15T08:00:00Z")]);
@@ -247,38 +247,38 @@ async fn pass_of_a_time_and_passes_of_a_span() {
     assert_eq!(last("at=2020-01-01T00:00:00Z").await, [json!("2027-01-15T08:00:00Z")], "the oldest");
     assert_eq!(last("since=2027-01-15T08:00:01Z").await, [json!("2027-01-15T08:00:15Z")]);
     assert_eq!(last("until=2027-01-15T07:59:10Z").await, [json!("2027-01-15T08:00:00Z")]);
-    let (code, status) = get(&desk, "/namespaces/a/decisions/hpa.web?at=noon", "").await;
+    let (code, status) = get(&source, "/namespaces/a/decisions/hpa.web?at=noon", "").await;
     assert_eq!(code, 400);
     assert!(status["message"].as_str().unwrap().contains("RFC 3339"), "{status}");
-    assert_eq!(get(&desk, "/namespaces/a/decisions/hpa.x?at=2027-01-15T08:00:14Z", "").await.0, 404);
+    assert_eq!(get(&source, "/namespaces/a/decisions/hpa.x?at=2027-01-15T08:00:14Z", "").await.0, 404);
 }
 
 #[tokio::test]
 async fn passes_have_a_cursor() {
-    let desk = desk();
+    let source = source();
     let names = |list: &Value| {
         let name = |item: &Value| {
             format!("{}/{}", item["namespace"].as_str().unwrap(), item["name"].as_str().unwrap())
         };
         list["items"].as_array().unwrap().iter().map(name).collect::<Vec<_>>()
     };
-    let (code, list) = get(&desk, "/passes", "").await;
+    let (code, list) = get(&source, "/passes", "").await;
     assert_eq!((code, names(&list).len()), (200, 4));
     assert_eq!((&list["kind"], &list["apiVersion"]), (&json!("PassList"), &json!(API_VERSION)));
     assert_eq!(list["metadata"], json!({"cursor": "known", "remaining": false, "lost": false}));
     let (_, list) =
-        get(&desk, "/namespaces/a/passes?fieldSelector=metadata.name%3Dhpa.web&after=known", "").await;
+        get(&source, "/namespaces/a/passes?fieldSelector=metadata.name%3Dhpa.web&after=known", "").await;
     assert_eq!(names(&list), ["a/hpa.web", "a/hpa.web"]);
-    let (_, list) = get(&desk, "/passes?since=2027-01-15T08:00:10Z&limit=1", "").await;
+    let (_, list) = get(&source, "/passes?since=2027-01-15T08:00:10Z&limit=1", "").await;
     assert_eq!(names(&list), ["a/hpa.web"]);
-    let (_, table) = get(&desk, "/namespaces/b/passes", TABLE).await;
+    let (_, table) = get(&source, "/namespaces/b/passes", TABLE).await;
     assert_eq!(table["rows"][0]["cells"][2], "<unknown>", "{table}");
-    let (code, status) = get(&desk, "/passes?after=other", "").await;
+    let (code, status) = get(&source, "/passes?after=other", "").await;
     assert_eq!((code, &status["reason"]), (410, &json!("Gone")));
     for (path, code) in
         [("/passes?limit=x", 400), ("/passes?since=x", 400), ("/passes?watch=1", 405), ("/passes/x", 404)]
     {
-        assert_eq!(get(&desk, path, "").await.0, code, "{path}");
+        assert_eq!(get(&source, path, "").await.0, code, "{path}");
     }
 }
 
@@ -299,8 +299,8 @@ async fn long_lists_are_sent_in_chunks() {
 
 #[tokio::test]
 async fn tables_are_for_people() {
-    let desk = desk();
-    let (_, table) = get(&desk, "/namespaces/a/decisions", TABLE).await;
+    let source = source();
+    let (_, table) = get(&source, "/namespaces/a/decisions", TABLE).await;
     let columns = table["columnDefinitions"].as_array().unwrap().iter().map(|column| column["name"].clone());
     assert_eq!(
         json!(columns.collect::<Vec<_>>()),
@@ -315,38 +315,38 @@ async fn tables_are_for_people() {
     assert_eq!(cells[6], "paused: the target was scaled to zero");
     assert_eq!(table["rows"][0]["object"]["metadata"]["namespace"], "a");
     // What is not known is not zero.
-    let (_, table) = get(&desk, "/namespaces/b/decisions?includeObject=None", TABLE).await;
+    let (_, table) = get(&source, "/namespaces/b/decisions?includeObject=None", TABLE).await;
     assert_eq!(table["rows"][0]["cells"][1], "<unknown>");
     assert_eq!(table["rows"][0]["cells"][2], "<unknown>");
     assert_eq!(table["rows"][0].get("object"), None);
-    let (_, table) = get(&desk, "/decisions?includeObject=Object", TABLE).await;
+    let (_, table) = get(&source, "/decisions?includeObject=Object", TABLE).await;
     assert_eq!(table["rows"][0]["object"]["kind"], "Decision");
-    assert_eq!(get(&desk, "/decisions?includeObject=x", TABLE).await.0, 400);
-    let (_, table) = get(&desk, "/namespaces/a/decisions/hpa.web", TABLE).await;
+    assert_eq!(get(&source, "/decisions?includeObject=x", TABLE).await.0, 400);
+    let (_, table) = get(&source, "/namespaces/a/decisions/hpa.web", TABLE).await;
     assert_eq!(table["rows"].as_array().unwrap().len(), 2);
 }
 
 #[tokio::test]
 async fn differences_come_with_their_counts() {
-    let desk = desk();
-    let (_, list) = get(&desk, "/namespaces/b/differences", "").await;
+    let source = source();
+    let (_, list) = get(&source, "/namespaces/b/differences", "").await;
     assert_eq!(
         (&list["autoscalers"], &list["compared"], &list["kind"]),
         (&json!(7), &json!(100), &json!("DifferenceList"))
     );
     assert_eq!(names(&list), ["b/hpa.web"]);
     serde_json::from_value::<DifferenceList>(list).unwrap();
-    let (_, table) = get(&desk, "/differences", TABLE).await;
+    let (_, table) = get(&source, "/differences", TABLE).await;
     assert_eq!(table["rows"].as_array().unwrap().len(), 2);
     assert_eq!(table["rows"][0]["cells"][1], "desiredReplicas");
-    assert_eq!(get(&desk, "/differences?watch=true", "").await.0, 405);
+    assert_eq!(get(&source, "/differences?watch=true", "").await.0, 405);
 }
 
 #[tokio::test]
 async fn missing_objects_have_the_status_of_kubernetes() {
-    let desk = desk();
+    let source = source();
     let message = async |uri: &str, accept: &str| {
-        let (code, status) = get(&desk, uri, accept).await;
+        let (code, status) = get(&source, uri, accept).await;
         (code, status["message"].as_str().unwrap().to_owned())
     };
     let missing = "decisions.decisions.plimsoll.dev \"hpa.x\" not found".to_owned();
@@ -360,15 +360,15 @@ async fn missing_objects_have_the_status_of_kubernetes() {
         "/namespaces/a/decisions/x/y",
         "/namespaces/a/differences/x",
     ] {
-        assert_eq!(get(&desk, path, "").await.0, 404, "{path}");
+        assert_eq!(get(&source, path, "").await.0, 404, "{path}");
     }
-    assert_eq!(get(&desk, "/decisions", "application/yaml").await.0, 406);
-    assert_eq!(get(&desk, "/decisions", "application/json;as=Table;v=v9;g=meta.k8s.io").await.0, 406);
-    assert_eq!(get(&desk, "/decisions?fieldSelector=spec.x%3D1", "").await.0, 400);
-    assert_eq!(get(&desk, "/decisions?labelSelector=%3D%3D", "").await.0, 400);
-    assert_eq!(get(&desk, "/namespaces/a/decisions/hpa.web?watch=true&resourceVersion=x", "").await.0, 400);
+    assert_eq!(get(&source, "/decisions", "application/yaml").await.0, 406);
+    assert_eq!(get(&source, "/decisions", "application/json;as=Table;v=v9;g=meta.k8s.io").await.0, 406);
+    assert_eq!(get(&source, "/decisions?fieldSelector=spec.x%3D1", "").await.0, 400);
+    assert_eq!(get(&source, "/decisions?labelSelector=%3D%3D", "").await.0, 400);
+    assert_eq!(get(&source, "/namespaces/a/decisions/hpa.web?watch=true&resourceVersion=x", "").await.0, 400);
     for method in ["POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"] {
-        let error = answer(GROUP, &desk, &call(method, "/namespaces/a/decisions", "")).unwrap_err();
+        let error = answer(GROUP, &source, &call(method, "/namespaces/a/decisions", "")).unwrap_err();
         assert_eq!((error.code, &*error.reason), (405, "MethodNotAllowed"), "{method}");
     }
 }
@@ -377,8 +377,8 @@ async fn missing_objects_have_the_status_of_kubernetes() {
 struct Lines(Body);
 
 impl Lines {
-    fn of(desk: &Desk, uri: &str, accept: &str) -> Self {
-        Self(answer(GROUP, desk, &call("GET", uri, accept)).unwrap().into_body())
+    fn of(source: &FakeDecisionSource, uri: &str, accept: &str) -> Self {
+        Self(answer(GROUP, source, &call("GET", uri, accept)).unwrap().into_body())
     }
 
     async fn next(&mut self) -> Value {
@@ -396,49 +396,49 @@ impl Lines {
 
 #[tokio::test]
 async fn watch_of_one_object_begins_with_its_stored_records() {
-    let desk = desk();
-    let mut lines = Lines::of(&desk, "/namespaces/a/decisions/hpa.web?watch=true", "");
+    let source = source();
+    let mut lines = Lines::of(&source, "/namespaces/a/decisions/hpa.web?watch=true", "");
     assert_eq!(lines.last().await, "ADDED 2027-01-15T08:00:00Z");
     assert_eq!(lines.last().await, "ADDED 2027-01-15T08:00:15Z");
-    desk.add(record("a", "api", 30, 3));
-    desk.add(record("a", "web", 15, 3));
-    desk.add(record("a", "web", 31, 3));
+    source.add(record("a", "api", 30, 3));
+    source.add(record("a", "web", 15, 3));
+    source.add(record("a", "web", 31, 3));
     assert_eq!(lines.last().await, "ADDED 2027-01-15T08:00:31Z");
     // Whoever has something already gets what follows.
     let mut lines =
-        Lines::of(&desk, "/namespaces/a/decisions/hpa.web?watch=true&resourceVersion=1800000015000000", "");
+        Lines::of(&source, "/namespaces/a/decisions/hpa.web?watch=true&resourceVersion=1800000015000000", "");
     assert_eq!(lines.last().await, "ADDED 2027-01-15T08:00:31Z");
 }
 
 #[tokio::test]
 async fn kubectl_follows_with_a_selector_and_tables() {
-    let desk = desk();
+    let source = source();
     let uri = "/namespaces/a/decisions?fieldSelector=metadata.name%3Dhpa.web&resourceVersion=0&watch=true";
-    let mut lines = Lines::of(&desk, uri, TABLE);
+    let mut lines = Lines::of(&source, uri, TABLE);
     let event = lines.next().await;
     assert_eq!((&event["type"], &event["object"]["kind"]), (&json!("ADDED"), &json!("Table")));
     assert_eq!(event["object"]["metadata"]["resourceVersion"], "1800000015000000");
     assert_eq!(event["object"]["rows"][0]["object"]["metadata"]["name"], "hpa.web");
-    let mut lines = Lines::of(&desk, &uri.replace("&resourceVersion=0", ""), "");
+    let mut lines = Lines::of(&source, &uri.replace("&resourceVersion=0", ""), "");
     assert_eq!(lines.last().await, "ADDED 2027-01-15T08:00:00Z");
     assert_eq!(lines.last().await, "ADDED 2027-01-15T08:00:15Z");
-    let mut all = Lines::of(&desk, "/decisions?watch=true&resourceVersion=1800000010000000", "");
+    let mut all = Lines::of(&source, "/decisions?watch=true&resourceVersion=1800000010000000", "");
     assert_eq!(all.last().await, "ADDED 2027-01-15T08:00:15Z");
-    desk.add(record("b", "new", 40, 3));
+    source.add(record("b", "new", 40, 3));
     assert_eq!(all.last().await, "MODIFIED 2027-01-15T08:00:40Z");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_ends_in_time_and_there_are_not_too_many() {
-    let desk = desk();
+    let source = source();
     let call = call("GET", "/namespaces/b/decisions/hpa.web?watch=true&timeoutSeconds=7", "");
     let start = tokio::time::Instant::now();
-    let first = answer(GROUP, &desk, &call).unwrap();
-    let _second = answer(GROUP, &desk, &call).unwrap();
-    assert_eq!(answer(GROUP, &desk, &call).unwrap_err().code, 429);
+    let first = answer(GROUP, &source, &call).unwrap();
+    let _second = answer(GROUP, &source, &call).unwrap();
+    assert_eq!(answer(GROUP, &source, &call).unwrap_err().code, 429);
     first.into_body().collect().await.unwrap();
     assert_eq!(start.elapsed(), Duration::from_secs(7));
     // Its place is free again.
     tokio::task::yield_now().await;
-    assert!(answer(GROUP, &desk, &call).is_ok());
+    assert!(answer(GROUP, &source, &call).is_ok());
 }

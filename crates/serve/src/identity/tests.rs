@@ -180,7 +180,7 @@ fn tokens_are_found_where_they_belong() {
 }
 
 #[test]
-fn nonsense_is_no_certificate() {
+fn invalid_der_is_refused() {
     assert!(Peer::new(Vec::new()).is_none());
     assert!(Peer::new(vec![CertificateDer::from(b"nonsense".to_vec())]).is_none());
 }

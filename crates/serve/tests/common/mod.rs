@@ -66,9 +66,9 @@ pub fn record(namespace: &str, name: &str, second: i64) -> DecisionRecord {
 }
 
 /// One autoscaler in namespace `a` and one in `b`; each wait for further decisions returns one.
-pub struct Desk;
+pub struct FakeDecisionSource;
 
-impl DecisionSource for Desk {
+impl DecisionSource for FakeDecisionSource {
     fn latest(&self, namespace: Option<&str>) -> Vec<DecisionRecord> {
         let mut all = vec![record("a", "web", 0), record("b", "web", 0)];
         all.retain(|record| namespace.is_none_or(|namespace| record.metadata.namespace == namespace));
