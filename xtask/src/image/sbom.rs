@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bill_names_crates_packages_and_the_digest() {
+    fn sbom_names_crates_packages_and_the_digest() {
         let libc = DebianPackage { name: "libc6".to_owned(), version: "2.41-12".to_owned() };
         let bill = bill("plimsoll:1", "sha256:0a1b", "serde v1.0.228\n", &[libc]);
         assert_eq!((&bill["bomFormat"], &bill["specVersion"]), (&json!("CycloneDX"), &json!("1.5")));

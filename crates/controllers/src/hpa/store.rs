@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rehearsal_of_all_autoscalers_finds_ambiguous_ones() {
+    fn ambiguous_autoscalers_are_found_before_activation() {
         use AutoscalerKind::{Autoscaler, Hpa};
         use api::decisions::DecisionMode::{DryRun, Shadow};
         let settings = |mode| HpaSettings { mode, ..HpaSettings::default() };

@@ -188,7 +188,7 @@ fn spawn(kubeconfig: &Path, namespace: &str) -> Child {
                 namespace: namespace.to_owned(),
                 identity,
             };
-            command.args(["--exact", "election::replicas::one_of_several", "--nocapture"]);
+            command.args(["--exact", "election::replicas::controller_process", "--nocapture"]);
             command.env(ROLE_VARIABLE, serde_json::to_string(&part).unwrap());
             command
         }
@@ -199,7 +199,7 @@ fn spawn(kubeconfig: &Path, namespace: &str) -> Child {
 
 /// Not a test: the controller process, if this binary was started as one.
 #[test]
-fn one_of_several() {
+fn controller_process() {
     let Ok(part) = std::env::var(ROLE_VARIABLE) else { return };
     let part: ReplicaOptions = serde_json::from_str(&part).unwrap();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -21,7 +21,7 @@ fn scenario_is_determined_by_seed_and_number() {
 }
 
 #[test]
-fn every_card_occurs() {
+fn every_change_kind_occurs() {
     for (change_kinds, job) in [(ChangeKind::objects(), false), (ChangeKind::jobs(), true)] {
         let numbers = (0..60).filter(|number| (number % JOBS == JOBS - 1) == job);
         let drawn: Vec<ChangeKind> =
