@@ -158,7 +158,9 @@ impl HpaEnv {
                 break;
             }
             if Instant::now() > until {
-                bail!("the controllers do not come to rest: {before:?} requests and requests under way");
+                bail!(
+                    "the controllers still send requests after {RECONCILE_TIMEOUT:?}: {before:?} requests and requests under way"
+                );
             }
             tokio::time::sleep(POLL_INTERVAL).await;
         }

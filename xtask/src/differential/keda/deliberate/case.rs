@@ -105,7 +105,8 @@ impl<'a> Case<'a> {
         self.field.name.starts_with("answer ")
     }
 
-    /// Whether it is about one of these conditions, and ours has it: one that is lost is never meant.
+    /// Whether the field belongs to one of these conditions and Plimsoll's object has the condition: the loss of a condition is never
+    /// deliberate.
     pub(super) fn is_condition(&self, types: &[&str]) -> bool {
         if self.field.ours == "-" {
             return false;
@@ -114,7 +115,7 @@ impl<'a> Case<'a> {
         rest.and_then(|rest| rest.split_once('.')).is_some_and(|(kind, _)| types.contains(&kind))
     }
 
-    /// Whether it is one of these parts of the status.
+    /// Whether the field belongs to one of these parts of the status.
     pub(super) fn is_status(&self, parts: &[&str]) -> bool {
         let rest = self.field.name.strip_prefix("object.status.").unwrap_or_default();
         let is_it = |part: &&str| {
@@ -123,7 +124,8 @@ impl<'a> Case<'a> {
         parts.iter().any(is_it)
     }
 
-    /// Whether it is about a metric of an HPA that the other does not have in this place. One that both have is the same.
+    /// Whether the field belongs to a metric of an HPA, and the two HPAs have different metrics at this index. Metrics of the same name
+    /// must be equal.
     pub(super) fn is_hpa_metric(&self) -> bool {
         let Some((metric, _)) =
             self.field.name.split_once("].").filter(|(metric, _)| metric.contains(".spec.metrics["))
@@ -137,7 +139,7 @@ impl<'a> Case<'a> {
         self.field.name.starts_with("hpa/") && name(self.theirs) != name(self.ours)
     }
 
-    /// Whether it is the number of replicas, and ours was woken because ours is active.
+    /// Whether the field is the number of replicas, and Plimsoll has scaled an active object up from fewer replicas.
     pub(super) fn is_woken(&self) -> bool {
         let number = |text: &str| text.parse::<i64>().ok();
         let (theirs, ours) = (number(&self.field.theirs), number(&self.field.ours));
@@ -146,7 +148,7 @@ impl<'a> Case<'a> {
         self.field.name == "target.replicas" && woken && is_true(self.ours, "Active")
     }
 
-    /// Whether theirs is no value, or ours is none.
+    /// Whether exactly one of the two responses is an error.
     pub(super) fn is_answer_of_one(&self) -> bool {
         let is_error = |text: &str| text.starts_with("error: ");
         self.is_answer() && is_error(&self.field.theirs) != is_error(&self.field.ours)
