@@ -10,15 +10,15 @@ use super::target::Kind;
 /// One metric of an autoscaler.
 #[derive(Clone, Debug)]
 pub(crate) enum Metric {
-    Resource { name: &'static str, container: Option<&'static str>, target: Goal },
-    Pods { metric: String, selector: Choice, target: Goal },
-    Object { metric: String, selector: Choice, target: Goal, of: Of },
-    External { metric: String, selector: Choice, target: Goal },
+    Resource { name: &'static str, container: Option<&'static str>, target: MetricTargetSpec },
+    Pods { metric: String, selector: SeriesSelection, target: MetricTargetSpec },
+    Object { metric: String, selector: SeriesSelection, target: MetricTargetSpec, of: DescribedObjectKind },
+    External { metric: String, selector: SeriesSelection, target: MetricTargetSpec },
 }
 
 /// The target of a metric.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Goal {
+pub(crate) enum MetricTargetSpec {
     Utilization(i64),
     Average(&'static str),
     Value(&'static str),
@@ -26,7 +26,7 @@ pub(crate) enum Goal {
 
 /// Which series of a metric count. All custom series and the first external one have `queue: a`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Choice {
+pub(crate) enum SeriesSelection {
     All,
     A,
     AOrB,
@@ -38,14 +38,14 @@ pub(crate) enum Choice {
 
 /// Which object a metric describes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Of {
+pub(crate) enum DescribedObjectKind {
     Target(Kind),
     Namespace,
     Service,
     UnknownKind,
 }
 
-impl Goal {
+impl MetricTargetSpec {
     fn json(self) -> Value {
         match self {
             Self::Utilization(percent) => json!({"type": "Utilization", "averageUtilization": percent}),
@@ -66,7 +66,7 @@ impl Goal {
     }
 }
 
-impl Choice {
+impl SeriesSelection {
     fn any(random: &mut RandomSource) -> Self {
         match random.below(12) {
             0 | 1 => Self::A,
@@ -106,8 +106,8 @@ impl Metric {
             }
             2 => Self::Pods {
                 metric: format!("{app}-qps-{number}"),
-                selector: Choice::any(random),
-                target: Goal::Average(Goal::amount(random)),
+                selector: SeriesSelection::any(random),
+                target: MetricTargetSpec::Average(MetricTargetSpec::amount(random)),
             },
             3 => Self::object(random, app, number, target),
             _ => Self::external(random, app, number),
@@ -125,15 +125,15 @@ impl Metric {
 
     fn object(random: &mut RandomSource, app: &str, number: usize, target: Kind) -> Self {
         let of = match random.below(10) {
-            0..4 => Of::Namespace,
-            4..6 => Of::Service,
-            6 => Of::UnknownKind,
-            _ => Of::Target(target),
+            0..4 => DescribedObjectKind::Namespace,
+            4..6 => DescribedObjectKind::Service,
+            6 => DescribedObjectKind::UnknownKind,
+            _ => DescribedObjectKind::Target(target),
         };
         Self::Object {
             // The name of a custom metric is case-sensitive.
             metric: format!("{app}-Depth-{number}"),
-            selector: Choice::any(random),
+            selector: SeriesSelection::any(random),
             target: Self::outside_goal(random),
             of,
         }
@@ -141,12 +141,12 @@ impl Metric {
 
     fn external(random: &mut RandomSource, app: &str, number: usize) -> Self {
         let metric = format!("{app}-{}-{number}", random.of(["queue", "Queue"]));
-        Self::External { metric, selector: Choice::any(random), target: Self::outside_goal(random) }
+        Self::External { metric, selector: SeriesSelection::any(random), target: Self::outside_goal(random) }
     }
 
-    fn outside_goal(random: &mut RandomSource) -> Goal {
-        let amount = Goal::amount(random);
-        if random.once_in(2) { Goal::Average(amount) } else { Goal::Value(amount) }
+    fn outside_goal(random: &mut RandomSource) -> MetricTargetSpec {
+        let amount = MetricTargetSpec::amount(random);
+        if random.once_in(2) { MetricTargetSpec::Average(amount) } else { MetricTargetSpec::Value(amount) }
     }
 
     fn resource(random: &mut RandomSource) -> &'static str {
@@ -158,13 +158,13 @@ impl Metric {
     }
 
     /// The target fits the resource: a memory target of half a byte would overflow, where we differ deliberately.
-    fn resource_goal(random: &mut RandomSource, name: &str) -> Goal {
+    fn resource_goal(random: &mut RandomSource, name: &str) -> MetricTargetSpec {
         if random.below(10) < 6 {
-            Goal::Utilization(random.of([1, 30, 50, 80, 100, 150]))
+            MetricTargetSpec::Utilization(random.of([1, 30, 50, 80, 100, 150]))
         } else if name == "memory" {
-            Goal::Average(random.of(["512Mi", "300M", "1Gi", "123456789"]))
+            MetricTargetSpec::Average(random.of(["512Mi", "300M", "1Gi", "123456789"]))
         } else {
-            Goal::Average(random.of(["500m", "450m", "1", "333333u"]))
+            MetricTargetSpec::Average(random.of(["500m", "450m", "1", "333333u"]))
         }
     }
 
@@ -177,7 +177,9 @@ impl Metric {
         let mut new = self.clone();
         match &mut new {
             Self::Resource { name, target, .. } => *target = Self::resource_goal(random, name),
-            Self::Pods { target, .. } => *target = Goal::Average(Goal::amount(random)),
+            Self::Pods { target, .. } => {
+                *target = MetricTargetSpec::Average(MetricTargetSpec::amount(random));
+            }
             Self::Object { target, .. } | Self::External { target, .. } => {
                 *target = Self::outside_goal(random);
             }
@@ -213,9 +215,11 @@ impl Metric {
     /// The percentage, if the v1 API has a field for it.
     pub(crate) fn cpu_utilization(&self) -> Option<i64> {
         match self {
-            Self::Resource { name: "cpu", container: None, target: Goal::Utilization(percent) } => {
-                Some(*percent)
-            }
+            Self::Resource {
+                name: "cpu",
+                container: None,
+                target: MetricTargetSpec::Utilization(percent),
+            } => Some(*percent),
             _ => None,
         }
     }
@@ -228,8 +232,10 @@ impl Metric {
         let old = match self {
             Self::Resource { name, container, target } => {
                 let mut old = match target {
-                    Goal::Utilization(percent) => json!({"name": name, "targetAverageUtilization": percent}),
-                    Goal::Average(amount) | Goal::Value(amount) => {
+                    MetricTargetSpec::Utilization(percent) => {
+                        json!({"name": name, "targetAverageUtilization": percent})
+                    }
+                    MetricTargetSpec::Average(amount) | MetricTargetSpec::Value(amount) => {
                         json!({"name": name, "targetAverageValue": amount})
                     }
                 };
@@ -250,15 +256,19 @@ impl Metric {
                     "target": of.reference(app), "metricName": metric, "selector": selector.selector(),
                     "targetValue": "0",
                 });
-                let field = if matches!(target, Goal::Value(_)) { "targetValue" } else { "averageValue" };
+                let field =
+                    if matches!(target, MetricTargetSpec::Value(_)) { "targetValue" } else { "averageValue" };
                 if let Some(old) = old.as_object_mut() {
                     old.insert(field.to_owned(), target.text().into());
                 }
                 json!({"type": "Object", "object": old})
             }
             Self::External { metric, target, selector } => {
-                let field =
-                    if matches!(target, Goal::Value(_)) { "targetValue" } else { "targetAverageValue" };
+                let field = if matches!(target, MetricTargetSpec::Value(_)) {
+                    "targetValue"
+                } else {
+                    "targetAverageValue"
+                };
                 json!({"type": "External", "external": {
                     "metricName": metric, "metricSelector": selector.selector(), field: target.text(),
                 }})
@@ -357,7 +367,7 @@ impl Metric {
     }
 
     /// A value that is half of the time close to the target of some replica count, where tolerances matter.
-    fn total(random: &mut RandomSource, target: Goal, huge: i64) -> i64 {
+    fn total(random: &mut RandomSource, target: MetricTargetSpec, huge: i64) -> i64 {
         if random.once_in(2)
             && let Ok(goal) = quantity::Quantity::parse(&target.text())
         {
@@ -368,7 +378,7 @@ impl Metric {
     }
 }
 
-impl Of {
+impl DescribedObjectKind {
     fn reference(self, app: &str) -> Value {
         match self {
             Self::Target(kind) => kind.reference(app),
