@@ -43,7 +43,7 @@ pub(crate) struct DifferentialArgs {
     /// What is compared.
     #[arg(value_enum, default_value_t = Comparison::Hpa)]
     what: Comparison,
-    /// How many steps are compared, in all lanes together; default: 500 for the HPA controller, 200 for KEDA.
+    /// How many steps are compared, in all scenarios together; default: 500 for the HPA controller, 200 for KEDA.
     #[arg(long)]
     steps: Option<usize>,
     #[command(flatten)]
@@ -52,8 +52,8 @@ pub(crate) struct DifferentialArgs {
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// How many workloads are compared at once.
-    #[arg(long, default_value_t = 10)]
-    lanes: usize,
+    #[arg(long = "lanes", value_name = "NUMBER", default_value_t = 10)]
+    concurrent_scenarios: usize,
     /// Play this scenario alone.
     #[arg(long, value_name = "SCENARIO")]
     only: Option<u64>,
@@ -144,7 +144,7 @@ fn run_hpa(args: &DifferentialArgs, steps: usize) -> anyhow::Result<ExitCode> {
         let options = HpaRunOptions {
             seed: args.seed,
             steps,
-            lanes: args.lanes.max(1),
+            concurrent_scenarios: args.concurrent_scenarios.max(1),
             first: *first,
             only: args.only,
         };

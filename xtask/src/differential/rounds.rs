@@ -1,4 +1,4 @@
-//! Rounds: one step of every lane while both controllers are held, then both reconcile until nothing changes, then the copies are compared.
+//! Rounds: one step of every scenario while both controllers are held, then both reconcile until nothing changes, then the copies are compared.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use super::scenario::{Facts, Scenario};
 pub(crate) struct HpaRunOptions {
     pub(crate) seed: u64,
     pub(crate) steps: usize,
-    pub(crate) lanes: usize,
+    pub(crate) concurrent_scenarios: usize,
     /// The number of the first scenario.
     pub(crate) first: u64,
     /// Play this scenario alone.
@@ -27,14 +27,14 @@ struct Rounds<'a> {
     env: &'a HpaEnv,
     setting: &'a Setting,
     options: HpaRunOptions,
-    lanes: Vec<Lane>,
+    runs: Vec<ScenarioRun>,
     next: u64,
     /// The API that fails now.
     failing: Option<MetricsGroup>,
     outages: usize,
 }
 
-struct Lane {
+struct ScenarioRun {
     scenario: Scenario,
     /// The views of the last comparison.
     views: [View; 2],
@@ -67,7 +67,7 @@ pub(crate) async fn run(
     progress: &mut Progress,
 ) -> anyhow::Result<()> {
     let next = options.only.unwrap_or(options.first);
-    let mut rounds = Rounds { env, setting, options, lanes: Vec::new(), next, failing: None, outages: 0 };
+    let mut rounds = Rounds { env, setting, options, runs: Vec::new(), next, failing: None, outages: 0 };
     let until = outcome.steps + options.steps;
     let mut round = 0;
     while outcome.steps < until {
@@ -75,7 +75,7 @@ pub(crate) async fn run(
         rounds.end_scenarios().await;
         let left = until - outcome.steps;
         rounds.begin_scenarios(outcome, left);
-        if rounds.lanes.is_empty() {
+        if rounds.runs.is_empty() {
             break;
         }
         rounds.step(round, outcome).await;
@@ -88,41 +88,43 @@ pub(crate) async fn run(
 
 impl Rounds<'_> {
     async fn end_scenarios(&mut self) {
-        let (over, lanes): (Vec<Lane>, Vec<Lane>) = std::mem::take(&mut self.lanes)
-            .into_iter()
-            .partition(|lane| lane.over || lane.scenario.is_over());
-        self.lanes = lanes;
-        join_all(over.iter().map(|lane| async {
+        let (over, runs): (Vec<ScenarioRun>, Vec<ScenarioRun>) =
+            std::mem::take(&mut self.runs).into_iter().partition(|run| run.over || run.scenario.is_over());
+        self.runs = runs;
+        join_all(over.iter().map(|run| async {
             // Deletions of objects that do not exist fail, which is ignored.
-            let actions = lane.scenario.end();
+            let actions = run.scenario.end();
             self.env.apply(&actions, now()).await;
         }))
         .await;
     }
 
     fn begin_scenarios(&mut self, outcome: &mut HpaOutcome, steps_left: usize) {
-        let lanes =
-            if self.options.only.is_some() { usize::from(outcome.steps == 0) } else { self.options.lanes };
-        while self.lanes.len() < lanes.min(steps_left) {
+        let concurrent = if self.options.only.is_some() {
+            usize::from(outcome.steps == 0)
+        } else {
+            self.options.concurrent_scenarios
+        };
+        while self.runs.len() < concurrent.min(steps_left) {
             let scenario = Scenario::new(self.options.seed, self.next, self.setting.to_zero);
-            self.lanes.push(Lane { scenario, views: [View::default(), View::default()], over: false });
+            self.runs.push(ScenarioRun { scenario, views: [View::default(), View::default()], over: false });
             self.next += 1;
             outcome.scenarios += 1;
         }
     }
 
-    /// Runs one step in every lane.
+    /// Runs one step of every scenario.
     async fn step(&mut self, round: usize, outcome: &mut HpaOutcome) {
         let at = now();
         let outage = self.outage(round);
         let mended = if outage.is_some() { None } else { self.failing.take() };
         let mut steps: Vec<HpaStep> = Vec::new();
-        for lane in &mut self.lanes {
-            let facts = Facts { replicas: lane.views.first().and_then(|view| view.replicas), now: at };
+        for run in &mut self.runs {
+            let facts = Facts { replicas: run.views.first().and_then(|view| view.replicas), now: at };
             steps.push(match (&outage, mended) {
-                (Some((group, outage)), _) if lane.scenario.is_made() => lane.scenario.outage(*group, outage),
-                (None, Some(group)) if lane.scenario.is_made() => lane.scenario.mended(group),
-                _ => lane.scenario.step(facts),
+                (Some((group, outage)), _) if run.scenario.is_made() => run.scenario.outage(*group, outage),
+                (None, Some(group)) if run.scenario.is_made() => run.scenario.mended(group),
+                _ => run.scenario.step(facts),
             });
         }
         if let Some((group, outage)) = outage {
@@ -175,20 +177,20 @@ impl Rounds<'_> {
             self.env.open();
             self.wait().await?;
             self.env.close().await?;
-            let scenarios: Vec<&Scenario> = self.lanes.iter().map(|lane| &lane.scenario).collect();
+            let scenarios: Vec<&Scenario> = self.runs.iter().map(|run| &run.scenario).collect();
             let views = self.env.look(&scenarios, true).await?;
             let differ = views.iter().any(|[theirs, ours]| !View::differences(theirs, ours).is_empty());
             if differ && attempt < MAX_EXTRA_ROUNDS {
                 outcome.late += 1;
                 continue;
             }
-            for (lane, views) in self.lanes.iter_mut().zip(views) {
-                lane.views = views;
+            for (run, views) in self.runs.iter_mut().zip(views) {
+                run.views = views;
             }
             break;
         }
-        for lane in &mut self.lanes {
-            lane.judge(self.options.seed, self.setting, outcome);
+        for run in &mut self.runs {
+            run.finish_step(self.options.seed, self.setting, outcome);
         }
         Ok(())
     }
@@ -196,7 +198,7 @@ impl Rounds<'_> {
     /// Waits until no copy has changed for the length of all windows and two more reconciles.
     async fn wait(&self) -> anyhow::Result<()> {
         let began = Instant::now();
-        let scenarios: Vec<&Scenario> = self.lanes.iter().map(|lane| &lane.scenario).collect();
+        let scenarios: Vec<&Scenario> = self.runs.iter().map(|run| &run.scenario).collect();
         // The change is seen within a period; one more reconcile must change nothing.
         let settled = |scenario: &Scenario, since: Instant| {
             let memory =
@@ -224,8 +226,9 @@ impl Rounds<'_> {
     }
 }
 
-impl Lane {
-    fn judge(&mut self, seed: u64, setting: &Setting, outcome: &mut HpaOutcome) {
+impl ScenarioRun {
+    /// Reports the differences after a step, and decides whether the scenario ends with it.
+    fn finish_step(&mut self, seed: u64, setting: &Setting, outcome: &mut HpaOutcome) {
         outcome.steps += 1;
         let [theirs, ours] = &self.views;
         let warnings = usize::try_from(theirs.warnings.max(ours.warnings)).unwrap_or(usize::MAX);

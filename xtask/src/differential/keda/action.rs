@@ -18,7 +18,7 @@ pub(crate) enum KedaAction {
     /// A source pushes "active" to its streams.
     Push { key: String },
     /// The status of the Jobs of this scenario that have none yet is set, up to this number.
-    EndJobs { scenario: String, how: Ending, most: usize },
+    EndJobs { scenario: String, how: Ending, max_jobs: usize },
     /// The status of the autoscaler of this ScaledObject is set, as the HPA controller would.
     TellHpa { name: String, status: Value },
 }
@@ -44,7 +44,7 @@ impl std::fmt::Display for KedaAction {
             Self::ApiRequest(ask) => ask.fmt(f),
             Self::Say { key, state } => write!(f, "source {key}: {state}"),
             Self::Push { key } => write!(f, "source {key} pushes activity"),
-            Self::EndJobs { how, most, .. } => write!(f, "up to {most} jobs: {how:?}"),
+            Self::EndJobs { how, max_jobs, .. } => write!(f, "up to {max_jobs} jobs: {how:?}"),
             Self::TellHpa { name, status } => write!(f, "status of the HPA of {name}: {status}"),
         }
     }

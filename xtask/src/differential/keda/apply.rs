@@ -97,8 +97,8 @@ async fn done(client: &Client, script: &Script, namespace: &str, action: &KedaAc
             }
             Ok(())
         }
-        KedaAction::EndJobs { scenario, how, most } => {
-            end_jobs(client, namespace, scenario, *how, *most).await
+        KedaAction::EndJobs { scenario, how, max_jobs } => {
+            end_jobs(client, namespace, scenario, *how, *max_jobs).await
         }
         KedaAction::TellHpa { name, status } => {
             let path = format!("{}/{name}/status", HPAS.replace("{ns}", namespace));
@@ -112,7 +112,7 @@ async fn end_jobs(
     namespace: &str,
     scenario: &str,
     how: Ending,
-    most: usize,
+    max_jobs: usize,
 ) -> anyhow::Result<()> {
     let path = format!("{JOBS}?labelSelector=scaledjob.keda.sh%2Fname%3D{scenario}");
     let mut jobs = list(client, namespace, &path).await?;
@@ -124,7 +124,7 @@ async fn end_jobs(
         job.pointer("/metadata/annotations/scaledjob.keda.sh~1generation").map(Value::to_string)
     };
     jobs.sort_by_key(|job| (version(job), text(job, "/metadata/name")));
-    let names: Vec<String> = jobs.iter().take(most).map(|job| text(job, "/metadata/name")).collect();
+    let names: Vec<String> = jobs.iter().take(max_jobs).map(|job| text(job, "/metadata/name")).collect();
     if how == Ending::Running {
         try_join_all(names.iter().map(|name| make_pod(client, namespace, scenario, name))).await?;
     }
@@ -211,7 +211,7 @@ async fn lists(client: &Client, operator: ComparedOperator) -> anyhow::Result<Li
     Ok(Lists { objects, scaled_jobs, authentications, cluster_authentications, hpas, targets, jobs, events })
 }
 
-/// Reads the objects of all operators periodically, for all lanes.
+/// Reads the objects of all operators periodically, for all scenarios.
 pub(crate) async fn watch(
     client: Client,
     reported: watch::Sender<Option<Arc<Snapshot>>>,

@@ -2,31 +2,31 @@
 //! the same scripted sources, compared step by step.
 //!
 //! ```text
-//! scenario    the steps of an object: a function of a seed and a number            pure
-//! source      an external scaler and an HTTP API, polled by all operators
-//! env         a control plane with KEDA and two operators of ours: strict and better
-//! apply       applies actions to all copies, and reads their state
-//! lane        change, wait until nothing changes, compare
-//! view        the compared fields, and the list of masked values                   pure
-//! facts       the settings on which deliberate differences depend                  pure
-//! judge       the differences, and which of them are deliberate                    pure
-//! deliberate  the list of deliberate differences                                   pure
-//! record      views on disk, which can be compared again without a cluster
-//! mutation    mutates recorded views, which must be detected                       pure
-//! report      the result
+//! scenario         the steps of an object: a function of a seed and a number         pure
+//! source           an external scaler and an HTTP API, polled by all operators
+//! env              a control plane with KEDA and two operators of ours: strict and better
+//! apply            applies actions to all copies, and reads their state
+//! scenario_runner  change, wait until nothing changes, compare
+//! view             the compared fields, and the list of masked values                pure
+//! facts            the settings on which deliberate differences depend               pure
+//! classify         the differences, and which of them are deliberate                 pure
+//! deliberate       the list of deliberate differences                                pure
+//! record           views on disk, which can be compared again without a cluster
+//! mutation         mutates recorded views, which must be detected                    pure
+//! report           the result
 //! ```
 
 mod action;
 mod apply;
+mod classify;
 mod deliberate;
 mod env;
 mod facts;
-mod judge;
-mod lane;
 mod mutation;
 mod record;
 mod report;
 mod scenario;
+mod scenario_runner;
 mod source;
 mod view;
 
@@ -37,17 +37,17 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 use env::KedaEnv;
-use lane::{KedaRun, KedaRunOptions};
 use mutation::MutationResult;
 use report::KedaOutcome;
+use scenario_runner::{KedaRun, KedaRunOptions};
 
 use super::{DifferentialArgs, Format};
 
-/// Runs this many steps, or judges recorded views again.
+/// Runs this many steps, or compares recorded views again.
 pub(super) fn run(args: &DifferentialArgs, steps: usize) -> anyhow::Result<ExitCode> {
     let since = Instant::now();
     let (outcome, mutated) = match &args.replay {
-        Some(file) => record::judge_again(file, args.seed)?,
+        Some(file) => record::compare_again(file, args.seed)?,
         None => (run_live(args, steps)?, MutationResult::default()),
     };
     if let Some(file) = &args.record {
@@ -71,8 +71,13 @@ pub(super) fn run(args: &DifferentialArgs, steps: usize) -> anyhow::Result<ExitC
 }
 
 fn run_live(args: &DifferentialArgs, steps: usize) -> anyhow::Result<KedaOutcome> {
-    let options =
-        KedaRunOptions { seed: args.seed, steps, lanes: args.lanes.max(1), only: args.only, rush: args.rush };
+    let options = KedaRunOptions {
+        seed: args.seed,
+        steps,
+        concurrent_scenarios: args.concurrent_scenarios.max(1),
+        only: args.only,
+        rush: args.rush,
+    };
     let plane = env::plane()?;
     let runtime = crate::local::runtime()?;
     let outcome = Mutex::new(KedaOutcome::default());

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use super::classify::{ReportedDifferences, StepViews, classify_differences};
 use super::deliberate::EVENT_BURST;
-use super::judge::{Known, Seen, judge};
 use super::view::KedaView;
 
 /// A mutation of a view.
@@ -59,12 +59,12 @@ pub(crate) struct MutationResult {
 
 impl MutationResult {
     /// Applies all mutations to one step.
-    pub(crate) fn try_all(&mut self, seen: &Seen, known: &Known) {
-        let plain = judge(&seen.views, &seen.facts, known);
+    pub(crate) fn try_all(&mut self, seen: &StepViews, reported: &ReportedDifferences) {
+        let plain = classify_differences(&seen.views, &seen.facts, reported);
         let differs: Vec<&str> = plain
-            .excused
+            .deliberate
             .iter()
-            .map(|excused| excused.field.name.as_str())
+            .map(|difference| difference.field.name.as_str())
             .chain(plain.differences.iter().flat_map(|(_, fields)| fields).map(|field| field.name.as_str()))
             .collect();
         for (index, mutation) in
@@ -77,17 +77,17 @@ impl MutationResult {
             };
             let held_back = |name: &str| name.starts_with("event ") && (many("Normal") || many("Warning"));
             let whole = |name: &str| {
-                (mutation.is_it)(name) && !differs.contains(&name) && !known.has(name) && !held_back(name)
+                (mutation.is_it)(name) && !differs.contains(&name) && !reported.has(name) && !held_back(name)
             };
             let Some(mutated) = views.get_mut(index).and_then(|view| mutate(view, mutation, whole)) else {
                 continue;
             };
             *self.tried.entry(mutation.what).or_default() += 1;
-            let judgement = judge(&views, &seen.facts, known);
-            let found = judgement.differences.iter().flat_map(|(_, fields)| fields);
+            let classified = classify_differences(&views, &seen.facts, reported);
+            let found = classified.differences.iter().flat_map(|(_, fields)| fields);
             if !found.into_iter().any(|field| field.name == mutated) {
-                let by = judgement.excused.iter().find(|excused| excused.field.name == mutated);
-                let by = by.map(|excused| excused.entry);
+                let by = classified.deliberate.iter().find(|difference| difference.field.name == mutated);
+                let by = by.map(|difference| difference.entry);
                 let (scenario, step) = (&seen.scenario, seen.titles.len());
                 self.missed
                     .push(format!("{scenario} step {step}: {}: {mutated} (entry {by:?})", mutation.what));

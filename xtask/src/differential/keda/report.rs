@@ -6,9 +6,9 @@ use std::time::Instant;
 use serde::Serialize;
 use testbed::progress::human;
 
+use super::classify::{ReportedDifferences, StepViews, classify_differences};
 use super::deliberate::{self, Deliberate};
 use super::env::ComparedOperator;
-use super::judge::{Known, Seen, judge};
 use super::view::MASKED;
 use crate::differential::compare::Field;
 
@@ -25,9 +25,9 @@ pub(crate) struct KedaOutcome {
     pub(crate) excused: BTreeMap<usize, Vec<String>>,
     /// Conditions and events of KEDA after the steps, and in how many steps each occurred.
     pub(crate) seen: BTreeMap<String, usize>,
-    /// All recorded views, which can be judged again.
+    /// All recorded views, which can be compared again.
     #[serde(skip)]
-    pub(crate) record: Vec<Seen>,
+    pub(crate) record: Vec<StepViews>,
 }
 
 /// A step after which an operator's objects differ from KEDA's.
@@ -46,7 +46,7 @@ pub(crate) struct KedaDifference {
 }
 
 impl KedaDifference {
-    fn new(seed: u64, operator: ComparedOperator, seen: &Seen, fields: Vec<Field>) -> Self {
+    fn new(seed: u64, operator: ComparedOperator, seen: &StepViews, fields: Vec<Field>) -> Self {
         Self {
             seed,
             who: format!("{operator:?}").to_lowercase(),
@@ -77,23 +77,23 @@ impl KedaDifference {
 }
 
 impl KedaOutcome {
-    /// Judges the views after a step.
-    pub(crate) fn take(&mut self, seed: u64, seen: Seen, known: &mut Known) {
+    /// Adds the views after a step, and their differences.
+    pub(crate) fn take(&mut self, seed: u64, seen: StepViews, reported: &mut ReportedDifferences) {
         self.steps += 1;
-        let judgement = judge(&seen.views, &seen.facts, known);
-        known.remember(&judgement);
+        let classified = classify_differences(&seen.views, &seen.facts, reported);
+        reported.remember(&classified);
         let kinds = seen.views.first().map(super::view::KedaView::kinds).unwrap_or_default();
         for kind in kinds {
             *self.seen.entry(kind).or_default() += 1;
         }
-        for excused in judgement.excused {
-            let Field { name, theirs, ours } = excused.field;
+        for difference in classified.deliberate {
+            let Field { name, theirs, ours } = difference.field;
             let step = seen.titles.len();
             let line =
-                format!("{} step {step} {:?}: {name}: {theirs} / {ours}", seen.scenario, excused.operator);
-            self.excused.entry(excused.entry).or_default().push(line);
+                format!("{} step {step} {:?}: {name}: {theirs} / {ours}", seen.scenario, difference.operator);
+            self.excused.entry(difference.entry).or_default().push(line);
         }
-        for (operator, fields) in judgement.differences {
+        for (operator, fields) in classified.differences {
             self.differences.push(KedaDifference::new(seed, operator, &seen, fields));
         }
         self.record.push(seen);

@@ -1,8 +1,8 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use super::*;
+use crate::differential::keda::classify::{ClassifiedDifferences, ReportedDifferences, classify_differences};
 use crate::differential::keda::facts::{FallbackFacts, KedaFacts};
-use crate::differential::keda::judge::{Judgement, Known, judge};
 use crate::differential::keda::view::KedaView;
 
 /// What can be seen of an object that works.
@@ -54,16 +54,25 @@ fn ready<'a>(status: &'a str, reason: &'a str, message: &'a str) -> Vec<(&'a str
     ]
 }
 
-fn judged(theirs: &KedaView, strict: &KedaView, better: &KedaView, facts: &KedaFacts) -> Judgement {
-    judge(&[theirs.clone(), strict.clone(), better.clone()], facts, &Known::default())
+fn classified(
+    theirs: &KedaView,
+    strict: &KedaView,
+    better: &KedaView,
+    facts: &KedaFacts,
+) -> ClassifiedDifferences {
+    classify_differences(
+        &[theirs.clone(), strict.clone(), better.clone()],
+        facts,
+        &ReportedDifferences::default(),
+    )
 }
 
 /// The fields of `ours` that are found, for the strict one and the other.
 fn found(theirs: &KedaView, ours: &KedaView, facts: &KedaFacts) -> [Vec<String>; 2] {
-    let judgement = judged(theirs, ours, ours, facts);
+    let classified = classified(theirs, ours, ours, facts);
     [ComparedOperator::Strict, ComparedOperator::Better].map(|operator| {
         let fields =
-            judgement.differences.iter().filter(|(who, _)| *who == operator).flat_map(|(_, fields)| fields);
+            classified.differences.iter().filter(|(who, _)| *who == operator).flat_map(|(_, fields)| fields);
         fields.map(|field| field.name.clone()).collect()
     })
 }
@@ -251,34 +260,41 @@ fn activated_target_counts_as_active() {
 }
 
 #[test]
-fn event_is_judged_by_the_state_at_its_time() {
+fn event_is_classified_by_the_state_at_its_time() {
     let event = "event Warning ScaledObjectCheckFailed: x (about ScaledObject s1, action x)";
     let message = format!("{TRIGGER}: trigger 0 (nonsense): no scaler found");
     let theirs =
         view(&[ready("False", "ScaledObjectCheckFailed", ENSURE), vec![(event, "recorded")]].concat());
     let partial = view(&ready("Unknown", "PartialTriggerError", &message));
-    let mut known = Known::default();
+    let mut reported = ReportedDifferences::default();
     let views = [theirs.clone(), theirs.clone(), partial];
-    let judgement = judge(&views, &KedaFacts::default(), &known);
-    assert_eq!(judgement.differences, []);
-    known.remember(&judgement);
+    let classified = classify_differences(&views, &KedaFacts::default(), &reported);
+    assert_eq!(classified.differences, []);
+    reported.remember(&classified);
     let mended = [view(&[(event, "recorded")]), view(&[(event, "recorded")]), view(&[])];
-    assert_eq!(judge(&mended, &KedaFacts::default(), &known), Judgement::default());
-    assert!(!judge(&mended, &KedaFacts::default(), &Known::default()).differences.is_empty());
+    assert_eq!(
+        classify_differences(&mended, &KedaFacts::default(), &reported),
+        ClassifiedDifferences::default()
+    );
+    assert!(
+        !classify_differences(&mended, &KedaFacts::default(), &ReportedDifferences::default())
+            .differences
+            .is_empty()
+    );
 }
 
 #[test]
 fn mutated_recordings_are_detected() {
     let mut mutated = crate::differential::keda::mutation::MutationResult::default();
     for (_, theirs, ours, facts) in states() {
-        let seen = crate::differential::keda::judge::Seen {
+        let seen = crate::differential::keda::classify::StepViews {
             scenario: "s1".to_owned(),
             titles: Vec::new(),
             actions: Vec::new(),
             facts,
             views: vec![theirs.clone(), ours.clone(), ours],
         };
-        mutated.try_all(&seen, &Known::default());
+        mutated.try_all(&seen, &ReportedDifferences::default());
     }
     assert_eq!(mutated.missed, [""; 0], "{}", mutated.text());
     assert!(mutated.text().contains("another number of replicas"), "{}", mutated.text());

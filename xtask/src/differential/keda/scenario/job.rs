@@ -65,19 +65,19 @@ impl KedaScenario {
 
     pub(super) fn plan_job(&mut self, change: ChangeKind) -> Option<KedaStep> {
         let scenario = self.name.clone();
-        let most = self.random.between(1, 3) as usize;
-        let end = |how| KedaAction::EndJobs { scenario, how, most };
+        let max_jobs = self.random.between(1, 3) as usize;
+        let end = |how| KedaAction::EndJobs { scenario, how, max_jobs };
         match change {
             ChangeKind::JobsEnd => {
                 return Some(
-                    KedaStep::new(format!("{most} jobs are complete")).with([end(Ending::Complete)]),
+                    KedaStep::new(format!("{max_jobs} jobs are complete")).with([end(Ending::Complete)]),
                 );
             }
             ChangeKind::JobsFail => {
-                return Some(KedaStep::new(format!("{most} jobs fail")).with([end(Ending::Failed)]));
+                return Some(KedaStep::new(format!("{max_jobs} jobs fail")).with([end(Ending::Failed)]));
             }
             ChangeKind::JobsRun => {
-                return Some(KedaStep::new(format!("{most} jobs run")).with([end(Ending::Running)]));
+                return Some(KedaStep::new(format!("{max_jobs} jobs run")).with([end(Ending::Running)]));
             }
             _ => {}
         }

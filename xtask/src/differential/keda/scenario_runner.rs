@@ -1,4 +1,4 @@
-//! Lanes: each runs one scenario after the other. After every step, the lane waits until nothing changes.
+//! Runs scenarios, several at the same time. After every step, a scenario waits until nothing changes.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -11,8 +11,8 @@ use locks::MutexExt as _;
 use tokio::sync::watch;
 
 use super::apply::{Snapshot, apply};
+use super::classify::{ReportedDifferences, StepViews, classify_differences};
 use super::env::{ComparedOperator, KedaEnv};
-use super::judge::{Known, Seen, judge};
 use super::report::KedaOutcome;
 use super::scenario::KedaScenario;
 use super::scenario::trigger::Places;
@@ -23,14 +23,14 @@ use super::view::KedaView;
 pub(crate) struct KedaRunOptions {
     pub(crate) seed: u64,
     pub(crate) steps: usize,
-    pub(crate) lanes: usize,
+    pub(crate) concurrent_scenarios: usize,
     /// Play this scenario alone.
     pub(crate) only: Option<u64>,
     /// Whether changes are also made during polls.
     pub(crate) rush: bool,
 }
 
-/// The state that all lanes share.
+/// The state that all concurrent scenarios share.
 pub(crate) struct KedaRun<'a> {
     pub(crate) env: &'a KedaEnv,
     pub(crate) options: KedaRunOptions,
@@ -62,16 +62,17 @@ impl<'a> KedaRun<'a> {
         Self { env, options, seen, outcome, next, steps: AtomicUsize::new(0) }
     }
 
-    /// Runs all lanes until the requested number of steps is reached.
+    /// Runs scenarios until the requested number of steps is reached.
     pub(crate) async fn run(&self) -> anyhow::Result<()> {
-        let lanes = if self.options.only.is_some() { 1 } else { self.options.lanes };
-        for lane in join_all((0..lanes).map(|_| self.lane())).await {
-            lane?;
+        let concurrent = if self.options.only.is_some() { 1 } else { self.options.concurrent_scenarios };
+        for result in join_all((0..concurrent).map(|_| self.run_scenarios())).await {
+            result?;
         }
         Ok(())
     }
 
-    async fn lane(&self) -> anyhow::Result<()> {
+    /// Runs one scenario after the other.
+    async fn run_scenarios(&self) -> anyhow::Result<()> {
         while self.steps.load(Ordering::Relaxed) < self.options.steps {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             let places = Places {
@@ -80,9 +81,9 @@ impl<'a> KedaRun<'a> {
             };
             let mut scenario = KedaScenario::new(self.options.seed, number, places);
             self.outcome().scenarios += 1;
-            let mut known = Known::default();
+            let mut reported = ReportedDifferences::default();
             while !scenario.is_over() && self.steps.fetch_add(1, Ordering::Relaxed) < self.options.steps {
-                self.step(&mut scenario, &mut known).await?;
+                self.step(&mut scenario, &mut reported).await?;
             }
             apply(self.env, None, &scenario.end()).await;
             if self.options.only.is_some() {
@@ -96,14 +97,18 @@ impl<'a> KedaRun<'a> {
         self.outcome.locked()
     }
 
-    async fn step(&self, scenario: &mut KedaScenario, known: &mut Known) -> anyhow::Result<()> {
+    async fn step(
+        &self,
+        scenario: &mut KedaScenario,
+        reported: &mut ReportedDifferences,
+    ) -> anyhow::Result<()> {
         let step = scenario.step();
         let polled = Some(&*scenario).filter(|_| !self.options.rush);
         let refused = apply(self.env, polled, &step.actions).await;
         let request_counts = self.request_counts(scenario);
-        let mut views = self.settle(scenario, &request_counts, known).await?;
+        let mut views = self.settle(scenario, &request_counts, reported).await?;
         self.read_metrics(scenario, &mut views).await;
-        let seen = Seen {
+        let seen = StepViews {
             scenario: scenario.name.clone(),
             titles: scenario.done.iter().map(|step| step.title.clone()).collect(),
             actions: step.actions.iter().map(ToString::to_string).collect(),
@@ -112,7 +117,7 @@ impl<'a> KedaRun<'a> {
         };
         let mut outcome = self.outcome();
         outcome.refused.extend(refused);
-        outcome.take(self.options.seed, seen, known);
+        outcome.take(self.options.seed, seen, reported);
         Ok(())
     }
 
@@ -129,7 +134,7 @@ impl<'a> KedaRun<'a> {
         &self,
         scenario: &KedaScenario,
         request_counts: &[usize],
-        known: &Known,
+        reported: &ReportedDifferences,
     ) -> anyhow::Result<Vec<KedaView>> {
         let began = Instant::now();
         let settle_time = SETTLE_TIME + Duration::from_secs(scenario.memory());
@@ -157,7 +162,7 @@ impl<'a> KedaRun<'a> {
                 .iter()
                 .zip(request_counts)
                 .all(|(now, before)| now == before || now - before >= POLLS_PER_STEP);
-            let same = judge(&before, &facts, known).differences.is_empty();
+            let same = classify_differences(&before, &facts, reported).differences.is_empty();
             let quiet = since.elapsed() >= settle_time && are_polled;
             let late = began.elapsed() >= MAX_SETTLE_TIME;
             if quiet && (same || late) || began.elapsed() >= SETTLE_TIMEOUT {

@@ -1,4 +1,4 @@
-//! Judges the views after a step: the differences, and which of them are deliberate.
+//! Classifies the differences of the views after a step: deliberate or unexplained.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use crate::differential::compare::Field;
 
 /// The views after a step.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Seen {
+pub(crate) struct StepViews {
     pub(crate) scenario: String,
     /// All steps up to it.
     pub(crate) titles: Vec<String>,
@@ -23,62 +23,65 @@ pub(crate) struct Seen {
     pub(crate) views: Vec<KedaView>,
 }
 
-/// The differences of earlier steps in a scenario. An event remains visible, so it is judged only at the step after which it occurred.
+/// The differences of earlier steps in a scenario. An event remains visible, so it is classified only at the step after which it occurred.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Known(BTreeSet<(ComparedOperator, String)>);
+pub(crate) struct ReportedDifferences(BTreeSet<(ComparedOperator, String)>);
 
 /// A deliberate difference.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Excused {
+pub(crate) struct DeliberateDifference {
     pub(crate) operator: ComparedOperator,
     /// The entry of the list that explains the difference.
     pub(crate) entry: usize,
     pub(crate) field: Field,
 }
 
-/// The result of a judgement.
+/// The differences after a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Judgement {
-    pub(crate) excused: Vec<Excused>,
+pub(crate) struct ClassifiedDifferences {
+    pub(crate) deliberate: Vec<DeliberateDifference>,
     /// Unexplained differences, by operator.
     pub(crate) differences: Vec<(ComparedOperator, Vec<Field>)>,
 }
 
-/// Compares our views with KEDA's.
-pub(crate) fn judge(views: &[KedaView], facts: &KedaFacts, known: &Known) -> Judgement {
-    let mut judgement = Judgement::default();
-    let [theirs, ours @ ..] = views else { return judgement };
+/// Compares the views of Plimsoll with KEDA's.
+pub(crate) fn classify_differences(
+    views: &[KedaView],
+    facts: &KedaFacts,
+    reported: &ReportedDifferences,
+) -> ClassifiedDifferences {
+    let mut classified = ClassifiedDifferences::default();
+    let [theirs, ours @ ..] = views else { return classified };
     for (operator, ours) in ComparedOperator::ALL.into_iter().skip(1).zip(ours) {
         let mut unexplained = Vec::new();
         for field in KedaView::differences(theirs, ours) {
-            if known.0.contains(&key(operator, &field)) {
+            if reported.0.contains(&key(operator, &field)) {
                 continue;
             }
             match explains(&Case { operator, field: &field, theirs, ours, facts }) {
-                Some(entry) => judgement.excused.push(Excused { operator, entry, field }),
+                Some(entry) => classified.deliberate.push(DeliberateDifference { operator, entry, field }),
                 None => unexplained.push(field),
             }
         }
         if !unexplained.is_empty() {
-            judgement.differences.push((operator, unexplained));
+            classified.differences.push((operator, unexplained));
         }
     }
-    judgement
+    classified
 }
 
-impl Known {
-    /// A difference is reported once per scenario; deliberate differences are judged again, except events.
-    pub(crate) fn remember(&mut self, judgement: &Judgement) {
-        for (operator, fields) in &judgement.differences {
+impl ReportedDifferences {
+    /// A difference is reported once per scenario; deliberate differences are classified again, except events.
+    pub(crate) fn remember(&mut self, classified: &ClassifiedDifferences) {
+        for (operator, fields) in &classified.differences {
             self.0.extend(fields.iter().map(|field| key(*operator, field)));
         }
-        let events = judgement.excused.iter().filter(|excused| excused.field.name.starts_with("event "));
-        self.0.extend(events.map(|excused| key(excused.operator, &excused.field)));
+        let deliberate = classified.deliberate.iter();
+        let events = deliberate.filter(|difference| difference.field.name.starts_with("event "));
+        self.0.extend(events.map(|difference| key(difference.operator, &difference.field)));
     }
-}
 
-impl Known {
-    /// Whether a difference of this field was judged before, for any operator.
+    /// Whether a difference of this field was reported before, for any operator.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.0.iter().any(|(_, field)| field.contains(name))
     }
