@@ -5,9 +5,10 @@ pub(crate) mod fixture;
 use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use api::provider::Compat;
+use api::time::go_duration;
+use jiff::SignedDuration;
 use serde_json::{Map, Value, json};
 use sources::prometheus::config::{AdapterConfig, ConfigError};
 use sources::prometheus::mapper::RestMapper;
@@ -105,7 +106,8 @@ fn state(record: &Value, rules: &Rules, mapper: &RestMapper) -> Value {
         state.insert("external".to_owned(), json!(*registry.external_metrics()));
     }
     if let Some(resource) = rules.resource() {
-        state.insert("resource".to_owned(), json!({"window": go_duration(resource.window)}));
+        let window = SignedDuration::try_from(resource.window).unwrap_or(SignedDuration::MAX);
+        state.insert("resource".to_owned(), json!({"window": go_duration(window)}));
     }
     if installed(RuleFamily::Custom) || installed(RuleFamily::External) {
         let mut asked = [rules.custom_selectors(), rules.external_selectors()].concat();
@@ -118,19 +120,4 @@ fn state(record: &Value, rules: &Rules, mapper: &RestMapper) -> Value {
         state.insert("updateErrors".to_owned(), texts.collect());
     }
     state.into()
-}
-
-/// As Go prints a duration, down to milliseconds.
-fn go_duration(duration: Duration) -> String {
-    let (seconds, millis) = (duration.as_secs(), duration.subsec_millis());
-    let fraction = match millis {
-        0 => String::new(),
-        millis => format!(".{millis:03}").trim_end_matches('0').to_owned(),
-    };
-    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
-        (0, 0, 0) if millis > 0 => format!("{millis}ms"),
-        (0, 0, seconds) => format!("{seconds}{fraction}s"),
-        (0, minutes, seconds) => format!("{minutes}m{seconds}{fraction}s"),
-        (hours, minutes, seconds) => format!("{hours}h{minutes}m{seconds}{fraction}s"),
-    }
 }
