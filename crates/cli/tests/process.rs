@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use localkube::{Cluster, Options};
 use serde_json::Value;
 
-const PATIENCE: Duration = Duration::from_mins(5);
+/// The timeout of a wait, which is much longer than any wait here takes.
+const WAIT_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// A process whose output is read line by line.
 struct Going {
@@ -43,7 +44,7 @@ impl Going {
 
     /// Reads lines until one has all of these words.
     fn until(&mut self, words: &[&str]) -> String {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_TIMEOUT;
         loop {
             let line = self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now()));
             let line =
@@ -68,7 +69,7 @@ impl Going {
 
     /// Waits until the process has ended, and returns its exit code.
     fn end(mut self) -> Option<i32> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_TIMEOUT;
         while Instant::now() < deadline {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status.code();
@@ -307,7 +308,7 @@ async fn controller_leads_reloads_settings_and_releases_its_lease() {
 /// Sends a request without TLS, and returns the response.
 fn get(address: &str, path: &str) -> String {
     let mut stream = std::net::TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_read_timeout(Some(WAIT_TIMEOUT)).unwrap();
     stream
         .write_all(format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").as_bytes())
         .unwrap();

@@ -42,11 +42,12 @@ const LOADS: [(Load, &str); 4] = [
     (Load::Untidy, "untidy"),
 ];
 
-/// Limits. The project promises times; instructions make runs comparable.
-const STEP_OF_1000: f64 = 60e-6;
-const INSTRUCTIONS_OF_1000: f64 = 100_000.0;
+/// Maximum time of a step with 1,000 pods, which the project promises, in seconds.
+const MAX_STEP_SECONDS_1000_PODS: f64 = 60e-6;
+/// Maximum number of instructions of a step with 1,000 pods. Instructions make runs on different machines comparable.
+const MAX_INSTRUCTIONS_1000_PODS: f64 = 100_000.0;
 /// Maximum ratio between the highest and the lowest cost per pod over a thousandfold number of pods.
-const FLAT: f64 = 1.10;
+const MAX_COST_RATIO: f64 = 1.10;
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
@@ -71,11 +72,11 @@ fn wall_time(table: &mut Table) {
             seen.status = measured(&mut state, now, &seen).status;
         })
     };
-    table.row("time, 1,000 ready pods", step(Load::Ready, 1000), STEP_OF_1000, table::micros);
+    table.row("time, 1,000 ready pods", step(Load::Ready, 1000), MAX_STEP_SECONDS_1000_PODS, table::micros);
     table.row(
         "time, 1,000 pods, each its own template",
         step(Load::OwnTemplates, 1000),
-        STEP_OF_1000,
+        MAX_STEP_SECONDS_1000_PODS,
         table::micros,
     );
     table::note("time, 1,000 pods, four metrics", step(Load::FourMetrics, 1000), table::micros);
@@ -94,7 +95,7 @@ fn instructions(table: &mut Table) {
         Err(why) => return table.not_measured("instructions", &why),
     };
     if let [_, _, thousand, _] = counts[..] {
-        table.row("instructions, 1,000 ready pods", thousand, INSTRUCTIONS_OF_1000, table::count);
+        table.row("instructions, 1,000 ready pods", thousand, MAX_INSTRUCTIONS_1000_PODS, table::count);
     }
     // The cost per additional pod between two sizes, without the fixed cost of a step.
     let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
@@ -106,7 +107,9 @@ fn instructions(table: &mut Table) {
         let what = format!("instructions per pod, {from} to {to} pods");
         table::note(&what, each, |n| format!("{n:.2}"));
     }
-    table.row("dearest by cheapest pod, 10 to 10,000 pods", most / least, FLAT, |n| format!("{n:.3}"));
+    table.row("dearest by cheapest pod, 10 to 10,000 pods", most / least, MAX_COST_RATIO, |n| {
+        format!("{n:.3}")
+    });
     for (_, name) in LOADS.iter().skip(1) {
         match count(name, 1000) {
             Ok(found) => table::note(&format!("instructions, 1,000 pods, {name}"), found, table::count),
@@ -122,11 +125,11 @@ fn measured(state: &mut State, now: Timestamp, seen: &Observation) -> Decision {
 }
 
 /// Number of steps that are counted together, to average small variations.
-const COUNTED: u32 = 20;
+const COUNTED_STEPS: u32 = 20;
 
 fn count_here(load: Load, pods: u32) {
     let (mut state, mut seen, mut now) = warmed_up(load, pods);
-    for _ in 0..COUNTED {
+    for _ in 0..COUNTED_STEPS {
         now += SignedDuration::from_secs(15);
         seen.status = measured(&mut state, now, &seen).status;
     }
@@ -135,7 +138,7 @@ fn count_here(load: Load, pods: u32) {
 /// Instructions of one step.
 fn count(load: &str, pods: u32) -> Result<f64, String> {
     let total = table::count_under_valgrind(&["count", load, &pods.to_string()])?;
-    Ok(total / f64::from(COUNTED))
+    Ok(total / f64::from(COUNTED_STEPS))
 }
 
 /// An unchanged target whose windows are full.

@@ -17,8 +17,8 @@ use sim::{DueDecision, Millis, NullObserver, Observer, Recording, Scenario, Simu
 
 use table::Table;
 
-/// Seconds that thirty days may take.
-const MONTH: f64 = 2.0;
+/// Maximum time of the simulation of 30 days, in seconds.
+const MAX_MONTH_SECONDS: f64 = 2.0;
 /// Instructions of one decision and of the virtual time up to the next.
 const INSTRUCTIONS_PER_DECISION: f64 = 40_000.0;
 const DAY: Millis = Millis::from_hours(24);
@@ -41,9 +41,9 @@ fn main() -> ExitCode {
     let seen = watch(&scenario);
     table::note("decisions", f64::from(seen.decisions), table::count);
     table::note("most pods", f64::from(seen.most_pods), table::count);
-    table.row("time, 30 days", time(|| measured(&scenario, &mut NullObserver)), MONTH, seconds);
+    table.row("time, 30 days", time(|| measured(&scenario, &mut NullObserver)), MAX_MONTH_SECONDS, seconds);
     let recorded = time(|| measured(&scenario, &mut Recording::new(&scenario, 2000)));
-    table.row("time, 30 days, with all that a report shows", recorded, MONTH, seconds);
+    table.row("time, 30 days, with all that a report shows", recorded, MAX_MONTH_SECONDS, seconds);
     match table::count_under_valgrind(&["count"]) {
         Ok(day) => {
             let decisions = f64::from(watch(&Scenario { duration: DAY, ..scenario.clone() }).decisions);

@@ -30,7 +30,7 @@ use test_cluster::TestCluster;
 /// Maximum number of scrapes of each hostile kubelet.
 const MAX_SCRAPES: usize = 6;
 /// The timeout of a wait, which is much longer than any wait here takes.
-const PATIENCE: Duration = Duration::from_mins(8);
+const WAIT_TIMEOUT: Duration = Duration::from_mins(8);
 
 /// The bound of docs/security.md: what a process needs by itself, twice the budgets of bodies and trees, and a part for each source.
 const PROCESS_KIB: u64 = 128 << 10;
@@ -87,7 +87,7 @@ async fn all_queried(servers: &[Server], times: usize) {
             server.until_queried(times).await;
         }
     };
-    if tokio::time::timeout(PATIENCE, waiting).await.is_err() {
+    if tokio::time::timeout(WAIT_TIMEOUT, waiting).await.is_err() {
         let missing: Vec<_> =
             servers.iter().filter(|server| server.count() < times).map(Server::name).collect();
         panic!("not queried {times} times: {missing:?}");

@@ -13,7 +13,7 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use serde_json::Value;
 
-use super::PATIENCE;
+use super::WAIT_TIMEOUT;
 use super::test_cluster::TestCluster;
 
 /// The pause between two probes of a listener.
@@ -91,7 +91,7 @@ impl Process {
 
     /// The address in the line that says that a listener serves: that of probes has a flag.
     fn serving(&self, has_flag: bool) -> SocketAddr {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_TIMEOUT;
         loop {
             let found = self.log.lock().unwrap().iter().find_map(|line| {
                 let line: Value = serde_json::from_str(line).ok()?;
@@ -154,7 +154,7 @@ impl Process {
     pub(crate) fn stop(mut self) {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + WAIT_TIMEOUT;
         while self.child.try_wait().unwrap().is_none() {
             assert!(Instant::now() < deadline, "it does not stop:\n{}", self.log_end());
             std::thread::sleep(PROBE_PAUSE);
@@ -191,7 +191,7 @@ fn repeat(
     probe: impl Fn() -> std::io::Result<String> + Send + 'static,
 ) -> JoinHandle<Probes> {
     // Until its watches are listed, the process is not healthy.
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + WAIT_TIMEOUT;
     while !probe().is_ok_and(|answer| answer.starts_with("HTTP/1.1 200")) {
         assert!(Instant::now() < deadline, "{listener} does not answer: {:?}", probe());
         std::thread::sleep(PROBE_PAUSE);

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsConnector;
 
-use super::PATIENCE;
+use super::WAIT_TIMEOUT;
 use super::process::Process;
 use super::triggers;
 
@@ -34,8 +34,8 @@ const TOO_MANY_OBJECTS: usize = 33_400;
 /// The last number of the address of the API server.
 const API_SERVER: u8 = 2;
 
-/// The results of connections that ended without an answer are counted with this code.
-const NO_ANSWER: u16 = 0;
+/// The number of answers with each status code, and of connections that ended without an answer.
+type CodeCounts = BTreeMap<Option<u16>, usize>;
 
 /// How a body is sent.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -55,15 +55,15 @@ struct Attack {
     address: u8,
     body: Vec<u8>,
     flow: ReviewFlow,
-    /// The answer that shows that the attack takes place.
-    expected: u16,
+    /// The status code that shows that the attack takes place; none if the connection ends without an answer.
+    expected: Option<u16>,
 }
 
 /// An attack under way, on several connections. It ends when this is dropped.
 pub(crate) struct Attacker {
     pub(crate) name: &'static str,
-    expected: u16,
-    codes: watch::Receiver<BTreeMap<u16, usize>>,
+    expected: Option<u16>,
+    codes: watch::Receiver<CodeCounts>,
     _connections: JoinSet<()>,
 }
 
@@ -115,13 +115,13 @@ fn attacks() -> Vec<Attack> {
     assert!(large.len() <= MAX_BODY_BYTES, "{}", large.len());
     let attack = |name, address, body, flow, expected| Attack { name, address, body, flow, expected };
     vec![
-        attack("slow-large", 11, large.clone(), ReviewFlow::Drip, 504),
-        attack("slow-small", 12, review(&"x".repeat(16 << 10), "1"), ReviewFlow::Drip, 504),
-        attack("large", 13, large, ReviewFlow::Once, 200),
-        attack("many-objects", 14, review("", &objects(FITTING_OBJECTS)), ReviewFlow::Once, 200),
-        attack("many-items", 15, review("", &items), ReviewFlow::Once, 200),
-        attack("too-many-objects", 16, review("", &objects(TOO_MANY_OBJECTS)), ReviewFlow::Once, 413),
-        attack("connections", 17, Vec::new(), ReviewFlow::Idle, NO_ANSWER),
+        attack("slow-large", 11, large.clone(), ReviewFlow::Drip, Some(504)),
+        attack("slow-small", 12, review(&"x".repeat(16 << 10), "1"), ReviewFlow::Drip, Some(504)),
+        attack("large", 13, large, ReviewFlow::Once, Some(200)),
+        attack("many-objects", 14, review("", &objects(FITTING_OBJECTS)), ReviewFlow::Once, Some(200)),
+        attack("many-items", 15, review("", &items), ReviewFlow::Once, Some(200)),
+        attack("too-many-objects", 16, review("", &objects(TOO_MANY_OBJECTS)), ReviewFlow::Once, Some(413)),
+        attack("connections", 17, Vec::new(), ReviewFlow::Idle, None),
     ]
 }
 
@@ -152,23 +152,26 @@ pub(crate) fn attackers(process: &Process, connections: usize) -> Vec<Attacker> 
 }
 
 /// Attacks on one connection after another.
-async fn repeat(client: ReviewClient, attack: Arc<Attack>, codes: Arc<watch::Sender<BTreeMap<u16, usize>>>) {
+async fn repeat(client: ReviewClient, attack: Arc<Attack>, codes: Arc<watch::Sender<CodeCounts>>) {
     loop {
         let code = match attack.flow {
-            ReviewFlow::Idle => client.idle().await.map(|()| NO_ANSWER),
-            flow => client.send(&attack.body, flow).await.map(|(code, _)| code),
+            ReviewFlow::Idle => {
+                let _ = client.idle().await;
+                None
+            }
+            flow => client.send(&attack.body, flow).await.ok().map(|(code, _)| code),
         };
-        codes.send_modify(|codes| *codes.entry(code.unwrap_or(NO_ANSWER)).or_default() += 1);
+        codes.send_modify(|codes| *codes.entry(code).or_default() += 1);
         tokio::time::sleep(REVIEW_PAUSE).await;
     }
 }
 
 impl Attacker {
     /// Waits until it has got the expected answer that often; all answers, by code.
-    pub(crate) async fn answered(&self, times: usize) -> BTreeMap<u16, usize> {
+    pub(crate) async fn answered(&self, times: usize) -> CodeCounts {
         let mut codes = self.codes.clone();
         let enough = codes.wait_for(|codes| codes.get(&self.expected).is_some_and(|count| *count >= times));
-        match tokio::time::timeout(PATIENCE, enough).await {
+        match tokio::time::timeout(WAIT_TIMEOUT, enough).await {
             Ok(found) => found.unwrap().clone(),
             Err(late) => panic!("{}: {late}: {:?}", self.name, *self.codes.borrow()),
         }

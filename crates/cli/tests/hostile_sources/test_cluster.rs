@@ -9,7 +9,7 @@ use http::Request;
 use localkube::{Cluster, Options, Running, Server};
 use serde_json::{Value, json};
 
-use super::PATIENCE;
+use super::WAIT_TIMEOUT;
 
 /// The pause between two reads of an object.
 const READ_PAUSE: Duration = Duration::from_millis(100);
@@ -69,7 +69,7 @@ impl TestCluster {
                 }
             }
         };
-        tokio::time::timeout(PATIENCE, creating).await.unwrap();
+        tokio::time::timeout(WAIT_TIMEOUT, creating).await.unwrap();
     }
 
     /// Reads an object until a condition is true.
@@ -85,7 +85,7 @@ impl TestCluster {
                 tokio::time::sleep(READ_PAUSE).await;
             }
         };
-        match tokio::time::timeout(PATIENCE, reading).await {
+        match tokio::time::timeout(WAIT_TIMEOUT, reading).await {
             Ok(object) => object,
             Err(late) => panic!("{late}: {what}; {last:?}"),
         }

@@ -22,7 +22,7 @@ use crate::setting::{Going, Setting};
 use crate::{ago, sample};
 
 /// The timeout of a wait, which is much longer than any wait here takes.
-const PATIENCE: Duration = Duration::from_mins(1);
+const WAIT_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// A running console, and the address and session of a browser.
 struct Opened {
@@ -65,7 +65,7 @@ impl Opened {
                 }
             }
         };
-        tokio::time::timeout(PATIENCE, reading).await.unwrap()
+        tokio::time::timeout(WAIT_TIMEOUT, reading).await.unwrap()
     }
 
     async fn get(&self, path: &str) -> String {

@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 use crate::setting::{Setting, free_port};
 
 /// The timeout of a wait. Two scrapes take 20 seconds; the rest is for busy machines.
-const PATIENCE: Duration = Duration::from_mins(3);
+const WAIT_TIMEOUT: Duration = Duration::from_mins(3);
 const READ_PAUSE: Duration = Duration::from_millis(100);
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/shop/deployments";
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
@@ -50,7 +50,7 @@ async fn until<T>(what: &str, mut poll: impl AsyncFnMut() -> Option<T>) -> T {
             tokio::time::sleep(READ_PAUSE).await;
         }
     };
-    match tokio::time::timeout(PATIENCE, attempt).await {
+    match tokio::time::timeout(WAIT_TIMEOUT, attempt).await {
         Ok(found) => found,
         Err(late) => panic!("{late}: {what}"),
     }

@@ -16,7 +16,7 @@ use crate::controller::Controller;
 use crate::sample;
 
 /// The timeout of a wait, which is much longer than any wait here takes.
-const PATIENCE: Duration = Duration::from_mins(1);
+const WAIT_TIMEOUT: Duration = Duration::from_mins(1);
 /// Below the ephemeral ports of the system, which an outgoing connection might take before the program listens.
 const FIRST_PORT: u32 = 12_000;
 const PORT_COUNT: u32 = 8_000;
@@ -147,7 +147,7 @@ impl Setting {
 
     /// Runs the binary until it ends.
     pub(crate) async fn run(&self, words: &[&str]) -> Ended {
-        let output = tokio::time::timeout(PATIENCE, self.command(words).output()).await.unwrap().unwrap();
+        let output = tokio::time::timeout(WAIT_TIMEOUT, self.command(words).output()).await.unwrap().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         Ended { code: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
     }
@@ -169,7 +169,7 @@ impl Drop for Setting {
 impl Going {
     /// The next line of output.
     pub(crate) async fn line(&mut self) -> String {
-        tokio::time::timeout(PATIENCE, self.lines.next_line()).await.unwrap().unwrap().unwrap()
+        tokio::time::timeout(WAIT_TIMEOUT, self.lines.next_line()).await.unwrap().unwrap().unwrap()
     }
 
     /// Sends SIGINT, as Ctrl-C does.
@@ -190,7 +190,7 @@ impl Going {
 
     /// Waits until the process has ended.
     pub(crate) async fn end(mut self) -> Option<i32> {
-        tokio::time::timeout(PATIENCE, self.child.wait()).await.unwrap().unwrap().code()
+        tokio::time::timeout(WAIT_TIMEOUT, self.child.wait()).await.unwrap().unwrap().code()
     }
 }
 

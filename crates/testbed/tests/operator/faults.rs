@@ -21,7 +21,7 @@ use crate::env::{
 use crate::stopped::{QUIET_POLLS, jobs, replica, until_jobs, until_leading};
 
 /// How often a leader is killed.
-const KILLS: usize = 2;
+const LEADER_KILLS: usize = 2;
 /// A cooldown that is long for a busy machine.
 const COOLDOWN: Duration = Duration::from_secs(20);
 /// The cooldown starts with the last poll that found the source active, which is at most this long ago.
@@ -108,7 +108,7 @@ fn leaders_that_are_killed_leave_nothing_half_done() -> Result<(), Failure> {
         let mut leader = replica(&ns, &ns.env.cluster.kubeconfig).await;
         until_leading(&ns, &leader, 1).await;
         let mut other = replica(&ns, &ns.env.cluster.kubeconfig).await;
-        for kill in 1..=KILLS {
+        for kill in 1..=LEADER_KILLS {
             let before = jobs(&ns).await.len();
             ns.set_response("batch", SourceResponse::Value(10 * u32::try_from(3 * kill).unwrap()));
             // In the middle of its work, if the first job is seen early.
