@@ -1,7 +1,7 @@
 # Fuzzing, two ways over the same targets (fuzz/src/targets).
 .PHONY: fuzz fuzz-short fuzz-long
 
-FUZZ_TARGETS := quantity selector text hpa step memory passes scenario kubelet adapter_config formula \
+FUZZ_TARGETS := quantity selector text hpa step state_snapshot passes scenario kubelet adapter_config formula \
 	gjson formats responses amqp redis connection_string admission requests watch wire samples_page
 # Coverage as cargo-fuzz asks for it. A stable compiler knows these flags, so neither a nightly one nor cargo-fuzz is
 # needed; and no sanitizer, because there is no unsafe code to watch.

@@ -28,7 +28,7 @@ pub const TARGETS: [Target; 22] = [
     Target { name: "text", run: targets::text::run, examples: true },
     Target { name: "hpa", run: targets::hpa::run, examples: true },
     Target { name: "step", run: targets::step::run, examples: false },
-    Target { name: "memory", run: targets::memory::run, examples: false },
+    Target { name: "state_snapshot", run: targets::state_snapshot::run, examples: false },
     Target { name: "passes", run: targets::passes::run, examples: false },
     Target { name: "scenario", run: targets::scenario::run, examples: true },
     Target { name: "kubelet", run: targets::kubelet::run, examples: false },

@@ -45,8 +45,8 @@ fn step() {
 }
 
 #[test]
-fn memory() {
-    short("memory");
+fn state_snapshot() {
+    short("state_snapshot");
 }
 
 #[test]
