@@ -1,6 +1,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
+
 use super::server::{Server, metrics_api, nothing, status, values};
 use super::*;
 
@@ -105,11 +107,10 @@ async fn empty_list_for_any_name_does_not_hide_other_upstreams() {
 
 #[tokio::test]
 async fn identical_queries_are_sent_once() {
-    let count = Arc::new(AtomicUsize::new(0));
+    let (count, permits) = (Arc::new(AtomicUsize::new(0)), Arc::new(Semaphore::new(0)));
     let server = {
         let count = Arc::clone(&count);
-        Server::answering(move |_| {
-            std::thread::sleep(Duration::from_millis(100));
+        Server::answering_with(&permits, move |_| {
             let n = count.fetch_add(1, Ordering::SeqCst);
             (200, values("a", &n.to_string()))
         })
@@ -117,7 +118,11 @@ async fn identical_queries_are_sent_once() {
     };
     let text = format!("upstreams: [{{name: one, group: external, url: '{}'}}]", server.url());
     let router = Router::new(OwnService::default(), LocalProviders::default(), config(&text));
-    let answers = futures::future::join_all((0..50).map(|_| query_metric(&router, "a"))).await;
+    let mut queries = std::pin::pin!(futures::future::join_all((0..50).map(|_| query_metric(&router, "a"))));
+    // Each query starts or joins a request when it is polled first, so that all have done so before the server responds.
+    assert!(futures::poll!(queries.as_mut()).is_pending());
+    permits.add_permits(1);
+    let answers = queries.await;
     assert!(answers.iter().all(|answer| *answer == Ok(vec!["0".to_owned()])), "{answers:?}");
     assert_eq!(count.load(Ordering::SeqCst), 1);
     assert_eq!(query_metric(&router, "a").await.unwrap(), ["1"], "nothing is kept");

@@ -14,6 +14,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
 use tower::ServiceExt as _;
@@ -52,11 +53,20 @@ impl Server {
 
     /// Responds with the result of a function of path and query.
     pub(crate) async fn answering(respond: impl Fn(&str) -> (u16, String) + Send + Sync + 'static) -> Self {
-        let respond = Arc::new(respond);
+        Self::answering_with(&Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)), respond).await
+    }
+
+    /// As [`Server::answering`], but each response waits for one of the permits.
+    pub(crate) async fn answering_with(
+        permits: &Arc<Semaphore>,
+        respond: impl Fn(&str) -> (u16, String) + Send + Sync + 'static,
+    ) -> Self {
+        let (permits, respond) = (Arc::clone(permits), Arc::new(respond));
         Self::new(BoxCloneSyncService::new(tower::service_fn(move |request: Request<Body>| {
-            let respond = Arc::clone(&respond);
+            let (permits, respond) = (Arc::clone(&permits), Arc::clone(&respond));
             async move {
                 let path = request.uri().path_and_query().map(ToString::to_string).unwrap_or_default();
+                let _permit = permits.acquire().await.unwrap();
                 let (code, text) = respond(&path);
                 Ok::<_, Infallible>(Response::builder().status(code).body(full(text)).unwrap())
             }

@@ -98,7 +98,7 @@ async fn miss(env: &ControllerEnv, changed: MissedChange, part: &'static str, ho
             6
         }
     };
-    tokio::time::sleep(3 * PERIOD).await;
+    env.until_decisions(&ours, &["web"], 3).await;
     proxied.rules.remove(rule);
     if matches!(how, WatchFault::Stalled) {
         proxied.rules.add(cut(part));
