@@ -7,7 +7,7 @@ mod common;
 
 use std::path::{Path, PathBuf};
 
-use common::{changes, run};
+use common::{MAX_ROWS, changes, run};
 use sim::{Recording, Scenario, Summary};
 
 fn folder() -> PathBuf {
@@ -130,7 +130,7 @@ fn month() {
     assert_eq!(summary.autoscalers[0].decisions, 172_800);
     assert_eq!((summary.workloads[0].min_replicas, summary.workloads[0].max_replicas), (5, 50));
     assert!(summary.workloads[0].unserved_share < 0.01, "{}", summary.workloads[0].unserved_share);
-    assert!(recording.workloads[0].seconds.len() < sim::recording::DEFAULT_MAX_ROWS);
+    assert!(recording.workloads[0].seconds.len() < MAX_ROWS);
 }
 
 #[test]

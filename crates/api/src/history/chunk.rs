@@ -216,7 +216,8 @@ impl Chunk {
     }
 
     /// The size of the packed passes.
-    pub fn packed_bytes(&self) -> usize {
+    #[cfg(test)]
+    pub(super) fn packed_bytes(&self) -> usize {
         self.bytes.len()
     }
 

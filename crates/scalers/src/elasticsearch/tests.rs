@@ -6,7 +6,7 @@ use super::Parameters;
 use super::query::cloud;
 use crate::search::{SearchParameters, SearchRequest, value};
 use crate::test_support::{FakeCluster, ServerAction, backends, read, server, texts, trigger};
-use crate::web::with_max_age;
+use crate::web::with_max_age_after;
 
 #[test]
 fn searches() {
@@ -121,7 +121,7 @@ async fn equal_searches_share_a_response() {
         );
         given.metadata.extend(texts(&[("targetValue", "5"), ("username", "u"), ("password", "p")]));
         let scaler = crate::table::build(&given, &backends).unwrap();
-        with_max_age(Duration::from_mins(1), scaler.read("m")).await.0.unwrap()
+        with_max_age_after(Duration::from_mins(1), None, scaler.read("m")).await.0.unwrap()
     };
     let first = search("{}").await;
     assert_eq!((search("{}").await, count.load(Ordering::SeqCst)), (first, 1));

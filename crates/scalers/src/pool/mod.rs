@@ -1,7 +1,7 @@
 //! Connection pools: one per server, shared by all triggers with the same server and credentials.
 //!
 //! Connections are made on first use and replaced after a failure, with backoff. A pool is dropped with the last trigger that
-//! uses it. Equal requests share an answer as long as their callers accept its age ([`crate::web::with_max_age`]).
+//! uses it. Equal requests share an answer as long as their callers accept its age ([`crate::web::with_max_age_after`]).
 
 mod answers;
 #[cfg(test)]

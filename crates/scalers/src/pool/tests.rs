@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use locks::MutexExt as _;
 
 use super::*;
-use crate::web::with_max_age;
+use crate::web::with_max_age_after;
 
 /// A server whose clones share state; servers with equal names are equal.
 #[derive(Clone)]
@@ -191,7 +191,7 @@ async fn equal_requests_share_a_response_of_accepted_age() {
     let (pool, state) = pool();
     let query = |request: &'static str, age| {
         let pool = Arc::clone(&pool);
-        async move { with_max_age(age, pool.query(&request)).await.0 }
+        async move { with_max_age_after(age, None, pool.query(&request)).await.0 }
     };
     let requested = || state.requested.load(Ordering::SeqCst);
     let both = futures::future::join(query("value", MAX_AGE), query("value", MAX_AGE)).await;

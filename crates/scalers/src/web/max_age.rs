@@ -20,12 +20,9 @@ struct ReadAge {
 
 /// Runs a read that accepts shared responses up to `age` old. Also returns when the oldest response that was used arrived;
 /// none if it used no response of an HTTP request or of a connection pool.
-pub async fn with_max_age<F: Future>(age: Duration, reading: F) -> (F::Output, Option<Instant>) {
-    with_max_age_after(age, None, reading).await
-}
-
-/// The same for a read because of an event: it also does not join a request that began before the event, because the response may
-/// not show the event yet.
+///
+/// A read because of an event also does not join a request that began before the event, because the response may not show the event
+/// yet.
 pub async fn with_max_age_after<F: Future>(
     age: Duration,
     event: Option<Instant>,
@@ -52,7 +49,7 @@ pub(super) fn may_join(begun: Instant) -> bool {
 
 /// Records that a response of this time was used.
 pub(crate) fn used(at: Instant) {
-    // Outside of [`with_max_age`] nothing is recorded.
+    // Outside of [`with_max_age_after`] nothing is recorded.
     let _ = READ_AGE.try_with(|read_age| {
         read_age.since.set(Some(read_age.since.get().map_or(at, |known| known.min(at))));
     });

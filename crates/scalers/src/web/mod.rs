@@ -48,8 +48,8 @@ pub use api::url_escape::{path_unescaped, query_unescaped};
 pub use call::HttpCall;
 pub use escape::{escaped, path_escaped};
 use etags::Etags;
+pub use max_age::with_max_age_after;
 pub(crate) use max_age::{allowed as allowed_age, used as response_used};
-pub use max_age::{with_max_age, with_max_age_after};
 use outgoing::OutgoingRequest;
 pub use progress::with_request_deadline;
 use quota::Quotas;
@@ -168,7 +168,7 @@ impl SharedHttpClient {
     }
 
     /// Sends a request. Callers that send the same (`GET` or [`HttpCall::post_query`]: server, credentials, path, headers, body)
-    /// concurrently, or within the time of [`with_max_age`] or else [`HttpSettings::fresh`], share one response (later callers get
+    /// concurrently, or within the time of [`with_max_age_after`] or else [`HttpSettings::fresh`], share one response (later callers get
     /// it without headers); errors are shared only by concurrent callers. During a pause that a source required, nothing is
     /// sent: the request fails with [`HttpErrorCause::RateLimited`](sources::http::HttpErrorCause::RateLimited).
     pub async fn send(&self, call: HttpCall) -> HttpResult {

@@ -119,7 +119,7 @@ async fn max_age_limits_shared_responses_and_reports_their_age() {
     let (url, shared_requests) = server(None, 200).await;
     let web = web(Duration::ZERO);
     let send = async |age| {
-        let (answer, since) = with_max_age(age, web.send(HttpCall::get(&url, SECOND * 10))).await;
+        let (answer, since) = with_max_age_after(age, None, web.send(HttpCall::get(&url, SECOND * 10))).await;
         answer.unwrap();
         since.unwrap()
     };
@@ -128,7 +128,7 @@ async fn max_age_limits_shared_responses_and_reports_their_age() {
     assert_eq!(shared_requests.load(Ordering::SeqCst), 1);
     assert!(send(Duration::ZERO).await > first);
     assert_eq!(shared_requests.load(Ordering::SeqCst), 2);
-    assert_eq!(with_max_age(SECOND, async {}).await.1, None);
+    assert_eq!(with_max_age_after(SECOND, None, async {}).await.1, None);
 }
 
 #[tokio::test]

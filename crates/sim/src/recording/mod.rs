@@ -19,8 +19,6 @@ use crate::observer::{DueDecision, Observer, WorkloadSample};
 use crate::scenario::Scenario;
 use crate::time::Millis;
 
-/// Default number of rows per table.
-pub const DEFAULT_MAX_ROWS: usize = 2000;
 /// Maximum number of changes, and of problems, that are listed.
 const MAX_LISTED_ENTRIES: usize = 10_000;
 

@@ -10,6 +10,9 @@ use sim::recording::ReplicaChange;
 use sim::scenario::Variation;
 use sim::{Recording, Scenario, Simulation, Summary};
 
+/// Maximum number of rows per table of a recording.
+pub(crate) const MAX_ROWS: usize = 2000;
+
 /// Reads a scenario, or panics with its problems.
 pub(crate) fn load(name: &str, text: &[u8]) -> Scenario {
     let source = SourceFile::from_bytes(name, text).unwrap();
@@ -22,7 +25,7 @@ pub(crate) fn load(name: &str, text: &[u8]) -> Scenario {
 
 /// Runs a scenario to its end.
 pub(crate) fn run(scenario: &Scenario) -> (Summary, Recording) {
-    let mut recording = Recording::new(scenario, sim::recording::DEFAULT_MAX_ROWS);
+    let mut recording = Recording::new(scenario, MAX_ROWS);
     let summary = Simulation::new(scenario).run(&mut recording);
     (summary, recording)
 }

@@ -310,11 +310,6 @@ impl Records {
         }
     }
 
-    /// The number of lines that were not written to the log, because of errors or a full queue.
-    pub fn lost_lines(&self) -> u64 {
-        self.log.as_ref().map_or(0, DecisionLog::lost)
-    }
-
     fn lock(&self) -> MutexGuard<'_, RecordTable> {
         self.table.locked()
     }

@@ -64,6 +64,7 @@ impl DecisionLog {
     }
 
     /// The number of lines that were not written.
+    #[cfg(test)]
     pub(super) fn lost(&self) -> u64 {
         self.0.lost.load(Ordering::Relaxed)
     }

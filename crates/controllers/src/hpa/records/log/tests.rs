@@ -64,7 +64,7 @@ fn runs_become_lines() {
                 &decision,
             );
         }
-        assert_eq!(records.lost_lines(), 0);
+        assert_eq!(records.log.as_ref().unwrap().lost(), 0);
         drop(records);
         let times: Vec<_> = lines(&file).iter().map(|record| record.times).collect();
         assert_eq!(times, expected, "all: {all}");
