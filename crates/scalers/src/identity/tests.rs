@@ -45,12 +45,12 @@ fn identities(variables: &[(&str, &str)]) -> Identities {
 
 /// A source of numbered credentials that are valid for an hour, and can be told to fail.
 #[derive(Default)]
-struct Source {
+struct FakeCredentialSource {
     requested: AtomicUsize,
     fails: std::sync::atomic::AtomicBool,
 }
 
-impl Source {
+impl FakeCredentialSource {
     fn fetch(&self) -> Result<(usize, Duration), ScalerError> {
         let number = self.requested.fetch_add(1, Ordering::Relaxed) + 1;
         if self.fails.load(Ordering::Relaxed) {
@@ -63,7 +63,7 @@ impl Source {
 #[tokio::test(start_paused = true)]
 async fn credentials_are_shared_and_renewed_ahead_of_time() {
     let cache = Arc::new(CredentialCache::<&str, usize>::default());
-    let source = Arc::new(Source::default());
+    let source = Arc::new(FakeCredentialSource::default());
     let get = |key: &'static str| {
         let (cache, source) = (Arc::clone(&cache), Arc::clone(&source));
         async move { cache.get(&key, || std::future::ready(source.fetch())).await }

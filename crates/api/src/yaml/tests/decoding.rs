@@ -6,7 +6,7 @@ use super::*;
 
 #[derive(Debug, Deserialize, PartialEq)]
 #[serde(rename_all = "camelCase")]
-struct Autoscaler {
+struct DecodedAutoscaler {
     kind: String,
     #[serde(default)]
     metadata: Metadata,
@@ -89,7 +89,7 @@ fn shown<T: serde::de::DeserializeOwned + std::fmt::Debug>(text: &str) -> Vec<St
 
 /// The complaint about one line of a spec that is otherwise good.
 fn spec(line: &str) -> String {
-    let shown = shown::<Autoscaler>(&format!("kind: A\nspec:\n  maxReplicas: 3\n  {line}\n"));
+    let shown = shown::<DecodedAutoscaler>(&format!("kind: A\nspec:\n  maxReplicas: 3\n  {line}\n"));
     assert_eq!(shown.len(), 1, "{shown:?}");
     shown[0].clone()
 }
@@ -114,7 +114,7 @@ spec:
   - name: cpu
     target: {averageUtilization: 60}
 ";
-    let read: Autoscaler = document(text).decode().unwrap();
+    let read: DecodedAutoscaler = document(text).decode().unwrap();
     assert_eq!((read.spec.min_replicas, read.spec.max_replicas, read.spec.ratio), (None, 10, Some(2.0)));
     assert_eq!(read.spec.order, Some(Order::Min));
     assert_eq!(read.spec.load, Some(Load::Ramp { from: 1, to: 2 }));
@@ -139,7 +139,7 @@ spec:
       averageUtilisation: 60
       completelyDifferent: 1
 ";
-    let shown = shown::<Autoscaler>(text);
+    let shown = shown::<DecodedAutoscaler>(text);
     assert_eq!(shown.len(), 3);
     assert_shown(
         &shown[0],
@@ -165,7 +165,7 @@ spec:
         10 |       completelyDifferent: 1
            |       ^^^^^^^^^^^^^^^^^^^",
     );
-    assert!(document(text).decode_lenient::<Autoscaler>().is_ok());
+    assert!(document(text).decode_lenient::<DecodedAutoscaler>().is_ok());
 }
 
 #[test]
@@ -187,7 +187,7 @@ spec:
   load: {idle: 1}
   amount: x
 ";
-    let problems = document(text).decode::<Autoscaler>().unwrap_err();
+    let problems = document(text).decode::<DecodedAutoscaler>().unwrap_err();
     let messages: Vec<_> =
         problems.iter().map(|problem| problem.to_string().replace("shop.yaml:", "")).collect();
     let expected = [
@@ -214,7 +214,7 @@ spec:
 fn a_misspelt_field_is_not_also_missing() {
     let text = "kind: A\nspec: {maxReplica: 3}\n";
     assert_shown(
-        &shown::<Autoscaler>(text).join("\n"),
+        &shown::<DecodedAutoscaler>(text).join("\n"),
         "
         error: shop.yaml:2:8: unknown field `maxReplica` in spec
           |
@@ -234,14 +234,16 @@ fn missing_fields_point_at_the_map() {
           |              ^^^^^^",
     );
     assert_shown(
-        &shown::<Autoscaler>("kind: A\nspec:\n  maxReplicas:\n")[0],
+        &shown::<DecodedAutoscaler>("kind: A\nspec:\n  maxReplicas:\n")[0],
         "
         error: shop.yaml:3:3: field `maxReplicas` has no value in spec
           |
         3 |   maxReplicas:
           |   ^^^^^^^^^^^",
     );
-    assert!(shown::<Autoscaler>("kind: A")[0].starts_with("error: shop.yaml:1:1: missing field `spec`\n"));
+    assert!(
+        shown::<DecodedAutoscaler>("kind: A")[0].starts_with("error: shop.yaml:1:1: missing field `spec`\n")
+    );
 }
 
 #[test]
@@ -315,7 +317,7 @@ fn wrong_types_name_the_expected_type() {
 fn labels_that_are_not_strings_must_be_quoted() {
     let text = "kind: A\nmetadata:\n  labels:\n    app.kubernetes.io/version: 1.0\nspec: {maxReplicas: 1}\n";
     assert_shown(
-        &shown::<Autoscaler>(text)[0],
+        &shown::<DecodedAutoscaler>(text)[0],
         r#"
         error: shop.yaml:4:32: expected a string, found the number 1.0 in metadata.labels[app.kubernetes.io/version]
           |
@@ -335,7 +337,7 @@ fn labels_that_are_not_strings_must_be_quoted() {
 #[test]
 fn a_struct_is_not_decoded_from_a_list() {
     for text in ["- A\n- {}\n", "5", "text"] {
-        assert!(shown::<Autoscaler>(text)[0].contains("expected a map, found"), "{text}");
+        assert!(shown::<DecodedAutoscaler>(text)[0].contains("expected a map, found"), "{text}");
     }
 }
 

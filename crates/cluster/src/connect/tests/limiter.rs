@@ -35,17 +35,17 @@ impl<S> Answers for S where
 }
 
 /// Status and `Retry-After`.
-type Answer = (u16, Option<&'static str>);
+type ScriptedStatus = (u16, Option<&'static str>);
 
 /// A server that takes a second, then gives the next scripted answer, or 200.
 #[derive(Clone, Default)]
 struct Server {
-    answers: Arc<Mutex<VecDeque<Answer>>>,
+    answers: Arc<Mutex<VecDeque<ScriptedStatus>>>,
     requests: Arc<Mutex<Vec<(Instant, String)>>>,
 }
 
 impl Server {
-    fn new(answers: impl IntoIterator<Item = Answer>) -> Self {
+    fn new(answers: impl IntoIterator<Item = ScriptedStatus>) -> Self {
         let answers = Arc::new(Mutex::new(answers.into_iter().collect()));
         Self { answers, ..Self::default() }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::server::{Answer, End, Server, bookmark, event, list, list_text, pod, watched};
+use super::server::{End, ScriptedResponse, Server, bookmark, event, list, list_text, pod, watched};
 
 const FIRST: &str = "?resourceVersion=0";
 
@@ -23,12 +23,12 @@ fn status(code: u16, message: &str) -> String {
 }
 
 /// As the real server answers.
-fn too_large() -> Answer {
+fn too_large() -> ScriptedResponse {
     let text = r#"{"kind":"Status","apiVersion":"v1","metadata":{},"status":"WatchFailure",
         "message":"Timeout: Too large resource version: 99999999, current: 1159","reason":"Timeout",
         "details":{"causes":[{"reason":"ResourceVersionTooLarge","message":"Too large resource version"}],
         "retryAfterSeconds":1},"code":504}"#;
-    Answer::Status(504, Some(1), text.to_owned())
+    ScriptedResponse::Status(504, Some(1), text.to_owned())
 }
 
 #[tokio::test(start_paused = true)]
@@ -92,8 +92,8 @@ async fn a_broken_connection_is_resumed_from_the_last_version() {
     let server = Server::new([
         list(10, &[]),
         watched(&[event("ADDED", &pod("a", 11))], End::Cut),
-        Answer::Unreachable,
-        Answer::Status(500, None, String::new()),
+        ScriptedResponse::Unreachable,
+        ScriptedResponse::Status(500, None, String::new()),
         watched(&[event("ADDED", &pod("b", 12))], End::Silent),
     ]);
     let (health, reported) = server.changes(4).await;
@@ -108,7 +108,7 @@ async fn a_broken_connection_is_resumed_from_the_last_version() {
 #[tokio::test(start_paused = true)]
 async fn an_expired_version_is_relisted_not_older_than_known() {
     let gone = event("ERROR", &status(410, "too old resource version: 11 (50)"));
-    for first in [watched(&[gone], End::Clean), Answer::Status(410, None, status(410, "too old"))] {
+    for first in [watched(&[gone], End::Clean), ScriptedResponse::Status(410, None, status(410, "too old"))] {
         let server = Server::new([
             list(10, &[pod("a", 9)]),
             first,
@@ -125,7 +125,9 @@ async fn an_expired_version_is_relisted_not_older_than_known() {
 
 #[tokio::test(start_paused = true)]
 async fn a_stale_server_gets_a_quorum_list() {
-    for behind in [too_large(), list(3, &[pod("old", 2)]), Answer::Status(400, None, status(400, "no"))] {
+    for behind in
+        [too_large(), list(3, &[pod("old", 2)]), ScriptedResponse::Status(400, None, status(400, "no"))]
+    {
         let gone = event("ERROR", &status(410, "too old"));
         let server =
             Server::new([list(10, &[]), watched(&[gone], End::Clean), behind, list(70, &[pod("a", 65)])]);
@@ -177,7 +179,8 @@ async fn bookmarks_keep_a_watch_alive_and_advance_its_version() {
 #[tokio::test(start_paused = true)]
 async fn a_silent_watch_times_out() {
     let start = Instant::now();
-    let server = Server::new([list(10, &[]), watched(&[], End::Silent)]).then_always(|| Answer::Unreachable);
+    let server =
+        Server::new([list(10, &[]), watched(&[], End::Silent)]).then_always(|| ScriptedResponse::Unreachable);
     let (health, _) = server.changes_for(200).await;
     assert!(server.pauses()[1] >= 150_000 && server.pauses()[1] < 150_200, "{:?}", server.pauses());
     assert_eq!(server.requests()[2], watch_from(10));
@@ -188,7 +191,8 @@ async fn a_silent_watch_times_out() {
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_list_times_out() {
-    let server = Server::new([Answer::Body(r#"{"metadata":{"#.to_owned(), End::Silent), list(10, &[])]);
+    let server =
+        Server::new([ScriptedResponse::Body(r#"{"metadata":{"#.to_owned(), End::Silent), list(10, &[])]);
     let (health, reported) = server.changes(2).await;
     assert_eq!(reported, ["listing", "listed"]);
     assert!(server.pauses()[0] >= 90_000 && server.pauses()[0] < 90_200);
@@ -197,7 +201,8 @@ async fn a_silent_list_times_out() {
 
 #[tokio::test(start_paused = true)]
 async fn repeated_failures_back_off() {
-    let server = Server::default().then_always(|| Answer::Status(500, None, status(500, "etcd is away")));
+    let server =
+        Server::default().then_always(|| ScriptedResponse::Status(500, None, status(500, "etcd is away")));
     let start = Instant::now();
     let (health, reported) = server.changes_for(100).await;
     assert!(reported.is_empty());
@@ -213,8 +218,8 @@ async fn repeated_failures_back_off() {
 
 #[tokio::test(start_paused = true)]
 async fn a_success_resets_the_backoff() {
-    let fail = || Answer::Status(500, None, String::new());
-    let mut answers: Vec<Answer> = (0..8).map(|_| fail()).collect();
+    let fail = || ScriptedResponse::Status(500, None, String::new());
+    let mut answers: Vec<ScriptedResponse> = (0..8).map(|_| fail()).collect();
     answers.extend([list(10, &[]), watched(&[event("ADDED", &pod("a", 11))], End::Cut), fail(), fail()]);
     let server = Server::new(answers);
     server.changes_for(100).await;
@@ -226,9 +231,9 @@ async fn a_success_resets_the_backoff() {
 #[tokio::test(start_paused = true)]
 async fn retry_after_is_followed() {
     let server = Server::new([
-        Answer::Status(429, Some(7), status(429, "storage is initializing")),
+        ScriptedResponse::Status(429, Some(7), status(429, "storage is initializing")),
         list(10, &[]),
-        Answer::Status(429, Some(3), String::new()),
+        ScriptedResponse::Status(429, Some(3), String::new()),
         watched(&[event("ADDED", &pod("a", 11))], End::Silent),
     ]);
     let (_, reported) = server.changes(3).await;
@@ -305,8 +310,10 @@ async fn an_unknown_event_type_is_ignored() {
 async fn an_incomplete_list_is_repeated_not_older_than_known() {
     let whole = list_text(10, &[pod("a", 1), pod("b", 2)]);
     for cut in 0..whole.len() {
-        let server =
-            Server::new([Answer::Body(whole[..cut].to_owned(), End::Clean), list(12, &[pod("a", 11)])]);
+        let server = Server::new([
+            ScriptedResponse::Body(whole[..cut].to_owned(), End::Clean),
+            list(12, &[pod("a", 11)]),
+        ]);
         let (health, reported) = server.changes_for(1).await;
         assert_eq!(reported[reported.len() - 3..], ["listing", "+a", "listed"], "cut at {cut}: {reported:?}");
         assert_eq!(reported.iter().filter(|reported| *reported == "listed").count(), 1);
@@ -318,7 +325,7 @@ async fn an_incomplete_list_is_repeated_not_older_than_known() {
 
 #[tokio::test(start_paused = true)]
 async fn a_missing_collection_is_retried() {
-    let missing = || Answer::Status(404, None, "404 page not found".to_owned());
+    let missing = || ScriptedResponse::Status(404, None, "404 page not found".to_owned());
     let server = Server::new([missing(), missing(), list(10, &[])]);
     let (health, changes) =
         crate::watch::watch::<api::pod::Pod>(server.client(), crate::watch::WatchSource::pods());

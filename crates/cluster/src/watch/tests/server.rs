@@ -27,8 +27,8 @@ pub(super) enum End {
     Silent,
 }
 
-/// What a request is answered with.
-pub(super) enum Answer {
+/// The response to one request.
+pub(super) enum ScriptedResponse {
     Body(String, End),
     Status(u16, Option<u32>, String),
     Unreachable,
@@ -37,20 +37,20 @@ pub(super) enum Answer {
 /// The answers to come; after the last one, silence.
 #[derive(Clone, Default)]
 pub(super) struct Server {
-    answers: Arc<Mutex<VecDeque<Answer>>>,
+    answers: Arc<Mutex<VecDeque<ScriptedResponse>>>,
     /// The requests and their times.
     requests: Arc<Mutex<Vec<(Instant, String)>>>,
     /// The answer to everything when no other is left.
-    always: Option<fn() -> Answer>,
+    always: Option<fn() -> ScriptedResponse>,
 }
 
 impl Server {
-    pub(super) fn new(answers: impl IntoIterator<Item = Answer>) -> Self {
+    pub(super) fn new(answers: impl IntoIterator<Item = ScriptedResponse>) -> Self {
         let answers = Arc::new(Mutex::new(answers.into_iter().collect()));
         Self { answers, ..Self::default() }
     }
 
-    pub(super) fn then_always(mut self, answer: fn() -> Answer) -> Self {
+    pub(super) fn then_always(mut self, answer: fn() -> ScriptedResponse) -> Self {
         self.always = Some(answer);
         self
     }
@@ -69,9 +69,9 @@ impl Server {
         let next = self.answers.lock().unwrap().pop_front();
         let answer = next.or_else(|| self.always.map(|always| always()));
         let (status, retry, text, end) = match answer {
-            Some(Answer::Body(text, end)) => (200, None, text, end),
-            Some(Answer::Status(code, retry, text)) => (code, retry, text, End::Clean),
-            Some(Answer::Unreachable) => {
+            Some(ScriptedResponse::Body(text, end)) => (200, None, text, end),
+            Some(ScriptedResponse::Status(code, retry, text)) => (code, retry, text, End::Clean),
+            Some(ScriptedResponse::Unreachable) => {
                 return Err(std::io::Error::from(std::io::ErrorKind::ConnectionRefused).into());
             }
             None => (200, None, String::new(), End::Silent),
@@ -155,8 +155,8 @@ pub(super) fn pod(name: &str, version: u32) -> String {
     format!(r#"{{"metadata":{{"name":"{name}","namespace":"ns","resourceVersion":"{version}"}}}}"#)
 }
 
-pub(super) fn list(version: u32, pods: &[String]) -> Answer {
-    Answer::Body(list_text(version, pods), End::Clean)
+pub(super) fn list(version: u32, pods: &[String]) -> ScriptedResponse {
+    ScriptedResponse::Body(list_text(version, pods), End::Clean)
 }
 
 pub(super) fn list_text(version: u32, pods: &[String]) -> String {
@@ -174,6 +174,6 @@ pub(super) fn bookmark(version: u32) -> String {
     event("BOOKMARK", &format!(r#"{{"kind":"Pod","metadata":{{"resourceVersion":"{version}"}}}}"#))
 }
 
-pub(super) fn watched(lines: &[String], end: End) -> Answer {
-    Answer::Body(lines.concat(), end)
+pub(super) fn watched(lines: &[String], end: End) -> ScriptedResponse {
+    ScriptedResponse::Body(lines.concat(), end)
 }

@@ -20,7 +20,7 @@ const MAX_TAKEN_BYTES: u64 = 32 << 20;
 
 /// How a server behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
+enum BadServerMode {
     /// Does not listen.
     Refuse,
     /// Accepts connections and never responds.
@@ -47,10 +47,21 @@ enum Mode {
     Answer(u16, &'static str),
 }
 
-const SLOW_MODES: [Mode; 6] =
-    [Mode::Refuse, Mode::Hang, Mode::Drip, Mode::Endless, Mode::EndlessHeaders, Mode::EndlessZeros];
-const BROKEN_MODES: [Mode; 5] =
-    [Mode::CloseAtOnce, Mode::CloseMidway, Mode::Garbage, Mode::TlsGarbage, Mode::Redirect];
+const SLOW_MODES: [BadServerMode; 6] = [
+    BadServerMode::Refuse,
+    BadServerMode::Hang,
+    BadServerMode::Drip,
+    BadServerMode::Endless,
+    BadServerMode::EndlessHeaders,
+    BadServerMode::EndlessZeros,
+];
+const BROKEN_MODES: [BadServerMode; 5] = [
+    BadServerMode::CloseAtOnce,
+    BadServerMode::CloseMidway,
+    BadServerMode::Garbage,
+    BadServerMode::TlsGarbage,
+    BadServerMode::Redirect,
+];
 
 /// Bodies that a proxy or another kind of server might send.
 const BODIES: [&str; 12] = [
@@ -76,11 +87,11 @@ const EXPECTED_NUMBERS: &[(&str, u16, &str, &str)] = &[
 ];
 
 /// Starts a server; returns its port and the counter of bytes sent.
-async fn server(mode: Mode) -> (u16, Arc<AtomicU64>) {
+async fn server(mode: BadServerMode) -> (u16, Arc<AtomicU64>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let taken = Arc::new(AtomicU64::new(0));
-    if mode == Mode::Refuse {
+    if mode == BadServerMode::Refuse {
         return (port, taken);
     }
     let counter = Arc::clone(&taken);
@@ -92,8 +103,8 @@ async fn server(mode: Mode) -> (u16, Arc<AtomicU64>) {
     (port, taken)
 }
 
-async fn serve(mut stream: TcpStream, mode: Mode, port: u16, taken: Arc<AtomicU64>) -> Option<()> {
-    if mode == Mode::CloseAtOnce {
+async fn serve(mut stream: TcpStream, mode: BadServerMode, port: u16, taken: Arc<AtomicU64>) -> Option<()> {
+    if mode == BadServerMode::CloseAtOnce {
         return None;
     }
     loop {
@@ -102,33 +113,33 @@ async fn serve(mut stream: TcpStream, mode: Mode, port: u16, taken: Arc<AtomicU6
             return None;
         }
         match mode {
-            Mode::Refuse | Mode::CloseAtOnce => return None,
-            Mode::Hang => std::future::pending().await,
-            Mode::CloseMidway => {
+            BadServerMode::Refuse | BadServerMode::CloseAtOnce => return None,
+            BadServerMode::Hang => std::future::pending().await,
+            BadServerMode::CloseMidway => {
                 let text = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 1000\r\n\r\n{\"data\": 5";
                 stream.write_all(text.as_bytes()).await.ok()?;
                 return None;
             }
-            Mode::Garbage => {
+            BadServerMode::Garbage => {
                 let bytes: Vec<u8> =
                     (0..4096_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
                 stream.write_all(&bytes).await.ok()?;
                 return None;
             }
-            Mode::TlsGarbage => {
+            BadServerMode::TlsGarbage => {
                 stream.write_all(&[0x16, 3, 3, 0x40, 0, 2, 0, 0, 9, 9, 9, 9, 0xff, 0xff]).await.ok()?;
                 std::future::pending::<()>().await;
             }
-            Mode::Endless => {
+            BadServerMode::Endless => {
                 stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n[").await.ok()?;
                 flood(&mut stream, &b"1, ".repeat(20_000), &taken).await?;
             }
-            Mode::EndlessHeaders => {
+            BadServerMode::EndlessHeaders => {
                 stream.write_all(b"HTTP/1.1 200 OK\r\n").await.ok()?;
                 flood(&mut stream, &b"x-more: of the same\r\n".repeat(3_000), &taken).await?;
             }
-            Mode::EndlessZeros => flood(&mut stream, &vec![0; 60_000], &taken).await?,
-            Mode::Drip => {
+            BadServerMode::EndlessZeros => flood(&mut stream, &vec![0; 60_000], &taken).await?,
+            BadServerMode::Drip => {
                 for byte in b"HTTP/1.1 200 OK\r\ncontent-length: 1\r\nx-slow: "
                     .iter()
                     .chain(b"z".repeat(10_000).iter())
@@ -137,13 +148,13 @@ async fn serve(mut stream: TcpStream, mode: Mode, port: u16, taken: Arc<AtomicU6
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
             }
-            Mode::Redirect => {
+            BadServerMode::Redirect => {
                 let text = format!(
                     "HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1:{port}/again\r\ncontent-length: 2\r\n\r\n[]"
                 );
                 stream.write_all(text.as_bytes()).await.ok()?;
             }
-            Mode::Answer(status, body) => {
+            BadServerMode::Answer(status, body) => {
                 let text = format!("HTTP/1.1 {status} X\r\ncontent-length: {}\r\n\r\n{body}", body.len());
                 stream.write_all(text.as_bytes()).await.ok()?;
             }
@@ -160,7 +171,7 @@ async fn flood(stream: &mut TcpStream, piece: &[u8], taken: &AtomicU64) -> Optio
 }
 
 /// Reads one scaler; returns a description if it misbehaves.
-async fn judge(mode: Mode, which: usize) -> Option<String> {
+async fn judge(mode: BadServerMode, which: usize) -> Option<String> {
     let (port, taken) = server(mode).await;
     let (protocol, trigger) = samples(port).into_iter().nth(which)?;
     let what = format!("{} {mode:?}", trigger.type_);
@@ -181,7 +192,7 @@ async fn judge(mode: Mode, which: usize) -> Option<String> {
     };
     let answer = tokio::time::timeout(READ_LIMIT, scaler.read(&name.unwrap_or_default())).await;
     let excused = match mode {
-        Mode::Answer(status, body) => EXPECTED_NUMBERS
+        BadServerMode::Answer(status, body) => EXPECTED_NUMBERS
             .iter()
             .any(|(type_, of, text, _)| (*type_, *of, *text) == (&*trigger.type_, status, body)),
         _ => false,
@@ -203,7 +214,7 @@ async fn judge(mode: Mode, which: usize) -> Option<String> {
 }
 
 /// Runs all matching samples in all these modes.
-async fn judge_all(modes: &[Mode], fits: impl Fn(Protocol) -> bool) {
+async fn judge_all(modes: &[BadServerMode], fits: impl Fn(Protocol) -> bool) {
     let mut wrong = Vec::new();
     for mode in modes.chunks(6) {
         let mut requested = JoinSet::new();
@@ -239,13 +250,19 @@ async fn disconnects_and_garbage_are_errors() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn servers_at_fixed_addresses_fail_behind_a_broken_proxy() {
-    let modes = [Mode::Refuse, Mode::Hang, Mode::CloseAtOnce, Mode::CloseMidway, Mode::Garbage];
+    let modes = [
+        BadServerMode::Refuse,
+        BadServerMode::Hang,
+        BadServerMode::CloseAtOnce,
+        BadServerMode::CloseMidway,
+        BadServerMode::Garbage,
+    ];
     judge_all(&modes, |protocol| protocol == Protocol::Fixed).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn responses_without_number_are_errors_and_never_zero() {
-    let modes: Vec<Mode> = BODIES.iter().map(|body| Mode::Answer(200, body)).collect();
+    let modes: Vec<BadServerMode> = BODIES.iter().map(|body| BadServerMode::Answer(200, body)).collect();
     judge_all(&modes, |protocol| protocol == Protocol::Http).await;
 }
 
@@ -260,7 +277,7 @@ async fn error_statuses_are_errors_with_any_body() {
             "0",
             "{\"a\": {\"b\": 7}, \"value\": 7, \"data\": {\"result\": [{\"value\": [1, \"7\"]}]}}",
         ] {
-            modes.push(Mode::Answer(status, body));
+            modes.push(BadServerMode::Answer(status, body));
         }
     }
     judge_all(&modes, |protocol| protocol == Protocol::Http).await;
