@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts() {
+    fn hosts_paths_and_users_are_found() {
         assert_eq!(host("http://u:p@h:1/a/b?c"), "h:1");
         assert_eq!(path("http://u:p@h:1/a/b?c"), "/a/b?c");
         assert_eq!((host("/1/q"), path("/1/q")), ("", "/1/q"));
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn urls() {
+    fn invalid_urls_are_refused() {
         for good in ["http://h:1/x", "/a", "abc", "h:1", "clickhouse://u:p@h:9000/db", "日本", ""] {
             assert!(is_url(good), "{good}");
         }

@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn elements() {
+    fn first_complete_element_is_found() {
         let xml = "<a><b> 1 &amp;lt; </b><c></c><d>x<d>";
         assert_eq!(element(xml, "b").as_deref(), Some("1 &lt;"));
         assert_eq!(element(xml, "c"), None);

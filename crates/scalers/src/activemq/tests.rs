@@ -3,7 +3,7 @@ use crate::jolokia::value;
 use crate::test_support::{ServerAction, read, server, texts, trigger};
 
 #[test]
-fn templates() {
+fn rest_template_is_parsed_or_refused() {
     let url = "http://u:p@mq:8161/api/jolokia/read/org.apache.activemq:type=Broker,brokerName=b,destinationType=Queue,destinationName=d/QueueSize";
     let expected =
         ActivemqTemplate { endpoint: "mq:8161".into(), broker: "b".into(), destination: "d".into() };
@@ -22,7 +22,7 @@ fn templates() {
 }
 
 #[test]
-fn answers() {
+fn responses_are_decoded_or_refused() {
     assert_eq!(value(200, br#"{"request":{},"value":12,"timestamp":1,"status":200}"#), Ok(12.0));
     for (status, bad, why) in [
         (200, r#"{"error":"no such MBean","status":404}"#, "status 404: no such MBean"),

@@ -2,7 +2,7 @@ use super::query::value;
 use crate::test_support::{ServerAction, read, server, texts, trigger};
 
 #[test]
-fn answers() {
+fn responses_are_decoded_or_refused() {
     let of = |body: &str| value(201, body.as_bytes());
     assert_eq!(of(r#"{"result":[5],"hasMore":false}"#), Ok(5.0));
     assert_eq!(of(r#"{"result":[{"value":2.5}]}"#), Ok(2.5));

@@ -2,7 +2,7 @@ use super::query::{ArtemisTemplate, template, url};
 use crate::test_support::{ServerAction, build, read, server, texts, trigger};
 
 #[test]
-fn templates() {
+fn rest_template_is_parsed_or_refused() {
     let expected = ArtemisTemplate {
         endpoint: "a:8161".into(),
         broker: "\"b\"".into(),
@@ -22,7 +22,7 @@ fn templates() {
 }
 
 #[test]
-fn refusals() {
+fn invalid_parameters_are_refused() {
     let mut given = trigger("artemis-queue", &[("restApiTemplate", "with space")]);
     given.auth = texts(&[("username", "u"), ("password", "p")]);
     let error = build(&given).err().unwrap().message;

@@ -18,7 +18,7 @@ fn signature(request: &RequestToSign<'_>) -> String {
 }
 
 #[test]
-fn vanilla() {
+fn vanilla_request_is_signed_as_documented() {
     let request = RequestToSign {
         method: "GET",
         host: "example.amazonaws.com",
@@ -105,7 +105,7 @@ fn identity_selection() {
 }
 
 #[test]
-fn endpoints() {
+fn endpoint_is_that_of_the_region_unless_given() {
     assert_eq!(endpoint("sqs", "eu-west-1", None), "https://sqs.eu-west-1.amazonaws.com");
     assert_eq!(endpoint("sqs", "cn-north-1", None), "https://sqs.cn-north-1.amazonaws.com.cn");
     assert_eq!(endpoint("sqs", "r", Some("http://localstack:4566/")), "http://localstack:4566");

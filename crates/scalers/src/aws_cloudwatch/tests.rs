@@ -109,7 +109,7 @@ fn request_bodies() {
 }
 
 #[test]
-fn answers() {
+fn responses_are_decoded_or_refused() {
     let page = |body: &str| newest(200, body.as_bytes()).map_err(|error| error.message);
     let two = r#"{"MetricDataResults": [{"Id": "c1", "StatusCode": "Complete", "Values": [3.5, 9]}, {"Values": [1]}]}"#;
     assert_eq!(page(two), Ok(CloudwatchPage::Value(3.5)));

@@ -53,7 +53,7 @@ async fn non_numeric_count_is_an_error() {
 }
 
 #[test]
-fn refusals() {
+fn invalid_parameters_are_refused() {
     let refused = |key: &str, value: &str| {
         let mut trigger = query(" ", "null");
         trigger.metadata.insert(key.into(), value.into());

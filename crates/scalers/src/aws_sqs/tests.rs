@@ -2,7 +2,7 @@ use super::query::{DELAYED, IN_FLIGHT, WAITING, length, name};
 use crate::test_support::{ServerAction, read, server, texts, trigger};
 
 #[test]
-fn names() {
+fn queue_name_is_the_end_of_the_queue_url() {
     assert_eq!(name("https://sqs.eu-west-1.amazonaws.com/1/q").unwrap(), "q");
     assert_eq!(name("/1/q").unwrap(), "q");
     assert_eq!(name("q.fifo").unwrap(), "q.fifo");
@@ -12,7 +12,7 @@ fn names() {
 }
 
 #[test]
-fn answers() {
+fn responses_are_decoded_or_refused() {
     let good =
         br#"{"Attributes":{"ApproximateNumberOfMessages":"3","ApproximateNumberOfMessagesNotVisible":"4"}}"#;
     assert_eq!(length(200, good, &[WAITING]), Ok(3));

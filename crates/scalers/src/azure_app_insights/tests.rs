@@ -21,7 +21,7 @@ fn metric(changed: &[(&str, &str)]) -> Trigger {
 }
 
 #[test]
-fn requests() {
+fn requests_have_path_timespan_and_filter() {
     let path = |changed: &[(&str, &str)]| {
         path(&Parameters::read(&metric(changed)).unwrap()).map_err(|error| error.message)
     };
@@ -37,7 +37,7 @@ fn requests() {
 }
 
 #[test]
-fn answers() {
+fn responses_are_decoded_or_refused() {
     let read =
         |body: &str| value(200, body.as_bytes(), "requests/count", "sum").map_err(|error| error.message);
     assert_eq!(read(r#"{"value": {"start": "x", "requests/count": {"sum": 7.5}}}"#), Ok(Some(7.5)));
@@ -111,7 +111,7 @@ async fn pod_identity_is_for_hosts_of_azure() {
 }
 
 #[test]
-fn refusals() {
+fn invalid_parameters_are_refused() {
     let build = |given: &Trigger| build(given).map(|_| ()).map_err(|error| error.message);
     let refused = |changed: &[(&str, &str)]| build(&metric(changed)).unwrap_err();
     let wrong = |why: &str| format!("error parsing azure app insights metadata: {why}");

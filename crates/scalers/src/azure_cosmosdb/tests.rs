@@ -118,7 +118,7 @@ async fn splits_activate_and_other_failures_are_errors() {
 }
 
 #[test]
-fn signatures() {
+fn requests_are_signed_as_documented() {
     let access = CosmosAccess::Key(Secret::new("aHVudGVyMg=="));
     // Computed with Python.
     assert_eq!(

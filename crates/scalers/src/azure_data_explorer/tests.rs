@@ -5,7 +5,7 @@ use crate::web::HttpCall;
 
 /// Tokens of the operator are sent to clusters of Azure only.
 #[test]
-fn endpoints() {
+fn endpoints_are_urls_and_with_workload_identity_of_azure() {
     let check = |given: &str, is_workload| endpoint(given, is_workload).map_err(|error| error.message);
     let cluster = "https://shop.westeurope.kusto.windows.net";
     for is_workload in [false, true] {
@@ -52,7 +52,7 @@ fn table(type_: &str, rows: &str) -> String {
 }
 
 #[test]
-fn answers() {
+fn responses_are_decoded_or_refused() {
     let read = |body: &str| value(200, body.as_bytes()).map_err(|error| error.message);
     for type_ in ["real", "int", "long"] {
         assert_eq!(read(&table(type_, r#"[[7.5, "x"]]"#)), Ok(7.5));

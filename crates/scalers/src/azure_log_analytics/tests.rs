@@ -9,14 +9,14 @@ fn table(type_: &str, rows: &str) -> String {
 }
 
 #[test]
-fn requests() {
+fn requests_have_path_and_body() {
     assert_eq!(path("w"), "/v1/workspaces/w/query");
     assert_eq!(path("../x"), "/v1/workspaces/..%2Fx/query");
     assert_eq!(request_body("T | count \"x\""), r#"{"query":"T | count \"x\""}"#);
 }
 
 #[test]
-fn answers() {
+fn responses_are_decoded_or_refused() {
     let read = |body: &str| value(200, body.as_bytes()).map_err(|error| error.message);
     for type_ in ["real", "int", "long"] {
         assert_eq!(read(&table(type_, "[[7.5, \"x\"]]")), Ok(7.5));

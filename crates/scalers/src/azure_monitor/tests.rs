@@ -22,7 +22,7 @@ fn metric(changed: &[(&str, &str)]) -> Trigger {
 }
 
 #[test]
-fn requests() {
+fn requests_have_path_filter_and_timespan() {
     let now = "2026-01-01T01:00:00Z".parse().unwrap();
     let paths = |changed: &[(&str, &str)]| path(&Parameters::read(&metric(changed)).unwrap(), now).unwrap();
     let (url, same) = paths(&[]);
@@ -50,7 +50,7 @@ fn answer(metric: &str) -> String {
 }
 
 #[test]
-fn answers() {
+fn responses_are_decoded_or_refused() {
     let read = |body: &str| newest(200, body.as_bytes(), "Average").map_err(|error| error.message);
     let points = |points: &str| answer(&format!(r#""timeseries": [{{"data": [{points}]}}]"#));
     assert_eq!(read(&points(r#"{"average": 1}, {"average": 2.5, "total": 7}"#)), Ok(2.5));

@@ -8,7 +8,7 @@ use crate::test_support::{ServerAction, read, read_answered, server, texts, trig
 use crate::web::HttpSettings;
 
 #[test]
-fn connections() {
+fn connection_strings_are_parsed_or_refused() {
     let found = connection(
         "DefaultEndpointsProtocol=https;AccountName=acc;AccountKey=a2V5;EndpointSuffix=core.windows.net",
     );
@@ -37,14 +37,14 @@ fn connections() {
 
 /// Computed with OpenSSL over the string that the documentation of Azure Storage describes.
 #[test]
-fn signatures() {
+fn requests_are_signed_as_documented() {
     let found = connection("AccountName=acc;AccountKey=a2V5").unwrap();
     let request = found.count("q", "Fri, 26 Jun 2015 23:39:12 GMT").unwrap();
     assert_eq!(request.authorization.unwrap(), "SharedKey acc:2hFL2omp0w1Izv86/ailVRjH5sTQ+7JsBmAFM1d/+2M=");
 }
 
 #[test]
-fn answers() {
+fn responses_are_decoded_or_refused() {
     assert_eq!(counted(200, Some("7"), b""), Ok(7.0));
     assert!(counted(200, None, b"").is_err());
     assert!(counted(200, Some("-1"), b"").is_err());

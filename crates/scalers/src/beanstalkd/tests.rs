@@ -12,7 +12,7 @@ fn answer(statistics: &str) -> String {
 }
 
 #[test]
-fn commands() {
+fn commands_have_only_valid_tube_names() {
     assert_eq!(command("t").unwrap(), "stats-tube t\r\n");
     for bad in ["", "a b", "a\r\nflush", "a\0b", &"x".repeat(201)] {
         assert!(command(bad).is_err(), "{bad:?}");
@@ -20,7 +20,7 @@ fn commands() {
 }
 
 #[test]
-fn answers() {
+fn responses_are_decoded_or_refused() {
     let whole = answer(STATISTICS);
     assert_eq!(decode(whole.as_bytes(), false), Ok(DecodeProgress::Jobs(7)));
     assert_eq!(decode(whole.as_bytes(), true), Ok(DecodeProgress::Jobs(11)));

@@ -25,7 +25,7 @@ fn query_trigger(fake: &FakeServer, query: &str, password: &str) -> Trigger {
 }
 
 #[tokio::test]
-async fn results() {
+async fn first_field_of_the_first_row_is_the_value() {
     let fake = fake_cassandra("org.apache.cassandra.auth.PasswordAuthenticator").await;
     let value_of = async |query: &str| value(read(&query_trigger(&fake, query, "hunter2")).await);
     let prefix = "error inspecting cassandra: ";
@@ -44,7 +44,7 @@ async fn results() {
 }
 
 #[tokio::test]
-async fn logins() {
+async fn logins_use_passwords_and_others_are_refused() {
     let open = fake_cassandra("").await;
     assert_eq!(value(read(&query_trigger(&open, "SELECT 7", "any")).await), "7");
     let fake = fake_cassandra("org.apache.cassandra.auth.PasswordAuthenticator").await;

@@ -53,7 +53,7 @@ fn query_urls() {
 }
 
 #[test]
-fn values() {
+fn responses_are_decoded_or_refused() {
     for (rows, expected) in [
         (r#"[["12","x"],["13"]]"#, 12.0),
         ("[[2.5]]", 2.5),

@@ -14,7 +14,7 @@ fn request_bodies() {
 }
 
 #[test]
-fn answers() {
+fn responses_are_decoded_or_refused() {
     assert_eq!(found(200, br#"{"docs":[{"_id":"a"},{"_id":"b"}],"bookmark":"x"}"#), Ok(2.0));
     for (status, bad, why) in [
         (200, r#"{"docs":null}"#, "null at docs"),

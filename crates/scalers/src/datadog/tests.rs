@@ -10,7 +10,7 @@ const SERIES: &str =
     r#"{"status":"ok","series":[{"pointlist":[[1,3],[2,4.5],[3,null]]},{"pointlist":[[1,10]]}]}"#;
 
 #[test]
-fn names() {
+fn metric_name_and_url_of_the_agent_are_built() {
     assert_eq!(metric("sum:a.b{x}.as_count()").unwrap(), "sum:a.b");
     assert!(metric("a.b").is_err());
     assert!(metric("a{b").is_err());
@@ -21,7 +21,7 @@ fn names() {
 }
 
 #[test]
-fn answers() {
+fn responses_are_decoded_or_refused() {
     let of = |body: &str, how, back| value(200, body.as_bytes(), how, back);
     let one = r#"{"series":[{"pointlist":[[1,3],[2,4.5],[3,null]]}]}"#;
     assert_eq!(of(one, None, 0), Ok(Some(4.5)));
@@ -120,7 +120,7 @@ async fn metric_that_cannot_be_computed_is_filled() {
 }
 
 #[test]
-fn refusals() {
+fn invalid_parameters_are_refused() {
     let refused = |metadata: &[(&str, &str)], auth: &[(&str, &str)]| {
         let mut given = trigger("datadog", metadata);
         given.auth = texts(auth);

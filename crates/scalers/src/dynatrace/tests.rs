@@ -4,7 +4,7 @@ use super::query::{QueryProgress, progress, selected, selector_url};
 use crate::test_support::{ServerAction, build, read, server, texts, trigger};
 
 #[test]
-fn selectors() {
+fn metric_selectors_are_requested_and_decoded() {
     let url = selector_url("https://dt/", "builtin:x:fold", "now-2h");
     assert_eq!(url, "https://dt/api/v2/metrics/query?metricSelector=builtin%3Ax%3Afold&from=now-2h");
     let of = |status, body: &str| selected(status, body.as_bytes());
@@ -29,7 +29,7 @@ fn selectors() {
 }
 
 #[test]
-fn queries() {
+fn states_of_queries_are_decoded_or_refused() {
     let of = |body: &str| progress(200, body.as_bytes());
     let done = |records: &str| of(&format!(r#"{{"state":"SUCCEEDED","result":{{"records":{records}}}}}"#));
     assert_eq!(done(r#"[{"r":5,"x":1}]"#), Ok(QueryProgress::Done(5.0)));

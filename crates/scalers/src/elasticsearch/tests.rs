@@ -9,7 +9,7 @@ use crate::test_support::{FakeCluster, ServerAction, backends, read, server, tex
 use crate::web::with_max_age_after;
 
 #[test]
-fn searches() {
+fn searches_have_path_and_body() {
     let plain = SearchParameters {
         indexes: vec!["a".into(), "b*".into()],
         query: "{}".into(),
@@ -29,7 +29,7 @@ fn searches() {
 }
 
 #[test]
-fn clouds() {
+fn cloud_ids_are_decoded_or_refused() {
     // eu.aws.elastic-cloud.com:9243$abc$def
     let id = "mine:ZXUuYXdzLmVsYXN0aWMtY2xvdWQuY29tOjkyNDMkYWJjJGRlZg==";
     assert_eq!(cloud(id).unwrap(), "https://abc.eu.aws.elastic-cloud.com:9243");
@@ -58,7 +58,7 @@ fn cloud_id_and_key_belong_together() {
 }
 
 #[test]
-fn answers() {
+fn responses_are_decoded_or_refused() {
     let of = |status, body: &str, ignore| {
         value("elasticsearch", status, body.as_bytes(), "hits.total.value", ignore)
     };

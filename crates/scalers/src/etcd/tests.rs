@@ -2,7 +2,7 @@ use super::query::{token, value};
 use crate::test_support::{ServerAction, build, read, server, texts, trigger};
 
 #[test]
-fn answers() {
+fn responses_are_decoded_or_refused() {
     let of = |body: &str| value(200, body.as_bytes(), "/a");
     // 2.5
     assert_eq!(of(r#"{"kvs":[{"key":"L2E=","value":"Mi41"}],"count":"1"}"#), Ok(2.5));

@@ -3,7 +3,7 @@ use super::query::{jobs, url};
 use crate::test_support::{ServerAction, read, server, texts, trigger};
 
 #[test]
-fn addresses() {
+fn url_depends_on_the_scope_of_runners() {
     let of = |set: &dyn Fn(&mut Parameters)| {
         let mut parameters =
             Parameters { address: "https://f/".into(), labels: "a,b".into(), ..Parameters::default() };
@@ -18,7 +18,7 @@ fn addresses() {
 }
 
 #[test]
-fn answers() {
+fn responses_are_decoded_or_refused() {
     assert_eq!(jobs(200, br#"[{"id":1},{"id":2}]"#), Ok(2.0));
     assert_eq!(jobs(200, b"null"), Ok(0.0));
     for (status, bad) in [(200, "{}"), (200, "<html>"), (200, ""), (403, "[]")] {

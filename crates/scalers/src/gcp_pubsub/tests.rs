@@ -12,7 +12,7 @@ fn names_of_resources() {
 }
 
 #[test]
-fn queries() {
+fn queries_have_resource_metric_and_horizon() {
     let build = |id, mode, aggregation, horizon| {
         mql(PubSubResource::Subscription, ("p", id), mode, aggregation, horizon)
             .map_err(|error| error.message)

@@ -22,7 +22,7 @@ fn query(changed: &[(&str, &str)]) -> Trigger {
 const SESSIONS: &str = "https://spanner.googleapis.com/v1/projects/shop/instances/i/databases/d/sessions";
 
 #[test]
-fn requests() {
+fn requests_have_url_and_body() {
     let parameters = Parameters::read(&query(&[])).unwrap();
     assert_eq!(sessions_url(&parameters), SESSIONS);
     assert_eq!(query_url(&parameters, "s1"), format!("{SESSIONS}/s1:executeSql"));
@@ -35,7 +35,7 @@ fn requests() {
 }
 
 #[test]
-fn sessions() {
+fn names_of_sessions_are_decoded_or_refused() {
     let read = |body: &str| session(200, body.as_bytes()).map_err(|error| error.message);
     assert_eq!(
         read(r#"{"name": "projects/1/instances/i/databases/d/sessions/Ab-_1"}"#),
@@ -53,7 +53,7 @@ fn rows(type_: &str, rows: &str) -> String {
 }
 
 #[test]
-fn answers() {
+fn responses_are_decoded_or_refused() {
     let read = |body: &str| value(200, body.as_bytes()).map_err(|error| error.message);
     assert_eq!(read(&rows("INT64", r#", "rows": [["7", "x"], ["8"]]"#)), Ok(7.0));
     assert_eq!(read(&rows("INT64", "")), Ok(0.0));

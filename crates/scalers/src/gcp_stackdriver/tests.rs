@@ -79,7 +79,7 @@ async fn missing_data_is_an_error_without_value_if_null() {
 }
 
 #[test]
-fn refusals() {
+fn invalid_parameters_are_refused() {
     let refused = |changed: &[(&str, &str)]| {
         let error = crate::test_support::build(&metric(changed)).err().map(|error| error.message);
         error.unwrap_or_default().replace("error parsing Stackdriver metadata: ", "")

@@ -15,7 +15,7 @@ const BASE: &str =
     "https://storage.googleapis.com/storage/v1/b/b/o?fields=items%28size%29%2CnextPageToken&maxResults=1000";
 
 #[test]
-fn urls() {
+fn url_has_bucket_prefix_delimiter_and_page() {
     let url = |changed: &[(&str, &str)], token| url(&Parameters::read(&bucket(changed)).unwrap(), token);
     assert_eq!(url(&[], ""), BASE);
     let changed = [("blobPrefix", "a b/"), ("blobDelimiter", "/")];
@@ -25,7 +25,7 @@ fn urls() {
 }
 
 #[test]
-fn pages() {
+fn pages_are_decoded_or_refused() {
     let read = |body: &str| page(200, body.as_bytes()).map_err(|error| error.message);
     let found = |count, next: &str| Ok(ObjectPage { count, next: next.to_owned() });
     // Folders are empty objects.

@@ -29,7 +29,7 @@ fn jobs_match_labels() {
 }
 
 #[test]
-fn answers() {
+fn responses_are_decoded_or_refused() {
     assert_eq!(repositories(200, br#"[{"name":"a"},{"name":"b"}]"#).unwrap(), ["a", "b"]);
     let page = br#"{"workflow_runs":[{"id":7,"status":"queued"},{"id":8,"status":"completed"},{"id":9}]}"#;
     assert_eq!(runs(200, page).unwrap(), Some(RunPage { open: vec![7, 9], is_last: true }));
@@ -130,7 +130,7 @@ async fn a_missing_repository_has_no_jobs_and_a_rate_limit_keeps_the_last_count(
 }
 
 #[test]
-fn assertions() {
+fn assertions_are_signed_and_invalid_keys_not_shown() {
     for bad in ["", "secret", "-----BEGIN RSA PRIVATE KEY-----\nAAAA\n-----END RSA PRIVATE KEY-----"] {
         let error = assertion(1, &Secret::new(bad), 1_000).unwrap_err().message;
         assert!(!error.contains("secret"), "{error}");

@@ -26,7 +26,7 @@ fn urls_of_filters() {
 }
 
 #[test]
-fn projects() {
+fn only_project_ids_are_queried() {
     assert!(is_project("shop-1") && is_project("example.com:shop"));
     for bad in ["", "a/b", "a'b", "a b", "ä"] {
         assert!(!is_project(bad) && query_url(bad).is_err(), "{bad}");

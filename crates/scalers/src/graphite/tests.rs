@@ -2,7 +2,7 @@ use super::query::{url, value};
 use crate::test_support::{ServerAction, read, server, texts, trigger};
 
 #[test]
-fn address() {
+fn url_has_the_escaped_query() {
     assert_eq!(
         url("http://g/", "a.b(c, 1)", "-1h"),
         "http://g/render?from=-1h&target=a.b%28c%2C+1%29&format=json"
@@ -10,7 +10,7 @@ fn address() {
 }
 
 #[test]
-fn answers() {
+fn responses_are_decoded_or_refused() {
     let read = |body: &str| value(200, body.as_bytes());
     assert_eq!(read("[]"), Ok(None));
     assert_eq!(read(r#"[{"target":"x","datapoints":[]}]"#), Ok(None));

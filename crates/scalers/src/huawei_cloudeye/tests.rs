@@ -14,7 +14,7 @@ fn now() -> Timestamp {
 }
 
 #[test]
-fn signatures() {
+fn requests_are_signed_as_documented() {
     let keys = (&Secret::new("ak"), &Secret::new("sk"));
     let host = host("cn-north-4", "myhuaweicloud.com").unwrap();
     assert_eq!(path("p1"), "/V1.0/p1/batch-query-metric-data");
@@ -27,7 +27,7 @@ fn signatures() {
 }
 
 #[test]
-fn hosts() {
+fn host_is_built_from_labels_only() {
     assert_eq!(host("r", "c.example").as_deref(), Ok("ces.r.c.example"));
     for (region, cloud) in [("", "c"), ("r", ""), ("r/", "c"), ("r", "c@other"), ("r", "c:1"), ("r#", "c")] {
         assert!(host(region, cloud).is_err(), "{region} {cloud}");
@@ -59,7 +59,7 @@ fn request_bodies() {
 }
 
 #[test]
-fn values() {
+fn responses_are_decoded_or_refused() {
     let good =
         r#"{"metrics":[{"unit":"%","datapoints":[{"max":2.5,"timestamp":1},{"max":9,"timestamp":2}]}]}"#;
     assert_eq!(value(200, good.as_bytes(), "max"), Ok(2.5));

@@ -2,7 +2,7 @@ use super::query::depth;
 use crate::test_support::{ServerAction, read, server, texts, trigger};
 
 #[test]
-fn answers() {
+fn responses_are_decoded_or_refused() {
     let good = br#"{"commandResponse":[{"completionCode":0,"reasonCode":0,"parameters":{"curdepth":7}}],"overallCompletionCode":0}"#;
     assert_eq!(depth(200, good, "Q"), Ok(7.0));
     for (status, bad, why) in [

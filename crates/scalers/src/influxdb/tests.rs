@@ -5,7 +5,7 @@ const CSV: &str = "#datatype,string,long,dateTime:RFC3339,double,string\r\n,resu
                    ,_result,0,2020-01-01T00:00:00Z,2.5,\"a \"\"b\"\", c\"\r\n,_result,0,2020-01-01T00:00:01Z,9,x\r\n\r\n";
 
 #[test]
-fn tables() {
+fn tables_are_decoded_or_refused() {
     assert_eq!(table(200, CSV.as_bytes()), Ok(2.5));
     assert_eq!(table(200, CSV.replace("double", "long").replace("2.5", "7").as_bytes()), Ok(7.0));
     for (status, bad, why) in [

@@ -22,7 +22,7 @@ fn granted(token: &str) -> ServerAction {
 }
 
 #[test]
-fn logins() {
+fn logins_have_method_and_scope() {
     let (password, secret) = (Secret::new("p"), Secret::new("s"));
     let user = KeystoneLogin::Password { user_id: "u", password: &password, project_id: "" };
     let body: Value = serde_json::from_str(&user.body()).unwrap();
@@ -39,7 +39,7 @@ fn logins() {
 }
 
 #[test]
-fn urls() {
+fn token_url_and_timeout_are_normalized() {
     let login = KeystoneLogin::ApplicationCredential { id: "i", secret: &Secret::new("s") };
     for base in ["http://k:5000", "http://k:5000/", "http://k:5000/v3", "http://k:5000/v3/"] {
         let client = KeystoneClient::new(base, login, ("", ""), timeout(0));
@@ -50,7 +50,7 @@ fn urls() {
 }
 
 #[test]
-fn services() {
+fn service_url_is_that_of_the_region() {
     for (region, url) in [
         ("", Some("http://one/v1/AUTH_p")),
         ("one", Some("http://one/v1/AUTH_p")),
@@ -82,7 +82,7 @@ fn errors_of_keystone() {
 }
 
 #[test]
-fn lifetimes() {
+fn lifetime_of_tokens_has_a_margin_and_bounds() {
     let now: Timestamp = "2035-01-01T00:00:00Z".parse().unwrap();
     let of = |text: &str| lifetime(Some(text.parse().unwrap()), now);
     assert_eq!(of("2035-01-01T01:00:00Z"), Duration::from_mins(59));

@@ -20,7 +20,7 @@ fn parameters(format: &str, location: Option<&str>, type_: &str) -> Parameters {
 }
 
 #[test]
-fn numbers() {
+fn numbers_are_parsed_by_type() {
     let number = |text: &str, type_: &str| value(text.as_bytes(), &parameters("number", None, type_)).ok();
     assert_eq!(number(" 2.5\n", "float64"), Some(2.5));
     assert_eq!(number("1500m", "quantity"), Some(1.5));
@@ -39,7 +39,7 @@ fn numbers() {
 }
 
 #[test]
-fn places() {
+fn values_are_found_at_their_location() {
     let json = |text: &str, location: &str, type_: &str| {
         value(text.as_bytes(), &parameters("json", Some(location), type_)).map_err(|error| error.message)
     };

@@ -17,7 +17,7 @@ fn missing_path_is_appended() {
 }
 
 #[test]
-fn answers() {
+fn responses_are_decoded_or_refused() {
     let read = |body: &str| value(200, body.as_bytes(), "q");
     let result = |result: &str| format!(r#"{{"data":{{"result":{result}}}}}"#);
     assert_eq!(read(VECTOR), Ok(Some(2.5)));

@@ -132,7 +132,7 @@ fn services_and_their_endpoints() {
 }
 
 #[test]
-fn aggregation() {
+fn failed_endpoints_are_left_out_of_aggregates() {
     let of = |how: &str, all: &[Option<f64>]| {
         let all = all.iter().map(|one| one.ok_or_else(|| scaler_error!("broken"))).collect();
         query::aggregated(how, all).map_err(|error| error.message)

@@ -58,7 +58,7 @@ async fn logins_of_all_plugins() {
 }
 
 #[tokio::test]
-async fn results() {
+async fn first_field_of_the_first_row_is_the_value() {
     let fake = fake_mysql(Plugin::Native).await;
     let value_of = async |query: &str| value(read(&query_trigger(&fake, query, "hunter2")).await);
     let prefix = "error inspecting MySQL: could not query MySQL: ";
@@ -118,7 +118,7 @@ fn connection_strings() {
 }
 
 #[test]
-fn numbers() {
+fn texts_are_numbers_or_refused() {
     assert_eq!(query::number(FirstField::Text(" 3 ".into())), Ok(3.0));
     assert!(query::number(FirstField::Text("NaN".into())).is_err());
 }

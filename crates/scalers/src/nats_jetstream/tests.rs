@@ -12,7 +12,7 @@ fn jsz(size: u64, leader: &str, pending: &str) -> String {
 }
 
 #[test]
-fn answers() {
+fn responses_are_decoded_or_refused() {
     let consumer = |body: &str| jetstream(body.as_bytes(), "$G", "s", "c");
     let found = consumer(&jsz(3, "n0", "5")).unwrap();
     assert_eq!(found.consumer, Some(Consumer { lag: 7, leader: "n0".into() }));
@@ -30,7 +30,7 @@ fn answers() {
 }
 
 #[test]
-fn servers() {
+fn addresses_of_servers_are_decoded() {
     let found = varz(br#"{"server_name":"n0","connect_urls":["10.0.0.1:4222","[::1]:4222"],"cluster":{"urls":["n-1.nats:6222"]}}"#);
     let found = found.unwrap();
     assert_eq!(found.hosts, ["10.0.0.1", "[::1]"]);

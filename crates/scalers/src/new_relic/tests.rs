@@ -11,7 +11,7 @@ fn results(results: &str) -> String {
 }
 
 #[test]
-fn answers() {
+fn responses_are_decoded_or_refused() {
     let of = |body: &str| value(200, body.as_bytes());
     assert_eq!(of(&results(r#"[{"facet":"x","average.duration":2.5}]"#)), Ok(Some(2.5)));
     assert_eq!(of(&results("[]")), Ok(None));

@@ -4,7 +4,7 @@ use super::query::{start, url, value};
 use crate::test_support::{ServerAction, read, server, texts, trigger};
 
 #[test]
-fn windows() {
+fn windows_start_at_full_minutes() {
     let now: Timestamp = "2030-05-06T07:08:09Z".parse().unwrap();
     for (granularity, expected) in [
         (1, "2030-05-06T07:08:00"),
@@ -21,7 +21,7 @@ fn windows() {
 }
 
 #[test]
-fn addresses() {
+fn url_has_metric_and_window() {
     let start = "2030-05-06T07:08:00";
     let rest = "aggregation=mean&granularity=300&start=2030-05-06T07%3A08%3A00";
     assert_eq!(

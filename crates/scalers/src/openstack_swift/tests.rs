@@ -26,12 +26,12 @@ fn with_user(url: &str, metadata: &[(&str, &str)], region: &str) -> Trigger {
 }
 
 #[test]
-fn addresses() {
+fn url_has_the_escaped_container() {
     assert_eq!(url("http://s/v1/AUTH_p/", "a b/c"), "http://s/v1/AUTH_p/a%20b%2Fc");
 }
 
 #[test]
-fn counts() {
+fn counts_are_read_from_headers_or_refused() {
     assert_eq!(counted(204, Some("12")), Ok(12.0));
     assert_eq!(counted(200, Some(" 0 ")), Ok(0.0));
     for (status, header, why) in [

@@ -171,7 +171,7 @@ fn checks_see_no_value_that_is_not_allowed() {
 }
 
 #[test]
-fn durations() {
+fn durations_are_go_durations_or_milliseconds() {
     let time =
         |text: &str| All::read(&trigger(&[("text", "x"), ("time", text)])).map(|all| all.time.unwrap());
     assert_eq!(time("10"), Ok(Duration::from_millis(10)));

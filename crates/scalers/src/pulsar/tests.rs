@@ -9,7 +9,7 @@ use crate::test_support::{ServerAction, build, read, server, texts, trigger};
 const STATS: &str = r#"{"subscriptions":{"s":{"msgBacklog":12}}}"#;
 
 #[test]
-fn addresses() {
+fn url_has_kind_and_name_of_the_topic() {
     let of = |topic, partitioned| url("http://p/", topic, partitioned);
     assert_eq!(of("persistent://a/b/c", false), "http://p/admin/v2/persistent/a/b/c/stats");
     assert_eq!(of("a/b/c", true), "http://p/admin/v2/persistent/a/b/c/partitioned-stats");
@@ -17,7 +17,7 @@ fn addresses() {
 }
 
 #[test]
-fn answers() {
+fn responses_are_decoded_or_refused() {
     assert_eq!(backlog(200, STATS.as_bytes(), "s"), Ok(12.0));
     for (status, bad, why) in [
         (200, r#"{"subscriptions":{}}"#, "no subscription \"s\""),
@@ -105,7 +105,7 @@ async fn requests_token_once() {
 }
 
 #[test]
-fn tokens() {
+fn tokens_are_decoded_or_refused() {
     let (token, good) = answer(200, br#"{"access_token":"t","expires_in":100}"#).unwrap();
     assert_eq!((token.reveal(), good), ("t", Duration::from_secs(100)));
     for bad in [&b"{}"[..], b"<html>", br#"{"access_token":""}"#, br#"{"access_token":7}"#] {

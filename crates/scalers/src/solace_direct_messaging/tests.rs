@@ -31,7 +31,7 @@ fn added(status: u16, body: &str, what: Requested) -> Result<(ClientRates, Optio
 }
 
 #[test]
-fn requests() {
+fn requests_have_url_and_body() {
     assert_eq!(url("http://s:8080/"), "http://s:8080/SEMP");
     assert_eq!(
         request_body("a<b&c", Requested::Rates),
@@ -138,7 +138,7 @@ async fn reads_all_pages_of_the_first_server_that_responds() {
 }
 
 #[test]
-fn parameters() {
+fn invalid_parameters_are_refused() {
     for (key, value, why) in [
         (
             "solaceSempBaseURL",

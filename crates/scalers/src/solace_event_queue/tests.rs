@@ -5,7 +5,7 @@ const VALID_QUEUE: &str =
     r#"{"collections":{"msgs":{"count":5}},"data":{"msgSpoolUsage":2097152,"averageRxMsgRate":3},"meta":{}}"#;
 
 #[test]
-fn address() {
+fn url_has_escaped_names() {
     let expected =
         "http://s/SEMP/v2/monitor/msgVpns/v%2F1/queues/a%2Fb%20c?select=msgs,msgSpoolUsage,averageRxMsgRate";
     assert_eq!(url("http://s/", "v/1", "a/b c"), expected);
@@ -13,7 +13,7 @@ fn address() {
 }
 
 #[test]
-fn answers() {
+fn responses_are_decoded_or_refused() {
     assert_eq!(
         queue(200, VALID_QUEUE.as_bytes()),
         Ok(SolaceQueue { messages: 5.0, spool: 2_097_152.0, rate: 3.0 })

@@ -2,7 +2,7 @@ use super::query::found;
 use crate::test_support::{ServerAction, read, server, texts, trigger};
 
 #[test]
-fn answers() {
+fn responses_are_decoded_or_refused() {
     assert_eq!(found(200, br#"{"response":{"numFound":7,"docs":[]}}"#), Ok(7.0));
     for (status, bad) in
         [(200, "{}"), (200, "<html>"), (200, r#"{"response":{"numFound":"7"}}"#), (404, "{}"), (200, "null")]

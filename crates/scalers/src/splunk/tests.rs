@@ -4,7 +4,7 @@ use crate::test_support::{ServerAction, read, server, texts, trigger};
 const LINES: &str = "{\"preview\":true,\"result\":{\"count\":\"1\"}}\n{\"preview\":false,\"offset\":0,\"lastrow\":true,\"result\":{\"count\":\"7\"}}\n";
 
 #[test]
-fn answers() {
+fn responses_are_decoded_or_refused() {
     let of = |body: &str| value(200, body.as_bytes(), "count");
     assert_eq!(of(LINES), Ok(7.0));
     assert_eq!(of(r#"{"preview":false,"result":{"count":2.5}}"#), Ok(2.5));

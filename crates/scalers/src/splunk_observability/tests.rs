@@ -104,7 +104,7 @@ fn streams_without_an_end_or_a_number_are_errors() {
 }
 
 #[test]
-fn aggregators() {
+fn values_are_aggregated_or_refused() {
     let of = |aggregator| query::aggregated(&[2.0, 6.0, 4.0], aggregator).ok();
     assert_eq!((of("sum"), of("count"), of("latest"), of("")), (Some(12.0), Some(3.0), Some(4.0), None));
     assert_eq!(query::aggregated(&[2.0], ""), Ok(2.0));

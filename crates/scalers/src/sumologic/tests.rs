@@ -124,7 +124,7 @@ fn search_jobs() {
 }
 
 #[test]
-fn aggregators() {
+fn values_are_aggregated_or_refused() {
     let values = [4.0, 1.0, 7.0];
     for (aggregator, expected) in
         [("Latest", 7.0), ("Sum", 12.0), ("Count", 3.0), ("Avg", 4.0), ("Min", 1.0), ("Max", 7.0)]

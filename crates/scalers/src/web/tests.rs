@@ -195,13 +195,13 @@ fn urls_are_split_into_endpoint_and_path() {
 }
 
 #[test]
-fn escapes() {
+fn texts_are_escaped_for_queries_and_paths() {
     assert_eq!(escaped("a b&c=é/~"), "a+b%26c%3D%C3%A9%2F~");
     assert_eq!(path_escaped("a b/c:@"), "a%20b%2Fc:@");
 }
 
 #[test]
-fn variables() {
+fn settings_are_read_from_variables_of_keda() {
     let settings = |pairs: &[(&str, &str)]| {
         let all: HashMap<_, _> = pairs.iter().copied().collect();
         HttpSettings::from_environment(|name| all.get(name).map(|text| (*text).to_owned()))

@@ -92,7 +92,7 @@ fn refused((type_, metadata, auth): ValidTrigger, changed: &[(&str, &str)], pref
 }
 
 #[test]
-fn refusals() {
+fn invalid_parameters_are_refused() {
     let cassandra = "error parsing cassandra metadata: ";
     let data = "failed to parse azure data explorer metadata: ";
     let dynatrace = "error parsing dynatrace metadata: ";
