@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts() {
+    fn errors_have_the_texts_of_kubernetes() {
         assert_eq!(FieldError::required("a.b", "").to_string(), "a.b: Required value");
         assert_eq!(FieldError::required("a", "why").to_string(), "a: Required value: why");
         assert_eq!(FieldError::invalid("a", 3, "no").message(), "Invalid value: 3: no");
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn aggregates() {
+    fn equal_errors_are_listed_once() {
         assert_eq!(aggregate(&["a"]), "a");
         assert_eq!(aggregate(&["a", "a"]), "a");
         assert_eq!(aggregate(&["a", "b", "a"]), "[a, b]");

@@ -2,13 +2,13 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 #[test]
-fn transcripts() {
+fn transcripts_show_the_output_of_their_commands() {
     trycmd::TestCases::new().case("tests/cmd/*.md");
 }
 
 /// Every example runs as a user would run it.
 #[test]
-fn examples() {
+fn examples_can_be_simulated() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples");
     let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let files: Vec<_> = files.filter(|file| file.extension().is_some_and(|ext| ext == "yaml")).collect();

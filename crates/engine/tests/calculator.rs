@@ -100,7 +100,7 @@ fn one_ready(metric: Metric, series: &[i64]) -> Fixture {
 }
 
 #[test]
-fn totals() {
+fn object_and_external_metrics_propose_by_total_value() {
     let value = |milli: i64| MetricTarget::Value(milli.into());
     let average = |milli: i64| MetricTarget::AverageValue(milli.into());
     check("V18", one_ready(object(value(10_000)), &[50_000]), 5, None);

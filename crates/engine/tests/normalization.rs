@@ -81,7 +81,7 @@ fn rows() -> Vec<Row> {
 }
 
 #[test]
-fn rates() {
+fn policies_limit_changes_within_their_period() {
     for Row { name, counts: (current, wanted), behavior, state, gives: (n, reason) } in rows() {
         let decision = proposing(current, wanted, Some(behavior)).with_state(state).run();
         assert_eq!(limited(&decision), (n, reason.to_owned()), "{name}");

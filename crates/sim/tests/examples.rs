@@ -113,7 +113,7 @@ fn scale_to_zero() {
 }
 
 #[test]
-fn aggregators() {
+fn aggregators_combine_proposals() {
     let (summary, recording) = example("aggregators.yaml");
     let [max, average, min] = [0, 1, 2].map(|workload| replicas_at(&recording, workload, 1140.0));
     assert_eq!((max, min), (15.0, 8.0));
@@ -125,7 +125,7 @@ fn aggregators() {
 }
 
 #[test]
-fn month() {
+fn month_has_every_decision_and_bounded_rows() {
     let (summary, recording) = example("month.yaml");
     assert_eq!(summary.autoscalers[0].decisions, 172_800);
     assert_eq!((summary.workloads[0].min_replicas, summary.workloads[0].max_replicas), (5, 50));
@@ -134,7 +134,7 @@ fn month() {
 }
 
 #[test]
-fn trace() {
+fn trace_of_load_is_repeated() {
     let (summary, recording) = example("trace.yaml");
     let workload = &summary.workloads[0];
     assert!(workload.unserved_share > 0.0 && workload.worst_reaction_seconds > 90.0);

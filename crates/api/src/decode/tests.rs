@@ -104,7 +104,7 @@ fn keys_in_any_case() {
 }
 
 #[test]
-fn kinds() {
+fn missing_and_unknown_kinds_have_the_errors_of_kubernetes() {
     let error = |object: &Value| Versioned::decode(object).unwrap_err().to_string();
     assert_eq!(error(&json!({"kind": "X"})), "Object 'apiVersion' is missing in '{\"kind\":\"X\"}'");
     assert_eq!(error(&json!({})), "Object 'Kind' is missing in '{}'");

@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn updates() {
+    fn updates_of_immutable_metadata_are_refused() {
         let old = meta("web");
         assert!(validate_update(&old, &old, &V1_36).is_empty());
         let new = ObjectMeta {

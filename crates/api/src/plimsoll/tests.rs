@@ -31,7 +31,7 @@ fn by_name(from: &Value, target: &Value) -> Value {
 }
 
 #[test]
-fn defaults() {
+fn absent_fields_of_metrics_get_defaults() {
     let object = autoscaler(&json!({"metrics": [
         {"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 60}}},
         by_name(&Value::Null, &json!({"averageValue": "5"})),

@@ -56,7 +56,7 @@ fn error_texts() {
 }
 
 #[test]
-fn matching() {
+fn selectors_match_labels_as_in_kubernetes() {
     let web = labels(&[("app", "web"), ("n", "7")]);
     let cases = [
         ("app=web", true),
@@ -81,7 +81,7 @@ fn matching() {
 }
 
 #[test]
-fn objects() {
+fn label_selectors_are_converted_and_printed() {
     let object: LabelSelector = serde_json::from_str(
         r#"{"matchLabels":{"b":"1","a":"2"},
             "matchExpressions":[{"key":"t","operator":"NotIn","values":["y","x"]},{"key":"s","operator":"Exists"}]}"#,

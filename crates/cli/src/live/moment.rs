@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn moments() {
+    fn clock_times_ages_and_timestamps_are_moments() {
         let now = at("2026-01-05T09:14:45Z");
         for (text, expected) in [
             ("09:10", "2026-01-05T09:10:00Z"),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths() {
+    fn lengths_are_positive_durations() {
         assert_eq!(length("--since", "1h").unwrap(), SignedDuration::from_hours(1));
         for text in ["0", "-1m", "soon", ""] {
             assert!(length("--since", text).is_err(), "{text}");

@@ -306,7 +306,7 @@ fn failed_write_is_reported_and_retried() {
 }
 
 #[test]
-fn pauses() {
+fn pause_annotations_hold_replicas() {
     let annotated = |key: &str, min, idle| {
         let mut object = object(min, idle);
         object.metadata.annotations.insert(key.to_owned(), "true".to_owned());

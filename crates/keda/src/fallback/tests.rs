@@ -70,7 +70,7 @@ fn failure_after_threshold_falls_back() {
 }
 
 #[test]
-fn behaviors() {
+fn behavior_selects_the_replicas_of_a_fallback() {
     for (behavior, current, value) in [
         ("static", 4, "60"),
         ("currentReplicas", 4, "40"),

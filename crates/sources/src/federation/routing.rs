@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn claims() {
+    fn scope_decides_about_claims() {
         for (metrics, namespaces, metric, namespace, expected) in [
             (&[][..], &[][..], "a", None, Claim::Open),
             (&["a*"], &[], "ab", Some("x"), Claim::Owned),
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn orders() {
+    fn owner_is_queried_alone_and_others_in_order() {
         use Claim::{Foreign, Open, Owned};
         let on = |table: &[(Claim, bool, i32)]| {
             let candidate = |&(claim, announced, priority): &_| Candidate { claim, announced, priority };

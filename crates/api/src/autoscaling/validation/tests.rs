@@ -32,7 +32,7 @@ fn metric(metric: &Value) -> Vec<String> {
 }
 
 #[test]
-fn bounds() {
+fn replica_bounds_are_validated() {
     assert!(faults(&json!({})).is_empty());
     assert_eq!(
         faults(&json!({"maxReplicas": 0})),
@@ -68,7 +68,7 @@ fn zero_replicas() {
 }
 
 #[test]
-fn references() {
+fn scale_target_references_are_validated() {
     let reference = |api_version: &str, kind: &str, name: &str| {
         faults(&json!({"scaleTargetRef": {"apiVersion": api_version, "kind": kind, "name": name}}))
     };
@@ -107,7 +107,7 @@ fn invalid_described_objects_stay_allowed_on_update() {
 }
 
 #[test]
-fn sources() {
+fn metrics_have_only_the_source_of_their_type() {
     assert_eq!(
         metric(&json!({})),
         [
@@ -135,7 +135,7 @@ fn sources() {
 }
 
 #[test]
-fn targets() {
+fn targets_are_validated_by_type_of_metric() {
     let target = |type_: &str, source: &str, target: &Value| {
         let body = json!({"metric": {"name": "m"}, "name": "cpu", "container": "app", "target": target,
                           "describedObject": {"kind": "Service", "name": "s"}});
@@ -233,7 +233,7 @@ fn container_resource_names() {
 }
 
 #[test]
-fn behavior() {
+fn behavior_rules_are_validated() {
     let rules = json!({"stabilizationWindowSeconds": 3601, "selectPolicy": "max", "tolerance": "-1",
                        "policies": [{"type": "pods", "value": 0, "periodSeconds": 1801}]});
     assert_eq!(

@@ -382,7 +382,7 @@ fn an_hour_of_ten_thousand_fits_into_a_hundred_mebibytes() {
 /// `cargo test -p controllers --lib records:: -- --ignored --nocapture`.
 #[test]
 #[ignore = "a measurement; takes a minute"]
-fn measure() {
+fn memory_and_time_of_records_are_printed() {
     let resident = || {
         let text = std::fs::read_to_string("/proc/self/statm").unwrap();
         text.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096

@@ -13,7 +13,7 @@ fn good(text: &str) -> (u16, BodyFraming, bool) {
 }
 
 #[test]
-fn heads() {
+fn heads_have_status_framing_and_persistence() {
     let of = |fields: &str| good(&format!("HTTP/1.1 200 OK\r\n{fields}\r\n"));
     assert_eq!(of("Content-Length: 12\r\n"), (200, BodyFraming::Length(12), true));
     assert_eq!(of("content-length:12\r\nCONTENT-LENGTH: 12\r\n"), (200, BodyFraming::Length(12), true));
