@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 use std::time::Duration;
 
-use rustls::CertificateError;
+use rustls::{AlertDescription, CertificateError};
 
 use crate::dial::DialError;
 
@@ -219,14 +219,28 @@ fn of_tls(error: &rustls::Error) -> HttpErrorCause {
             other => HttpErrorCause::Tls(other.to_string()),
         },
         rustls::Error::InvalidMessage(_) => HttpErrorCause::NotTls,
-        rustls::Error::AlertReceived(alert) => {
-            let words = format!("{alert:?}");
-            if words.contains("Certificate") || words.contains("UnknownCA") {
-                HttpErrorCause::ClientCertificateRejected(words)
-            } else {
-                HttpErrorCause::Tls(words)
-            }
+        rustls::Error::AlertReceived(alert) if is_about_certificate(*alert) => {
+            HttpErrorCause::ClientCertificateRejected(format!("{alert:?}"))
         }
+        rustls::Error::AlertReceived(alert) => HttpErrorCause::Tls(format!("{alert:?}")),
         other => HttpErrorCause::Tls(other.to_string()),
     }
+}
+
+/// Whether a server sends this alert because of the client certificate, or because there is none.
+fn is_about_certificate(alert: AlertDescription) -> bool {
+    matches!(
+        alert,
+        AlertDescription::NoCertificate
+            | AlertDescription::BadCertificate
+            | AlertDescription::UnsupportedCertificate
+            | AlertDescription::CertificateRevoked
+            | AlertDescription::CertificateExpired
+            | AlertDescription::CertificateUnknown
+            | AlertDescription::CertificateUnobtainable
+            | AlertDescription::BadCertificateStatusResponse
+            | AlertDescription::BadCertificateHashValue
+            | AlertDescription::CertificateRequired
+            | AlertDescription::UnknownCA
+    )
 }
