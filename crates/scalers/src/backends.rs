@@ -10,9 +10,9 @@ use locks::MutexExt as _;
 
 use sources::dial::Dialer;
 
-use crate::ScalerFuture;
 use crate::tenant_files::TenantFiles;
 use crate::web::{HttpSettings, SharedHttpClient};
+use crate::{ScalerError, ScalerFuture};
 
 /// The fields of a pod that scalers use.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +55,9 @@ pub trait Cluster: Send + Sync {
         _name: &'a str,
         _key: &'a str,
     ) -> ClusterFuture<'a, Option<Vec<u8>>> {
-        Box::pin(async { Err(scaler_error!("ConfigMaps and Secrets cannot be read here")) })
+        Box::pin(async {
+            Err(ScalerError::caused_by("ConfigMaps and Secrets cannot be read here", NoClusterError))
+        })
     }
 }
 
@@ -128,15 +130,26 @@ impl Backends {
     }
 }
 
+/// Why a read from the cluster fails in a process without one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no cluster")]
+pub struct NoClusterError;
+
+impl From<NoClusterError> for ScalerError {
+    fn from(error: NoClusterError) -> Self {
+        Self::caused_by(error.to_string(), error)
+    }
+}
+
 /// A cluster whose reads all fail.
 struct NoCluster;
 
 impl Cluster for NoCluster {
     fn pods<'a>(&'a self, _: &'a str, _: &'a Selector) -> ClusterFuture<'a, Vec<PodView>> {
-        Box::pin(async { Err(scaler_error!("there is no cluster")) })
+        Box::pin(async { Err(ScalerError::from(NoClusterError)) })
     }
 
     fn endpoints<'a>(&'a self, _: &'a str, _: &'a str) -> ClusterFuture<'a, Vec<(String, Option<u16>)>> {
-        Box::pin(async { Err(scaler_error!("there is no cluster")) })
+        Box::pin(async { Err(ScalerError::from(NoClusterError)) })
     }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use api::autoscaling::v2::MetricSpec;
 use api::keda::{KedaProfile, Trigger};
 use controllers::operator::auth::{AuthQuery, AuthResolver};
-use scalers::backends::Backends;
-use scalers::{parameters, table};
+use scalers::backends::{Backends, NoClusterError};
+use scalers::{ScalerError, parameters, table};
 use serde::Serialize;
 
 use super::object::ScaledResource;
@@ -113,7 +113,7 @@ async fn query_source(
                     found.value = Some(values.join(" + "));
                     found.active = Some(reading.active);
                 }
-                Ok(Err(error)) => found.error = Some(advised(error.into())),
+                Ok(Err(error)) => found.error = Some(advised(&error)),
                 Err(_) => found.error = Some(late()),
             }
         }
@@ -122,10 +122,12 @@ async fn query_source(
     findings
 }
 
-/// The remedy, where it is a flag.
-fn advised(error: String) -> String {
-    let needs_cluster = ["there is no cluster", "cannot be read here"].iter().any(|end| error.ends_with(end));
-    if needs_cluster { format!("{error}; --cluster asks the one of your kubeconfig") } else { error }
+/// The text of an error, with the remedy where it is a flag.
+fn advised(error: &ScalerError) -> String {
+    match error.cause::<NoClusterError>() {
+        Some(NoClusterError) => format!("{error}; --cluster asks the one of your kubeconfig"),
+        None => error.to_string(),
+    }
 }
 
 /// A trigger with its resolved parameters.
