@@ -78,6 +78,14 @@ enum ListConsistency {
     Quorum,
 }
 
+/// A received version, compared with that of our data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum VersionChange {
+    Newer,
+    Same,
+    Older,
+}
+
 /// Lists and watches one source.
 pub(super) struct Watcher<T> {
     client: Client,
@@ -234,22 +242,24 @@ impl<T: View> Watcher<T> {
         match watching.lines.next() {
             Ok(Some(line)) => match event::read(&line, &self.source, &mut self.scratch) {
                 Ok(Event::Change(change, version)) => {
-                    let Some(had_events) = self.advance(version) else {
+                    match self.advance(version) {
+                        VersionChange::Newer => watching.had_events = true,
+                        VersionChange::Same => {}
                         // A change that is older than our data was received before.
-                        return (None, WatcherState::Watching(watching));
-                    };
-                    watching.had_events |= had_events;
+                        VersionChange::Older => return (None, WatcherState::Watching(watching)),
+                    }
                     if let WatchEvent::Unreadable { namespace, name, error } = &change {
                         self.note_unreadable(namespace, name, error);
                     }
                     (Some(change), WatcherState::Watching(watching))
                 }
                 Ok(Event::Known(version)) => {
-                    watching.had_events |= self.advance(version).unwrap_or_default();
+                    watching.had_events |= self.advance(version) == VersionChange::Newer;
                     (None, WatcherState::Watching(watching))
                 }
                 Ok(Event::Bookmark(version)) => {
-                    let behind = version.clone().filter(|_| self.advance(version.clone()).is_none());
+                    let behind =
+                        version.clone().filter(|_| self.advance(version.clone()) == VersionChange::Older);
                     match (behind, &self.known) {
                         (Some(version), Some(known)) => {
                             let failure = WatchFailure::stale(version.as_str(), known.as_str());
@@ -278,15 +288,15 @@ impl<T: View> Watcher<T> {
         }
     }
 
-    /// Records a version. Returns whether it is new, or none if it is older than our data.
-    fn advance(&mut self, version: Option<Version>) -> Option<bool> {
-        let Some(version) = version else { return Some(true) };
+    /// Compares a version with that of our data, and records a newer one. Data without a version counts as newer.
+    fn advance(&mut self, version: Option<Version>) -> VersionChange {
+        let Some(version) = version else { return VersionChange::Newer };
         match &self.known {
-            Some(known) if version.is_before(known) => None,
-            Some(known) if version == *known => Some(false),
+            Some(known) if version.is_before(known) => VersionChange::Older,
+            Some(known) if version == *known => VersionChange::Same,
             _ => {
                 self.known = Some(version);
-                Some(true)
+                VersionChange::Newer
             }
         }
     }
