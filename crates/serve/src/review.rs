@@ -1,5 +1,6 @@
 //! Creates TokenReviews and SubjectAccessReviews.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::Request;
@@ -69,12 +70,20 @@ pub(crate) const MAX_FAILED_REVIEWS: u32 = 100;
 pub(crate) const FAILED_REVIEWS_PER_SECOND: u32 = 20;
 
 /// Why a review failed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("failed to create a {kind}: {text}{remedy}")]
-pub(crate) struct ReviewError {
-    kind: &'static str,
-    text: String,
-    remedy: &'static str,
+#[derive(Clone, Debug, thiserror::Error)]
+pub(crate) enum ReviewError {
+    /// The review cannot be written as JSON.
+    #[error("failed to create a {kind}: {source}")]
+    Encode { kind: &'static str, source: Arc<serde_json::Error> },
+    /// The request cannot be built.
+    #[error("failed to create a {kind}: {source}")]
+    Build { kind: &'static str, source: Arc<http::Error> },
+    /// The API server did not create the review.
+    #[error("failed to create a {kind}: {source}{remedy}")]
+    Request { kind: &'static str, source: Arc<kube::Error>, remedy: &'static str },
+    /// The API server did not respond in time.
+    #[error("failed to create a {kind}: no response within {timeout:?}")]
+    Timeout { kind: &'static str, timeout: Duration },
 }
 
 /// Posts a review and returns it with its status.
@@ -82,16 +91,17 @@ pub(crate) async fn post<R>(client: &Client, queue: ReviewQueue, review: &R) -> 
 where
     R: Resource + Serialize + DeserializeOwned,
 {
-    let failed = |text: String, remedy| ReviewError { kind: R::KIND, text, remedy };
+    let kind = R::KIND;
     let path = format!("/apis/{}/{}", R::API_VERSION, R::URL_PATH_SEGMENT);
-    let body = serde_json::to_vec(review).map_err(|error| failed(error.to_string(), ""))?;
+    let body =
+        serde_json::to_vec(review).map_err(|error| ReviewError::Encode { kind, source: Arc::new(error) })?;
     let attempts = async {
         let _place = queue.places().acquire().await;
         let mut pause = FIRST_RETRY_PAUSE;
         let mut attempt = 1;
         loop {
             let request = Request::post(&path).header("content-type", "application/json").body(body.clone());
-            let request = request.map_err(|error| failed(error.to_string(), ""))?;
+            let request = request.map_err(|error| ReviewError::Build { kind, source: Arc::new(error) })?;
             match client.request::<R>(request).await {
                 Ok(answer) => return Ok(answer),
                 Err(error) if attempt < MAX_ATTEMPTS && is_transient(&error) => {
@@ -99,11 +109,14 @@ where
                     pause *= 2;
                     attempt += 1;
                 }
-                Err(error) => return Err(failed(error.to_string(), remedy(&error))),
+                Err(error) => {
+                    let remedy = remedy(&error);
+                    return Err(ReviewError::Request { kind, source: Arc::new(error), remedy });
+                }
             }
         }
     };
-    let late = || Err(failed(format!("no response within {REVIEW_TIMEOUT:?}"), ""));
+    let late = || Err(ReviewError::Timeout { kind, timeout: REVIEW_TIMEOUT });
     tokio::time::timeout(REVIEW_TIMEOUT, attempts).await.unwrap_or_else(|_| late())
 }
 

@@ -34,7 +34,7 @@ pub(super) struct Tokens {
 }
 
 /// Why the user of a token is not known.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error)]
 pub(super) enum TokenError {
     #[error(transparent)]
     Review(#[from] ReviewError),
