@@ -215,7 +215,9 @@ impl KubeletClient {
                 ExchangeOutcome::Answered(answer) => return Ok(answer),
                 ExchangeOutcome::Stale(_) if !reconnected => reconnected = true,
                 ExchangeOutcome::Refused(_)
-                    if !target.plain && !renewed && self.trust.renewed(token.as_ref(), generation) =>
+                    if !target.plain
+                        && !renewed
+                        && self.trust.reload_after_refusal(token.as_ref(), generation) =>
                 {
                     renewed = true;
                 }

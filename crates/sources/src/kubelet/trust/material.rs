@@ -83,13 +83,9 @@ fn config(
         None => builder.with_no_client_auth(),
         Some((certificate, key)) => {
             let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&certificate).collect();
-            let chain = chain.map_err(|error| TrustError::Certificate(error.to_string()))?;
-            // The content of a wrong key file is not repeated, because it may be another secret.
-            let key = PrivateKeyDer::from_pem_slice(&key)
-                .map_err(|_| TrustError::Certificate("no private key in PEM form".to_owned()))?;
-            builder
-                .with_client_auth_cert(chain, key)
-                .map_err(|error| TrustError::Certificate(error.to_string()))?
+            let chain = chain.map_err(TrustError::Certificate)?;
+            let key = PrivateKeyDer::from_pem_slice(&key).map_err(|_| TrustError::Key)?;
+            builder.with_client_auth_cert(chain, key).map_err(TrustError::KeyPair)?
         }
     };
     // Resumption is disabled: connections are kept alive, and resumed sessions skip certificate verification.

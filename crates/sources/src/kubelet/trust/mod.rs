@@ -19,6 +19,7 @@ use api::provider::Compat;
 use http::HeaderValue;
 use locks::MutexExt as _;
 use rustls::ClientConfig;
+use rustls::pki_types::pem;
 use tokio::time::Instant;
 
 use crate::http::Secret;
@@ -95,15 +96,21 @@ pub enum TrustError {
         /// Source of the CA bundle.
         from: String,
     },
+    /// The client certificate is not PEM data.
+    #[error("failed to use the certificate for kubelets with its key: {0}")]
+    Certificate(#[source] pem::Error),
+    /// The file of the key has no key. Its content is not repeated, because it may be another secret.
+    #[error("failed to use the certificate for kubelets with its key: no private key in PEM form")]
+    Key,
     /// Client certificate and key are unusable or do not match.
     #[error("failed to use the certificate for kubelets with its key: {0}")]
-    Certificate(String),
+    KeyPair(#[source] rustls::Error),
     /// The token is not a valid header value.
     #[error("failed to use the token for kubelets: it is empty, or has characters that no token has")]
     Token,
     /// TLS setup failed.
     #[error("failed to set up TLS: {0}")]
-    Tls(rustls::Error),
+    Tls(#[source] rustls::Error),
 }
 
 /// CA, client certificate and token as loaded last.
@@ -149,7 +156,7 @@ impl KubeletTrust {
     }
 
     /// Reloads the files after a kubelet refused the request; whether credentials changed.
-    pub(crate) fn renewed(&self, refused: Option<&HeaderValue>, generation: u64) -> bool {
+    pub(crate) fn reload_after_refusal(&self, refused: Option<&HeaderValue>, generation: u64) -> bool {
         let material = self.material(Duration::from_secs(1));
         material.generation != generation || material.token.as_ref() != refused
     }
