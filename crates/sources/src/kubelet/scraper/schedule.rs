@@ -50,6 +50,21 @@ pub(super) struct DueNode {
     pub(super) due: Duration,
 }
 
+/// Whether a scrape delivered samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ScrapeResult {
+    Succeeded,
+    Failed,
+}
+
+/// Whether a node is scraped again after its scrape.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ScheduleState {
+    Scheduled,
+    /// The node was removed during its scrape.
+    Removed,
+}
+
 #[derive(Debug)]
 pub(super) struct Schedule {
     limits: ScheduleLimits,
@@ -163,19 +178,19 @@ impl Schedule {
         step
     }
 
-    /// A scrape finished. Returns false if the node is no longer scheduled.
-    pub(super) fn done(&mut self, name: &Arc<str>, good: bool, now: Duration) -> bool {
+    /// A scrape finished.
+    pub(super) fn done(&mut self, name: &Arc<str>, result: ScrapeResult, now: Duration) -> ScheduleState {
         if self.running.remove(name).is_none() {
-            return false;
+            return ScheduleState::Removed;
         }
         let period = self.limits.period;
-        let Some(entry) = self.nodes.get_mut(name) else { return false };
+        let Some(entry) = self.nodes.get_mut(name) else { return ScheduleState::Removed };
         let offset = offset(name, period);
         let regular = next(offset, period, now);
         entry.due = if entry.changed {
             entry.changed = false;
             now
-        } else if good {
+        } else if result == ScrapeResult::Succeeded {
             entry.failures = 0;
             entry.retrying = false;
             if entry.early > 0 && EARLY_SCRAPE_INTERVAL < period {
@@ -199,7 +214,7 @@ impl Schedule {
         };
         let (due, failures) = (entry.due, entry.failures);
         self.queue(failures).insert((due, Arc::clone(name)));
-        true
+        ScheduleState::Scheduled
     }
 
     /// Resets the schedule of a node as if it were new.

@@ -52,7 +52,8 @@ fn play(
         while open.first().is_some_and(|(at, ..)| *at <= now) {
             let (_, name, good) = open.pop_first().unwrap();
             busy.remove(&name);
-            schedule.done(&name, good, now);
+            let result = if good { ScrapeResult::Succeeded } else { ScrapeResult::Failed };
+            schedule.done(&name, result, now);
         }
     }
 }
@@ -96,7 +97,7 @@ fn concurrency_never_exceeds_the_limit() {
     let first = schedule.step(Duration::ZERO);
     assert_eq!(first.due_nodes.len(), 8);
     assert!(schedule.step(secs(0.5)).due_nodes.is_empty());
-    schedule.done(&first.due_nodes[0].node.name, true, secs(0.5));
+    schedule.done(&first.due_nodes[0].node.name, ScrapeResult::Succeeded, secs(0.5));
     assert_eq!(schedule.step(secs(0.5)).due_nodes.len(), 1);
 }
 
@@ -204,11 +205,11 @@ fn moved_or_ready_node_is_scraped_at_once() {
     changing.addresses = vec![("InternalIP".into(), "10.0.0.9".into())];
     schedule.set(&[Arc::new(changing.clone())], secs(602.0));
     assert!(schedule.step(secs(602.0)).due_nodes.is_empty());
-    schedule.done(&"a".into(), false, secs(603.0));
+    schedule.done(&"a".into(), ScrapeResult::Failed, secs(603.0));
     let step = schedule.step(secs(603.0));
     assert_eq!(step.due_nodes[0].node.addresses, changing.addresses);
     // Label changes do not reschedule a node.
-    schedule.done(&"a".into(), true, secs(603.1));
+    schedule.done(&"a".into(), ScrapeResult::Succeeded, secs(603.1));
     changing.labels = Arc::new([("a", "b")].into_iter().collect());
     schedule.set(&[Arc::new(changing)], secs(603.2));
     assert!(schedule.step(secs(603.2)).due_nodes.is_empty());
@@ -221,8 +222,8 @@ fn removed_node_is_not_scraped_and_its_late_result_is_ignored() {
     assert_eq!(schedule.step(Duration::ZERO).due_nodes.len(), 2);
     let (added, removed) = schedule.set(&[node("b")], secs(1.0));
     assert_eq!((added.len(), removed), (0, vec![Arc::from("a")]));
-    assert!(!schedule.done(&"a".into(), true, secs(2.0)));
-    assert!(schedule.done(&"b".into(), true, secs(2.0)));
+    assert_eq!(schedule.done(&"a".into(), ScrapeResult::Succeeded, secs(2.0)), ScheduleState::Removed);
+    assert_eq!(schedule.done(&"b".into(), ScrapeResult::Succeeded, secs(2.0)), ScheduleState::Scheduled);
     let requested = play(&mut schedule, secs(2.0), secs(60.0), |_, _| (QUICK_SCRAPE_TIME, true));
     assert!(!requested.contains_key("a"));
     assert!(schedule.running.is_empty());
@@ -236,7 +237,7 @@ fn node_removed_and_readded_during_scrape_is_scraped_once() {
     schedule.set(&[], secs(1.0));
     schedule.set(&[node("a")], secs(2.0));
     assert!(schedule.step(secs(2.0)).due_nodes.is_empty());
-    assert!(schedule.done(&"a".into(), true, secs(3.0)));
+    assert_eq!(schedule.done(&"a".into(), ScrapeResult::Succeeded, secs(3.0)), ScheduleState::Scheduled);
     let requested = play(&mut schedule, secs(3.0), secs(33.0), |_, _| (QUICK_SCRAPE_TIME, true));
     assert!((3..=6).contains(&requested["a"].len()), "{requested:?}");
 }

@@ -14,7 +14,7 @@ use futures::{FutureExt as _, StreamExt as _};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use super::schedule::{Schedule, ScheduleLimits};
+use super::schedule::{Schedule, ScheduleLimits, ScheduleState, ScrapeResult};
 use super::scrape::{ScrapeOutcome, scrape};
 use super::{SILENT_REQUESTS_FACTOR, Scraper};
 use crate::kubelet::address::AddressRules;
@@ -146,7 +146,8 @@ impl StaggeredLoop<'_> {
 
     fn done(&mut self, due: Duration, ScrapeOutcome { node, connection, took, scrape }: ScrapeOutcome) {
         let now = self.now();
-        if !self.schedule.done(&node.name, scrape.is_ok(), now) {
+        let result = if scrape.is_ok() { ScrapeResult::Succeeded } else { ScrapeResult::Failed };
+        if self.schedule.done(&node.name, result, now) == ScheduleState::Removed {
             return;
         }
         let (report, sink, time) = (&self.scraper.report, &self.scraper.sink, self.scraper.client.now());
