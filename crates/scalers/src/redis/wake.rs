@@ -24,6 +24,15 @@ pub(super) struct NewEntries {
     pub(super) stream: String,
 }
 
+/// Why the server answered a command that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StreamWait {
+    /// An entry was added.
+    Entry,
+    /// No entry was added within [`MAX_BLOCK_TIME`].
+    TimedOut,
+}
+
 impl NewEntries {
     async fn signal_all(&self, signal: &WakeSignal) -> Result<(), ScalerError> {
         let mut connection = self.server.connect().await?;
@@ -32,7 +41,7 @@ impl NewEntries {
             signal.query_now();
             loop {
                 let began = Instant::now();
-                if self.wait(&mut connection).await? {
+                if self.wait(&mut connection).await? == StreamWait::Entry {
                     break;
                 }
                 if began.elapsed() < MIN_WAKE_INTERVAL {
@@ -44,15 +53,15 @@ impl NewEntries {
         }
     }
 
-    /// Waits for an entry; false if none was added for a while.
-    async fn wait(&self, connection: &mut RedisServerConnection) -> Result<bool, ScalerError> {
+    /// Waits for an entry.
+    async fn wait(&self, connection: &mut RedisServerConnection) -> Result<StreamWait, ScalerError> {
         let wait = MAX_BLOCK_TIME.as_millis().to_string();
         // One entry, because its content does not matter.
         let words = ["XREAD", "COUNT", "1", "BLOCK", wait.as_str(), "STREAMS", self.stream.as_str(), "$"];
         let reply = self.server.call(connection, Some(&self.stream), &words);
         match timeout(MAX_BLOCK_TIME + REQUEST_TIMEOUT, reply).await {
-            Ok(Ok(RedisReply::Nil)) => Ok(false),
-            Ok(Ok(_)) => Ok(true),
+            Ok(Ok(RedisReply::Nil)) => Ok(StreamWait::TimedOut),
+            Ok(Ok(_)) => Ok(StreamWait::Entry),
             Ok(Err(failure)) => Err(failure.into()),
             Err(_) => Err(scaler_error!("no answer to XREAD")),
         }
