@@ -48,7 +48,7 @@ use crate::store::Store;
 use codec::SamplesPage;
 use journal::Journal;
 use members::Members;
-use newest::NewestScrapes;
+use newest::{NewestScrapes, ScrapeOrigin};
 use peer::{Peer, PeerError};
 
 /// Decodes a page of samples of another replica and encodes it again, for fuzzing; none if it is invalid.
@@ -99,6 +99,13 @@ struct ShardingState {
     newest: NewestScrapes,
     journal: Journal,
     received: u64,
+}
+
+/// Whether a peer has more pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum PageProgress {
+    More,
+    Complete,
 }
 
 /// Status of a replica.
@@ -191,7 +198,7 @@ impl Sharding {
         if !state.members.others().is_empty() {
             state.journal.record(node, &scrape, now);
         }
-        if state.newest.admit(node, &scrape, true, now, self.0.settings.resolution * 2) {
+        if state.newest.admit(node, &scrape, ScrapeOrigin::Own, now, self.0.settings.resolution * 2) {
             // Under the lock, because scrapes must be stored in the order of admission.
             self.0.store.take(node, scrape, time);
         }
@@ -272,8 +279,8 @@ impl Sharding {
             let result = peer.fetch().await;
             let result = result.and_then(|page| self.apply_page(peer, page, self.0.settings.clock.now()));
             match result {
-                Ok(true) => {}
-                Ok(false) => return,
+                Ok(PageProgress::More) => {}
+                Ok(PageProgress::Complete) => return,
                 Err(error) => {
                     tracing::debug!(replica = %peer.replica.id, %error, "cannot fetch samples of a replica");
                     self.state().members.mark_failed(&peer.replica.id, error.to_string(), error.remedy());
@@ -283,8 +290,8 @@ impl Sharding {
         }
     }
 
-    /// Stores the entries of a page; whether there are more pages.
-    fn apply_page(&self, peer: &Peer, page: SamplesPage, time: Timestamp) -> Result<bool, PeerError> {
+    /// Stores the entries of a page.
+    fn apply_page(&self, peer: &Peer, page: SamplesPage, time: Timestamp) -> Result<PageProgress, PeerError> {
         let (now, period) = (Instant::now(), self.0.settings.resolution);
         if page.incarnation == self.state().journal.incarnation() {
             return Err(PeerError::OwnAddress);
@@ -302,12 +309,12 @@ impl Sharding {
             if age <= period * 2 {
                 state.newest.mark_reported(&entry.node, now);
             }
-            if state.newest.admit(&entry.node, &entry.scrape, false, now, period * 2) {
+            if state.newest.admit(&entry.node, &entry.scrape, ScrapeOrigin::Peer, now, period * 2) {
                 state.received += 1;
                 self.0.store.take(&entry.node, entry.scrape, taken.unwrap_or(time));
             }
         }
-        Ok(page.more)
+        Ok(if page.more { PageProgress::More } else { PageProgress::Complete })
     }
 
     /// Page for the HTTP handler.

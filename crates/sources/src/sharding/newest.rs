@@ -22,7 +22,14 @@ struct AcceptedScrape {
     time: i64,
     /// When the scrape was accepted.
     at: Instant,
-    own: bool,
+    origin: ScrapeOrigin,
+}
+
+/// Which replica scraped the node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ScrapeOrigin {
+    Own,
+    Peer,
 }
 
 impl NewestScrapes {
@@ -33,20 +40,23 @@ impl NewestScrapes {
         &mut self,
         node: &str,
         scrape: &Scrape,
-        own: bool,
+        origin: ScrapeOrigin,
         now: Instant,
         stale: Duration,
     ) -> bool {
+        let own = origin == ScrapeOrigin::Own;
+        let is_own = |last: &AcceptedScrape| last.origin == ScrapeOrigin::Own;
         let Some(time) = latest(scrape) else {
             // An empty scrape counts only from the replica that scrapes the node.
-            return own && self.accepted.get(node).is_none_or(|last| last.own || is_old(last, now, stale));
+            return own
+                && self.accepted.get(node).is_none_or(|last| is_own(last) || is_old(last, now, stale));
         };
         let good = match self.accepted.get(node) {
             None => true,
-            Some(last) => (own && last.own) || time > last.time || is_old(last, now, stale),
+            Some(last) => (own && is_own(last)) || time > last.time || is_old(last, now, stale),
         };
         if good {
-            let last = AcceptedScrape { time, at: now, own };
+            let last = AcceptedScrape { time, at: now, origin };
             match self.accepted.get_mut(node) {
                 Some(known) => *known = last,
                 None => {
@@ -97,6 +107,7 @@ fn latest(scrape: &Scrape) -> Option<i64> {
 mod tests {
     use proptest::prelude::*;
 
+    use super::ScrapeOrigin::{Own, Peer};
     use super::*;
     use crate::kubelet::MetricsPoint;
 
@@ -110,19 +121,19 @@ mod tests {
     fn newest_scrape_wins() {
         let start = Instant::now();
         let mut newest = NewestScrapes::default();
-        let mut admit = |time, own, seconds| {
-            newest.admit("n", &at(time), own, start + Duration::from_secs(seconds), STALE_AFTER)
+        let mut admit = |time, origin, seconds| {
+            newest.admit("n", &at(time), origin, start + Duration::from_secs(seconds), STALE_AFTER)
         };
-        assert!(admit(10, false, 0));
-        assert!(!admit(10, false, 1), "duplicate");
-        assert!(!admit(9, false, 1), "older");
-        assert!(!admit(9, true, 1), "our own, but older than the other's");
-        assert!(admit(11, true, 2));
-        assert!(admit(11, true, 3), "the store knows repeated scrapes");
-        assert!(admit(5, true, 3), "and clocks that jump");
-        assert!(admit(6, false, 4));
-        assert!(!admit(1, false, 34));
-        assert!(admit(1, false, 35), "nothing came for so long that anything is better");
+        assert!(admit(10, Peer, 0));
+        assert!(!admit(10, Peer, 1), "duplicate");
+        assert!(!admit(9, Peer, 1), "older");
+        assert!(!admit(9, Own, 1), "our own, but older than the other's");
+        assert!(admit(11, Own, 2));
+        assert!(admit(11, Own, 3), "the store knows repeated scrapes");
+        assert!(admit(5, Own, 3), "and clocks that jump");
+        assert!(admit(6, Peer, 4));
+        assert!(!admit(1, Peer, 34));
+        assert!(admit(1, Peer, 35), "nothing came for so long that anything is better");
     }
 
     #[test]
@@ -130,10 +141,10 @@ mod tests {
         let start = Instant::now();
         let mut newest = NewestScrapes::default();
         let empty = Scrape::default();
-        assert!(newest.admit("n", &empty, true, start, STALE_AFTER));
-        assert!(!newest.admit("n", &empty, false, start, STALE_AFTER));
-        assert!(newest.admit("n", &at(1), false, start, STALE_AFTER));
-        assert!(!newest.admit("n", &empty, true, start, STALE_AFTER));
+        assert!(newest.admit("n", &empty, Own, start, STALE_AFTER));
+        assert!(!newest.admit("n", &empty, Peer, start, STALE_AFTER));
+        assert!(newest.admit("n", &at(1), Peer, start, STALE_AFTER));
+        assert!(!newest.admit("n", &empty, Own, start, STALE_AFTER));
         assert!(newest.accepted("n").is_some());
         assert_eq!(newest.retain(|_| false), ["n".into()]);
         assert!(newest.accepted("n").is_none());
@@ -145,7 +156,7 @@ mod tests {
         fn accepted_times_only_increase(times in proptest::collection::vec((0..20_i64, any::<bool>()), 1..50)) {
             let (now, mut newest, mut last) = (Instant::now(), NewestScrapes::default(), i64::MIN);
             for (time, _) in times {
-                let accepted = newest.admit("n", &at(time), false, now, STALE_AFTER);
+                let accepted = newest.admit("n", &at(time), Peer, now, STALE_AFTER);
                 prop_assert_eq!(accepted, time > last);
                 last = last.max(time);
             }
