@@ -35,7 +35,7 @@ impl StatusChanges {
     }
 
     /// Whether applying the changes would change the status.
-    pub fn change(&self, status: &ScaledObjectStatus) -> bool {
+    pub fn would_change(&self, status: &ScaledObjectStatus) -> bool {
         let Self { conditions, last_active_time, activity, health } = self;
         conditions.iter().any(|new| status.conditions.get(&new.type_) != Some(new))
             || last_active_time.is_some() && *last_active_time != status.last_active_time
@@ -164,7 +164,7 @@ mod tests {
             let mut status = ScaledObjectStatus::default();
             first.apply(&mut status);
             second.apply(&mut status);
-            let changes = third.change(&status);
+            let changes = third.would_change(&status);
             assert_eq!(changes, merge(&mut status, third).is_some(), "{first:?}, {second:?}, then {third:?}");
             *(if changes { &mut yes } else { &mut no }) += 1;
         }

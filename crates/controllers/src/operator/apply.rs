@@ -154,7 +154,7 @@ impl Applier<'_> {
         } else {
             last_active::coalesce(&mut entry.state().last_active, &object, changes)
         };
-        if !changes.change(&object.status) {
+        if !changes.would_change(&object.status) {
             return;
         }
         let mut status = object.status.clone();

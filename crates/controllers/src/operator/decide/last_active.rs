@@ -75,7 +75,7 @@ pub(crate) fn coalesce(
     };
     let is_recent = time.duration_since(written).unsigned_abs() < max_written_age(object);
     let rest = StatusChanges { last_active_time: None, ..changes };
-    if time < written || is_recent && !rest.change(&object.status) {
+    if time < written || is_recent && !rest.would_change(&object.status) {
         return rest;
     }
     StatusChanges { last_active_time: Some(time), ..rest }
