@@ -168,7 +168,8 @@ impl KubernetesProfile {
 
     /// The text of `AmbiguousSelector` with these gates.
     pub(crate) fn ambiguity(&self, gates: Gates, selector: &str, keys: &[String]) -> String {
-        let shown = if gates.optimized_selector_store { KEYS_OF_OPTIMIZED_STORE } else { usize::MAX };
-        (self.ambiguous_selector)(selector, keys.get(..shown).unwrap_or(keys))
+        let max_keys = gates.optimized_selector_store.then_some(KEYS_OF_OPTIMIZED_STORE);
+        let shown = max_keys.and_then(|max_keys| keys.get(..max_keys)).unwrap_or(keys);
+        (self.ambiguous_selector)(selector, shown)
     }
 }
