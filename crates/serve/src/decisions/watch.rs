@@ -38,14 +38,15 @@ pub(super) fn one(
     // Subscribing before reading loses nothing; records that occur twice are sent once.
     let next = decisions.follow(namespace, name).ok_or_else(|| missing(group, name))?;
     let kept = decisions.of(namespace, name).ok_or_else(|| missing(group, name))?;
-    let newest = kept.iter().map(version).max().unwrap_or(i64::MIN);
+    let newest = kept.iter().map(version).max();
     let known = known(call)?;
     let first = match (known, start) {
         (None, WatchStart::Latest) => kept.into_iter().next_back().into_iter().collect(),
         (None, WatchStart::All) => kept,
         (Some(known), _) => newer(kept, known),
     };
-    let next = next.filter(move |record| future::ready(version(record) > newest));
+    let is_new = move |record: &DecisionRecord| newest.is_none_or(|newest| version(record) > newest);
+    let next = next.filter(move |record| future::ready(is_new(record)));
     send(first, "ADDED", next.boxed(), form, call)
 }
 
