@@ -81,6 +81,11 @@ impl HttpRequest {
         self
     }
 
+    /// Does not limit the size of the response body, for callers that stream it and keep a bounded part.
+    pub fn unlimited_stream(self) -> Self {
+        self.max_bytes(usize::MAX)
+    }
+
     /// Takes the memory of a response that is read as a whole from a budget; the response waits for its share within its timeout.
     pub fn budget(mut self, budget: ByteBudget) -> Self {
         self.budget = Some(budget);

@@ -263,7 +263,7 @@ impl PrometheusClient {
         let request = backend
             .request("/api/v1/series", &fields)
             .timeout(backend.settings.series_timeout)
-            .max_bytes(usize::MAX);
+            .unlimited_stream();
         let started = Instant::now();
         let answer = async {
             let mut answer = backend.transport.stream(request).await?;
