@@ -194,7 +194,7 @@ fn observation(load: Load, pods: u32) -> Observation {
 }
 
 fn metrics(load: Load) -> Vec<Metric> {
-    let metric = |source, goal| Metric::new(source, goal);
+    let metric = |source, target| Metric::new(source, target);
     let resource = |name: &str| MetricSource::Resource { name: name.into(), of: UtilizationBase::Requests };
     let custom = |name: &str| {
         MetricSource::Pods(MetricId {

@@ -127,11 +127,11 @@ impl Metric {
     pub fn is_queryable(&self) -> bool {
         match &self.source {
             MetricSource::Resource { .. } | MetricSource::ContainerResource { .. } => {
-                self.goal != MetricTarget::Missing
+                self.target != MetricTarget::Missing
             }
             MetricSource::Pods(id) => id.selector.is_ok(),
             MetricSource::Object { metric, .. } | MetricSource::External(metric) => {
-                metric.selector.is_ok() && self.goal != MetricTarget::Missing
+                metric.selector.is_ok() && self.target != MetricTarget::Missing
             }
             MetricSource::Unknown(_) => false,
         }

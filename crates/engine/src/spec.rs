@@ -47,7 +47,8 @@ pub struct Metric {
     /// Source of the samples.
     pub source: MetricSource,
     /// Target.
-    pub goal: MetricTarget,
+    #[serde(rename = "goal")]
+    pub target: MetricTarget,
     /// What to do while the metric cannot be read.
     #[serde(default)]
     pub on_failure: FailurePolicy,
@@ -294,10 +295,10 @@ impl Spec {
 
 impl Metric {
     /// A metric with the rules of Kubernetes.
-    pub fn new(source: MetricSource, goal: MetricTarget) -> Self {
+    pub fn new(source: MetricSource, target: MetricTarget) -> Self {
         Self {
             source,
-            goal,
+            target,
             on_failure: FailurePolicy::Kubernetes,
             max_age: None,
             series: SeriesAggregator::Sum,

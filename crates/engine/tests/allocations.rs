@@ -53,7 +53,7 @@ fn fixture(pods: i32, metrics: &[Metric], behavior: Option<Behavior>) -> Fixture
     fixture.scale =
         Ok(Scale { spec_replicas: pods.into(), status_replicas: pods.into(), selector: "app=d".into() });
     for metric in metrics {
-        fixture = match metric.goal {
+        fixture = match metric.target {
             MetricTarget::Value(target) => fixture.totals(&[target.get()]),
             MetricTarget::AverageValue(target) => fixture.each(target.get()),
             MetricTarget::Utilization(percent) => fixture.each(i64::from(percent) * 10),

@@ -66,7 +66,7 @@ fn rows() -> Vec<Row> {
 #[test]
 fn per_pod_metrics() {
     for Row { name, metric, current, pods, proposes, found } in rows() {
-        let percent = matches!(metric.goal, MetricTarget::Utilization(_));
+        let percent = matches!(metric.target, MetricTarget::Utilization(_));
         let decision = Fixture::new(mk_spec([metric]), current).pods(pods).run();
         assert_eq!(proposal(&decision), Ok(proposes), "{name}");
         let reading = decision.status.metrics.unwrap()[0].clone().unwrap();

@@ -14,7 +14,7 @@ fn decision(metric: Metric, series: &[i64]) -> serde_json::Value {
     serde_json::to_value(Fixture::new(spec, 10).totals(series).run()).unwrap()
 }
 
-fn goal(per_replica: bool, target: i64) -> MetricTarget {
+fn metric_target(per_replica: bool, target: i64) -> MetricTarget {
     if per_replica { MetricTarget::AverageValue(target.into()) } else { MetricTarget::Value(target.into()) }
 }
 
@@ -29,7 +29,7 @@ proptest! {
         target in 1..100_000_i64,
         per_replica: bool,
     ) {
-        let kubernetes = external(goal(per_replica, target));
+        let kubernetes = external(metric_target(per_replica, target));
         let of = |rule| decision(Metric { series: rule, ..kubernetes.clone() }, &series);
         let one = |value: i64| decision(kubernetes.clone(), &[value]);
         let total: i64 = series.iter().sum();

@@ -172,7 +172,7 @@ fn t29_zero_with_cpu_only_is_stuck() {
 
 #[test]
 fn t31_negative_sums() {
-    let propose = |goal, series: &[i64]| Fixture::of_three([external(goal)]).totals(series).run();
+    let propose = |target, series: &[i64]| Fixture::of_three([external(target)]).totals(series).run();
     for series in [&[-5000_i64][..], &[-5000, 9000]] {
         let decision = propose(MetricTarget::AverageValue(1000.into()), series);
         assert_eq!((proposal(&decision), decision.desired.get()), (Ok(i32::MAX), 6), "limited to double");

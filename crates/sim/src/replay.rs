@@ -139,12 +139,12 @@ fn modelled<'a>(
     let factor = f64::from(pass.replicas.max(1)) / f64::from(replicas.max(1));
     spec.metrics.iter().enumerate().map(move |(index, metric)| {
         let value = pass.values.get(index).copied().flatten()?;
-        Some(if matches!(metric.goal, MetricTarget::Value(_)) { value } else { value * factor })
+        Some(if matches!(metric.target, MetricTarget::Value(_)) { value } else { value * factor })
     })
 }
 
 fn target(metric: &Metric) -> Option<f64> {
-    match metric.goal {
+    match metric.target {
         MetricTarget::Utilization(percent) => Some(f64::from(percent)),
         MetricTarget::AverageValue(milli) | MetricTarget::Value(milli) => Some(milli.get() as f64 / 1000.0),
         MetricTarget::Missing => None,
@@ -168,7 +168,7 @@ fn sample(
             stray: Vec::new(),
         }))
     };
-    match (&metric.source, metric.goal) {
+    match (&metric.source, metric.target) {
         (_, MetricTarget::Missing) | (MetricSource::Unknown(_), _) => Ok(MetricSamples::NotQueried),
         // A pod requests as much for each of its containers.
         (MetricSource::Resource { .. }, MetricTarget::Utilization(_)) => {
@@ -249,8 +249,8 @@ mod tests {
         Timestamp::from_second(1_767_000_000 + seconds).unwrap()
     }
 
-    fn metric(source: MetricSource, goal: MetricTarget) -> Metric {
-        Metric::new(source, goal)
+    fn metric(source: MetricSource, target: MetricTarget) -> Metric {
+        Metric::new(source, target)
     }
 
     fn cpu(percent: i32) -> Metric {

@@ -75,12 +75,12 @@ fn failure_policy(policy: &plimsoll::FailurePolicy) -> FailurePolicy {
 
 /// One metric. Which target field counts depends on the source (docs/spec/hpa.md 4.1 – 4.5).
 pub(super) fn metric(spec: &v2::MetricSpec) -> Metric {
-    let (source, goal) = match spec.type_.as_str() {
+    let (source, target) = match spec.type_.as_str() {
         v2::RESOURCE => {
             let resource = spec.resource.clone().unwrap_or_default();
             (
                 MetricSource::Resource { name: resource.name, of: UtilizationBase::Requests },
-                per_pod_goal(&resource.target),
+                per_pod_target(&resource.target),
             )
         }
         v2::CONTAINER_RESOURCE => {
@@ -88,17 +88,17 @@ pub(super) fn metric(spec: &v2::MetricSpec) -> Metric {
                 spec.container_resource.clone().unwrap_or_default();
             (
                 MetricSource::ContainerResource { name, container, of: UtilizationBase::Requests },
-                per_pod_goal(&target),
+                per_pod_target(&target),
             )
         }
         v2::PODS => {
             let pods = spec.pods.clone().unwrap_or_default();
-            let goal = pods
+            let target = pods
                 .target
                 .average_value
                 .as_ref()
                 .map_or(MetricTarget::Missing, |v| MetricTarget::AverageValue(v.into()));
-            (MetricSource::Pods(metric_id(&pods.metric)), goal)
+            (MetricSource::Pods(metric_id(&pods.metric)), target)
         }
         v2::OBJECT => {
             let object = spec.object.clone().unwrap_or_default();
@@ -109,15 +109,15 @@ pub(super) fn metric(spec: &v2::MetricSpec) -> Metric {
                 api_version: Some(described.api_version).filter(|v| !v.is_empty()),
                 metric: metric_id(&object.metric),
             };
-            (source, object_goal(&object.target))
+            (source, object_target(&object.target))
         }
         v2::EXTERNAL => {
             let external = spec.external.clone().unwrap_or_default();
-            (MetricSource::External(metric_id(&external.metric)), external_goal(&external.target))
+            (MetricSource::External(metric_id(&external.metric)), external_target(&external.target))
         }
         other => (MetricSource::Unknown(other.to_owned()), MetricTarget::Missing),
     };
-    Metric::new(source, goal)
+    Metric::new(source, target)
 }
 
 /// A metric name with its selector.
@@ -132,7 +132,7 @@ pub(super) fn metric_id(id: &v2::MetricIdentifier) -> MetricId {
 }
 
 /// The target of a Resource metric. Its type is ignored; the field that is set counts.
-fn per_pod_goal(target: &v2::MetricTarget) -> MetricTarget {
+fn per_pod_target(target: &v2::MetricTarget) -> MetricTarget {
     match (&target.average_value, target.average_utilization) {
         (Some(value), _) => MetricTarget::AverageValue(value.into()),
         (None, Some(percent)) => MetricTarget::Utilization(percent),
@@ -141,7 +141,7 @@ fn per_pod_goal(target: &v2::MetricTarget) -> MetricTarget {
 }
 
 /// The target of an Object metric. Type and field must agree (T24).
-fn object_goal(target: &v2::MetricTarget) -> MetricTarget {
+fn object_target(target: &v2::MetricTarget) -> MetricTarget {
     match (target.type_.as_str(), &target.value, &target.average_value) {
         (v2::VALUE, Some(value), _) => MetricTarget::Value(value.into()),
         (v2::AVERAGE_VALUE, _, Some(value)) => MetricTarget::AverageValue(value.into()),
@@ -150,7 +150,7 @@ fn object_goal(target: &v2::MetricTarget) -> MetricTarget {
 }
 
 /// The target of an External metric. The average takes precedence.
-fn external_goal(target: &v2::MetricTarget) -> MetricTarget {
+fn external_target(target: &v2::MetricTarget) -> MetricTarget {
     match (&target.average_value, &target.value) {
         (Some(value), _) => MetricTarget::AverageValue(value.into()),
         (None, Some(value)) => MetricTarget::Value(value.into()),

@@ -223,7 +223,7 @@ fn target(metric: &Metric) -> Option<String> {
     let memory = matches!(&metric.source, MetricSource::Resource { name, .. } | MetricSource::ContainerResource { name, .. } if name == "memory");
     let format = if memory { Format::BinarySi } else { Format::DecimalSi };
     let amount = |value: MilliValue| Some(Quantity::from_milli(value.get(), format).to_string());
-    match metric.goal {
+    match metric.target {
         MetricTarget::Utilization(percent) => Some(format!("{percent}%")),
         MetricTarget::AverageValue(value) | MetricTarget::Value(value) => amount(value),
         MetricTarget::Missing => None,

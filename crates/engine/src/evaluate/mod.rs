@@ -146,19 +146,19 @@ pub(crate) fn evaluate(context: &Context<'_>, index: usize, metric: &Metric) -> 
     let result = match &metric.source {
         MetricSource::Resource { name, of } => {
             let query = pods::PodQuery { resource: Some(name), container: None, of: *of };
-            resource(context, samples, query, metric.goal, "FailedGetResourceMetric", |res| {
+            resource(context, samples, query, metric.target, "FailedGetResourceMetric", |res| {
                 format!("failed to get {res} resource metric value: ")
             })
         }
         MetricSource::ContainerResource { name, container, of } => {
             let query = pods::PodQuery { resource: Some(name), container: Some(container), of: *of };
-            resource(context, samples, query, metric.goal, "FailedGetContainerResourceMetric", |_| {
+            resource(context, samples, query, metric.target, "FailedGetContainerResourceMetric", |_| {
                 format!("failed to get {container} container metric value: ")
             })
         }
-        MetricSource::Pods(id) => pods_metric(context, samples, id, metric.goal),
+        MetricSource::Pods(id) => pods_metric(context, samples, id, metric.target),
         MetricSource::Object { kind, name, metric: id, .. } => {
-            object(context, samples, id, (kind, name), metric.goal)
+            object(context, samples, id, (kind, name), metric.target)
         }
         MetricSource::External(id) => external(context, samples, id, metric),
         MetricSource::Unknown(kind) => {
@@ -181,7 +181,7 @@ pub(crate) fn evaluate(context: &Context<'_>, index: usize, metric: &Metric) -> 
 
 /// The name of a metric in conditions and events (docs/spec/hpa.md 4.1 – 4.5).
 fn display_name(metric: &Metric) -> String {
-    let utilization = matches!(metric.goal, MetricTarget::Utilization(_));
+    let utilization = matches!(metric.target, MetricTarget::Utilization(_));
     let base = |of: &UtilizationBase| match of {
         UtilizationBase::Requests => "request",
         UtilizationBase::Limits => "limit",
@@ -198,7 +198,7 @@ fn display_name(metric: &Metric) -> String {
         }
         MetricSource::Pods(id) => format!("pods metric {}", id.name),
         // Kubernetes calls a per-replica object metric external (T23).
-        MetricSource::Object { metric: id, .. } if matches!(metric.goal, MetricTarget::AverageValue(_)) => {
+        MetricSource::Object { metric: id, .. } if matches!(metric.target, MetricTarget::AverageValue(_)) => {
             external_name(id)
         }
         MetricSource::Object { kind, metric: id, .. } => format!("{kind} metric {}", id.name),
@@ -216,7 +216,7 @@ fn resource(
     context: &Context<'_>,
     samples: Option<&Result<MetricSamples, RecordedError>>,
     request: pods::PodQuery<'_>,
-    goal: MetricTarget,
+    target: MetricTarget,
     reason: &'static str,
     prefix: impl Fn(&str) -> String,
 ) -> Result<Proposal, Box<MetricFailure>> {
@@ -227,7 +227,7 @@ fn resource(
         let summary = format!("{}{text}", prefix(res));
         error.into_failure(reason, text, summary)
     };
-    let what = match goal {
+    let what = match target {
         MetricTarget::AverageValue(_) => "usage",
         MetricTarget::Utilization(_) => "utilization",
         MetricTarget::Value(_) | MetricTarget::Missing => {
@@ -237,7 +237,7 @@ fn resource(
         }
     };
     let proposal = per_pod_samples(samples, || format!("unable to get metrics for resource {res}"))
-        .and_then(|samples| pods::evaluate(context, samples, request, goal));
+        .and_then(|samples| pods::evaluate(context, samples, request, target));
     proposal.map_err(|error| {
         // The metrics API has no samples of these pods: which pods these are says more than its empty list.
         let is_empty = error.cause.as_deref() == Some(&FailureCause::Request(RequestFailure::NoItems));
@@ -251,14 +251,14 @@ fn pods_metric(
     context: &Context<'_>,
     samples: Option<&Result<MetricSamples, RecordedError>>,
     id: &MetricId,
-    goal: MetricTarget,
+    target: MetricTarget,
 ) -> Result<Proposal, Box<MetricFailure>> {
     let request = pods::PodQuery { resource: None, container: None, of: UtilizationBase::Requests };
     id.selector
         .as_ref()
         .map_err(EvaluationError::from)
         .and_then(|_| per_pod_samples(samples, || format!("unable to get metric {}", id.name)))
-        .and_then(|samples| pods::evaluate(context, samples, request, goal))
+        .and_then(|samples| pods::evaluate(context, samples, request, target))
         .map_err(|error| {
             let summary = format!("failed to get pods metric value: {}", error.text);
             let text = error.text.clone();
@@ -272,7 +272,7 @@ fn object(
     samples: Option<&Result<MetricSamples, RecordedError>>,
     id: &MetricId,
     (kind, name): (&str, &str),
-    goal: MetricTarget,
+    target: MetricTarget,
 ) -> Result<Proposal, Box<MetricFailure>> {
     let ns = &context.seen.spec.namespace;
     let fetched = || {
@@ -282,7 +282,7 @@ fn object(
         })
     };
     let mut prefix = "failed to get object metric value: ".to_owned();
-    let result = match (&id.selector, goal) {
+    let result = match (&id.selector, target) {
         (Err(e), _) => Err(e.into()),
         (Ok(_), MetricTarget::Value(target)) => {
             fetched().and_then(|t| totals::against_total(context, totals::single(t), target))
@@ -318,7 +318,7 @@ fn external(
         })
     };
     let mut prefix = format!("failed to get {name} external metric value: ");
-    let result = match metric.goal {
+    let result = match metric.target {
         MetricTarget::AverageValue(target) => {
             prefix = format!("{prefix}failed to get {name} external metric: ");
             let usage = |t| totals::aggregated(metric.series, t).unwrap_or_else(|| totals::running_sum(t));

@@ -55,14 +55,14 @@ pub(super) fn evaluate(
     context: &Context<'_>,
     samples: &PodSamples,
     request: PodQuery<'_>,
-    goal: MetricTarget,
+    target: MetricTarget,
 ) -> Result<Proposal, EvaluationError> {
     let pods = &context.seen.pods;
     if pods.is_empty() {
         let error = EvaluationError::from("no pods returned by selector while calculating replica count");
         return Err(error.with_cause(FailureCause::NoPods));
     }
-    let percent = if let MetricTarget::Utilization(percent) = goal { Some(percent) } else { None };
+    let percent = if let MetricTarget::Utilization(percent) = target { Some(percent) } else { None };
     let Classified { sums, missing_request, detail, uncounted, oldest } =
         classify(context, samples, request, percent);
     if sums.tally.ready + sums.tally.stray == 0 {
@@ -77,7 +77,7 @@ pub(super) fn evaluate(
     if let Some(missing) = missing_request {
         return Err(EvaluationError { pods: Some(sums.tally), uncounted, ..missing });
     }
-    let calculate = |with: IncludedPods| match goal {
+    let calculate = |with: IncludedPods| match target {
         MetricTarget::Utilization(target) => sums.utilization(target, with),
         MetricTarget::AverageValue(target) | MetricTarget::Value(target) => Some(sums.average(target, with)),
         MetricTarget::Missing => None,
@@ -89,7 +89,7 @@ pub(super) fn evaluate(
     };
     let first = calculate(IncludedPods::default()).ok_or_else(no_pods)?;
 
-    let target = match goal {
+    let target = match target {
         MetricTarget::Utilization(t) => i64::from(t),
         MetricTarget::AverageValue(t) | MetricTarget::Value(t) => t.get(),
         MetricTarget::Missing => 0,

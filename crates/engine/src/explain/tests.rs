@@ -31,8 +31,8 @@ pub(super) fn cpu(percent: i32) -> Metric {
 fn queue(each: i64) -> Metric {
     let id =
         MetricId { name: "queue_length".into(), shown_selector: "nil".into(), selector: Ok(String::new()) };
-    let goal = MetricTarget::AverageValue(each.into());
-    Metric::new(MetricSource::External(id), goal)
+    let target = MetricTarget::AverageValue(each.into());
+    Metric::new(MetricSource::External(id), target)
 }
 
 fn spec(metrics: Vec<Metric>) -> Spec {

@@ -43,12 +43,12 @@ pub(crate) fn refused() -> ScaleWriteResult {
 
 pub(crate) fn spec() -> impl Strategy<Value = Spec> {
     let bounds = (0..=8_i32, 0..=40_i32);
-    let metrics = vec((source_and_goal(), failure_policy()), 1..=METRICS);
+    let metrics = vec((source_and_target(), failure_policy()), 1..=METRICS);
     (bounds, metrics, proptest::option::of(behavior()), aggregator()).prop_map(
         |((min, more), metrics, behavior, aggregator)| {
             let metrics: Vec<_> = metrics
                 .into_iter()
-                .map(|((source, goal), on_failure)| Metric { on_failure, ..Metric::new(source, goal) })
+                .map(|((source, target), on_failure)| Metric { on_failure, ..Metric::new(source, target) })
                 .collect();
             let spec = mk_spec(metrics);
             // The API accepts zero only with a metric that exists without pods.
@@ -83,7 +83,7 @@ pub(crate) fn failure_policy() -> impl Strategy<Value = FailurePolicy> {
     ]
 }
 
-fn source_and_goal() -> impl Strategy<Value = (MetricSource, MetricTarget)> {
+fn source_and_target() -> impl Strategy<Value = (MetricSource, MetricTarget)> {
     let resource = prop_oneof![Just("cpu"), Just("memory")];
     let share = prop_oneof![3 => Just(UtilizationBase::Requests), 1 => Just(UtilizationBase::Limits)];
     let per_pod = prop_oneof![
@@ -102,14 +102,14 @@ fn source_and_goal() -> impl Strategy<Value = (MetricSource, MetricTarget)> {
     };
     prop_oneof![
         (resource.clone(), share.clone(), per_pod.clone())
-            .prop_map(|(name, of, goal)| (MetricSource::Resource { name: name.into(), of }, goal)),
-        (resource, share, per_pod).prop_map(|(name, of, goal)| {
-            (MetricSource::ContainerResource { name: name.into(), container: "c".into(), of }, goal)
+            .prop_map(|(name, of, target)| (MetricSource::Resource { name: name.into(), of }, target)),
+        (resource, share, per_pod).prop_map(|(name, of, target)| {
+            (MetricSource::ContainerResource { name: name.into(), container: "c".into(), of }, target)
         }),
         (1..5000_i64)
             .prop_map(|t| (MetricSource::Pods(metric_id("rps")), MetricTarget::AverageValue(t.into()))),
-        total.clone().prop_map(move |goal| (object(), goal)),
-        total.prop_map(|goal| (MetricSource::External(metric_id("qlen")), goal)),
+        total.clone().prop_map(move |target| (object(), target)),
+        total.prop_map(|target| (MetricSource::External(metric_id("qlen")), target)),
     ]
 }
 

@@ -98,8 +98,8 @@ pub(crate) fn pending(name: &str) -> Pod {
     Pod { phase: PodPhase::Pending, started: None, ready: None, ..mk_pod(name) }
 }
 
-pub(crate) fn metric(source: MetricSource, goal: MetricTarget) -> Metric {
-    Metric::new(source, goal)
+pub(crate) fn metric(source: MetricSource, target: MetricTarget) -> Metric {
+    Metric::new(source, target)
 }
 
 /// A cpu metric with this target utilization.
@@ -107,8 +107,8 @@ pub(crate) fn cpu(percent: i32) -> Metric {
     resource("cpu", MetricTarget::Utilization(percent))
 }
 
-pub(crate) fn resource(name: &str, goal: MetricTarget) -> Metric {
-    metric(MetricSource::Resource { name: name.into(), of: UtilizationBase::Requests }, goal)
+pub(crate) fn resource(name: &str, target: MetricTarget) -> Metric {
+    metric(MetricSource::Resource { name: name.into(), of: UtilizationBase::Requests }, target)
 }
 
 pub(crate) fn metric_id(name: &str) -> MetricId {
@@ -121,19 +121,19 @@ pub(crate) fn pods_metric(target: i64) -> Metric {
 }
 
 /// Object metric `rps` of Ingress `main`.
-pub(crate) fn object(goal: MetricTarget) -> Metric {
+pub(crate) fn object(target: MetricTarget) -> Metric {
     let source = MetricSource::Object {
         kind: "Ingress".into(),
         name: "main".into(),
         api_version: Some("networking.k8s.io/v1".into()),
         metric: metric_id("rps"),
     };
-    metric(source, goal)
+    metric(source, target)
 }
 
 /// External metric `qlen`.
-pub(crate) fn external(goal: MetricTarget) -> Metric {
-    metric(MetricSource::External(metric_id("qlen")), goal)
+pub(crate) fn external(target: MetricTarget) -> Metric {
+    metric(MetricSource::External(metric_id("qlen")), target)
 }
 
 /// Scaling rules without a window; the highest policy wins.

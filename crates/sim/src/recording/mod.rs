@@ -284,7 +284,7 @@ impl MetricTrack {
             }
             MetricSource::Unknown(kind) => (kind.clone(), MetricUnit::Plain),
         };
-        let (unit, target) = match metric.goal {
+        let (unit, target) = match metric.target {
             MetricTarget::Utilization(percent) => (MetricUnit::Percent, Some(f64::from(percent))),
             MetricTarget::AverageValue(milli) | MetricTarget::Value(milli) => {
                 (plain, Some(milli.get() as f64 / 1000.0))

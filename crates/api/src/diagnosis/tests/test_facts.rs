@@ -51,8 +51,8 @@ pub(super) fn cpu() -> Metric {
     )
 }
 
-pub(super) fn metric(source: MetricSource, goal: MetricTarget) -> Metric {
-    Metric::new(source, goal)
+pub(super) fn metric(source: MetricSource, target: MetricTarget) -> Metric {
+    Metric::new(source, target)
 }
 
 pub(super) fn named(name: &str) -> MetricId {

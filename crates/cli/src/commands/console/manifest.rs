@@ -37,8 +37,8 @@ fn rules(rules: &ScalingRules) -> Value {
 }
 
 /// The field of a target that has a value, and the value.
-pub(super) fn target_value(goal: MetricTarget) -> Option<(&'static str, Value)> {
-    match goal {
+pub(super) fn target_value(target: MetricTarget) -> Option<(&'static str, Value)> {
+    match target {
         MetricTarget::Utilization(percent) => Some(("averageUtilization", json!(percent))),
         MetricTarget::AverageValue(milli) => Some(("averageValue", json!(amount(milli.get())))),
         MetricTarget::Value(milli) => Some(("value", json!(amount(milli.get())))),
@@ -53,13 +53,13 @@ fn amount(milli: i64) -> String {
 
 /// A metric. Fields that only an Autoscaler has are left out where they have the meaning of an HPA.
 pub(super) fn metric(metric: &Metric) -> Value {
-    let goal = target(metric.goal);
+    let target = target(metric.target);
     let with_base = |base: UtilizationBase| {
-        let mut goal = goal.clone();
-        if let (UtilizationBase::Limits, Some(fields)) = (base, goal.as_object_mut()) {
+        let mut target = target.clone();
+        if let (UtilizationBase::Limits, Some(fields)) = (base, target.as_object_mut()) {
             fields.insert("percentageOf".into(), json!("limits"));
         }
-        goal
+        target
     };
     let mut value = match &metric.source {
         MetricSource::Resource { name, of } => {
@@ -67,16 +67,18 @@ pub(super) fn metric(metric: &Metric) -> Value {
         }
         MetricSource::ContainerResource { name, container, of } => json!({"type": "ContainerResource",
             "containerResource": {"name": name, "container": container, "target": with_base(*of)}}),
-        MetricSource::Pods(id) => json!({"type": "Pods", "pods": {"metric": identifier(id), "target": goal}}),
+        MetricSource::Pods(id) => {
+            json!({"type": "Pods", "pods": {"metric": identifier(id), "target": target}})
+        }
         MetricSource::Object { kind, name, api_version, metric } => {
             let mut described = json!({"kind": kind, "name": name});
             if let (Some(version), Some(fields)) = (api_version, described.as_object_mut()) {
                 fields.insert("apiVersion".into(), json!(version));
             }
-            json!({"type": "Object", "object": {"metric": identifier(metric), "describedObject": described, "target": goal}})
+            json!({"type": "Object", "object": {"metric": identifier(metric), "describedObject": described, "target": target}})
         }
         MetricSource::External(id) => {
-            json!({"type": "External", "external": {"metric": identifier(id), "target": goal}})
+            json!({"type": "External", "external": {"metric": identifier(id), "target": target}})
         }
         MetricSource::Unknown(kind) => json!({"type": kind}),
     };
@@ -91,15 +93,15 @@ pub(super) fn metric(metric: &Metric) -> Value {
     value
 }
 
-fn target(goal: MetricTarget) -> Value {
-    let kind = match goal {
+fn target(target: MetricTarget) -> Value {
+    let kind = match target {
         MetricTarget::Utilization(_) => "Utilization",
         MetricTarget::AverageValue(_) => "AverageValue",
         MetricTarget::Value(_) => "Value",
         MetricTarget::Missing => "",
     };
     let mut fields = Map::from_iter([("type".to_owned(), json!(kind))]);
-    fields.extend(target_value(goal).map(|(name, value)| (name.to_owned(), value)));
+    fields.extend(target_value(target).map(|(name, value)| (name.to_owned(), value)));
     Value::from(fields)
 }
 

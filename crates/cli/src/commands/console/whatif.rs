@@ -112,7 +112,7 @@ impl WhatIfFields {
                 continue;
             }
             let milli = ((new.target * 1000.0).round() as i64).into();
-            metric.goal = match metric.goal {
+            metric.target = match metric.target {
                 MetricTarget::Utilization(_) => MetricTarget::Utilization(new.target.round() as i32),
                 MetricTarget::AverageValue(_) => MetricTarget::AverageValue(milli),
                 MetricTarget::Value(_) => MetricTarget::Value(milli),
@@ -285,9 +285,9 @@ fn patch(raw: &Value, before: &Spec, after: &Spec) -> String {
     }
     if before.metrics != after.metrics {
         let mut metrics = raw.pointer("/spec/metrics").cloned().unwrap_or_default();
-        let goals = after.metrics.iter().map(|metric| metric.goal);
-        for (metric, goal) in metrics.as_array_mut().into_iter().flatten().zip(goals) {
-            set_target(metric, goal);
+        let targets = after.metrics.iter().map(|metric| metric.target);
+        for (metric, target) in metrics.as_array_mut().into_iter().flatten().zip(targets) {
+            set_target(metric, target);
         }
         spec.insert("metrics".into(), metrics);
     }
@@ -301,11 +301,11 @@ fn patch(raw: &Value, before: &Spec, after: &Spec) -> String {
     }
 }
 
-fn set_target(metric: &mut Value, goal: MetricTarget) {
+fn set_target(metric: &mut Value, target: MetricTarget) {
     let Some(sources) = metric.as_object_mut() else { return };
-    let Some((field, value)) = manifest::target_value(goal) else { return };
-    for target in sources.values_mut().filter_map(|source| source.get_mut("target")?.as_object_mut()) {
-        target.insert(field.into(), value.clone());
+    let Some((field, value)) = manifest::target_value(target) else { return };
+    for fields in sources.values_mut().filter_map(|source| source.get_mut("target")?.as_object_mut()) {
+        fields.insert(field.into(), value.clone());
     }
 }
 

@@ -55,7 +55,7 @@ pub(super) struct LintFinding {
 }
 
 /// A percentage of requests or limits that a metric aims at.
-struct UtilizationGoal<'a> {
+struct UtilizationTarget<'a> {
     target: &'a LintTarget,
     field: &'a str,
     resource: &'a str,
@@ -190,7 +190,7 @@ impl AutoscalerCheck<'_> {
             match &metric.source {
                 MetricSource::Resource { name, of } => {
                     let field = format!("spec.metrics[{index}].resource");
-                    self.resource(target, &field, (name.as_str(), *of), None, metric.goal);
+                    self.resource(target, &field, (name.as_str(), *of), None, metric.target);
                 }
                 MetricSource::ContainerResource { name, container, of } => {
                     let field = format!("spec.metrics[{index}].containerResource");
@@ -199,7 +199,7 @@ impl AutoscalerCheck<'_> {
                         &field,
                         (name.as_str(), *of),
                         Some(container.as_str()),
-                        metric.goal,
+                        metric.target,
                     );
                 }
                 _ => {}
@@ -213,7 +213,7 @@ impl AutoscalerCheck<'_> {
         field: &str,
         (resource, of): (&str, UtilizationBase),
         container: Option<&str>,
-        goal: MetricTarget,
+        metric_target: MetricTarget,
     ) {
         let containers = running(&target.pod);
         let measured: Vec<&Container> = match container {
@@ -227,15 +227,15 @@ impl AutoscalerCheck<'_> {
                 found
             }
         };
-        let MetricTarget::Utilization(percent) = goal else { return };
+        let MetricTarget::Utilization(percent) = metric_target else { return };
         let Some(base) = self.base(target, field, (resource, of), container, &measured) else { return };
         if base <= 0.0 {
             return;
         }
-        let goal = UtilizationGoal { target, field, resource, percent, measured: &measured, base };
-        self.idle(&goal);
+        let utilization = UtilizationTarget { target, field, resource, percent, measured: &measured, base };
+        self.idle(&utilization);
         if of == UtilizationBase::Requests {
-            self.ceiling(&goal);
+            self.ceiling(&utilization);
         }
     }
 
@@ -311,8 +311,8 @@ impl AutoscalerCheck<'_> {
     }
 
     /// A target that the pods exceed without work: every new pod causes another one.
-    fn idle(&mut self, goal: &UtilizationGoal<'_>) {
-        let UtilizationGoal { target, field, resource, percent, measured, base } = *goal;
+    fn idle(&mut self, utilization: &UtilizationTarget<'_>) {
+        let UtilizationTarget { target, field, resource, percent, measured, base } = *utilization;
         let usage = |container: &&Container| {
             target.idle.get(&(container.name.clone(), resource.to_owned())).map(milli)
         };
@@ -332,8 +332,8 @@ impl AutoscalerCheck<'_> {
     }
 
     /// A target that no pod can exceed because its limit is too low: the count never rises.
-    fn ceiling(&mut self, goal: &UtilizationGoal<'_>) {
-        let UtilizationGoal { target, field, resource, percent, measured, base } = *goal;
+    fn ceiling(&mut self, utilization: &UtilizationTarget<'_>) {
+        let UtilizationTarget { target, field, resource, percent, measured, base } = *utilization;
         let limits: Option<Vec<f64>> =
             measured.iter().map(|container| container.resources.limits.get(resource).map(milli)).collect();
         let Some(limits) = limits.filter(|_| resource == "cpu") else { return };

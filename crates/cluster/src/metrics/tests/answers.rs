@@ -334,7 +334,7 @@ async fn invalid_metrics_are_not_requested() {
     for metric in [
         broken,
         metric(MetricSource::Unknown("X".to_owned()), MetricTarget::Value(1.into())),
-        Metric { goal: MetricTarget::Missing, ..resource("cpu") },
+        Metric { target: MetricTarget::Missing, ..resource("cpu") },
     ] {
         assert_eq!(metrics.samples(alone(), &metric).await.unwrap(), MetricSamples::NotQueried);
     }

@@ -19,8 +19,8 @@ use crate::request::tests::fake::{Fake, JSON, ReceivedRequest, Reply, TEXT};
 
 const FRESHNESS: Duration = Duration::from_secs(5);
 
-fn metric(source: MetricSource, goal: MetricTarget) -> Metric {
-    Metric::new(source, goal)
+fn metric(source: MetricSource, target: MetricTarget) -> Metric {
+    Metric::new(source, target)
 }
 
 fn id(name: &str, selector: &str) -> MetricId {

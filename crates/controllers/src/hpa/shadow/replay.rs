@@ -127,7 +127,7 @@ fn read_as(
 ) -> Option<MetricSamples> {
     match own {
         MetricSamples::PerPod(own) => {
-            let value = |pod: &Pod| match metric.goal {
+            let value = |pod: &Pod| match metric.target {
                 MetricTarget::Utilization(_) => {
                     used(seen, metric, pod, i64::from(reading.average_utilization?))
                 }

@@ -172,7 +172,7 @@ async fn complete(
     };
     let external = external_samples(&observation.spec, read);
     let is_external_average = |metric: &Metric| {
-        matches!((&metric.source, &metric.goal), (MetricSource::External(_), MetricTarget::AverageValue(_)))
+        matches!((&metric.source, &metric.target), (MetricSource::External(_), MetricTarget::AverageValue(_)))
     };
     let lists_pods = !observation.spec.metrics.iter().all(is_external_average)
         && needs_pods(input, scale.spec_replicas.get(), compat);

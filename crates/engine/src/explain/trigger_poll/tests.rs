@@ -34,8 +34,8 @@ fn metric() -> Metric {
         shown_selector: "nil".into(),
         selector: Ok(String::new()),
     };
-    let (source, goal) = (MetricSource::External(id), MetricTarget::AverageValue(20_000.into()));
-    Metric::new(source, goal)
+    let (source, target) = (MetricSource::External(id), MetricTarget::AverageValue(20_000.into()));
+    Metric::new(source, target)
 }
 
 fn seen(spec: Spec, replicas: i32, waiting: i64) -> Observation {

@@ -21,8 +21,8 @@ fn plan_equals_spec_of_generated_hpa() {
     let spec = &found.spec;
     assert_eq!((spec.name.as_str(), spec.min.get(), spec.max.get()), ("worker", 1, 20));
     assert_eq!(found.status.external_metric_names, [METRIC]);
-    let goals: Vec<EngineTarget> = spec.metrics.iter().map(|metric| metric.goal).collect();
-    assert_eq!(goals, [EngineTarget::AverageValue(10_000.into()), EngineTarget::Utilization(70)]);
+    let targets: Vec<EngineTarget> = spec.metrics.iter().map(|metric| metric.target).collect();
+    assert_eq!(targets, [EngineTarget::AverageValue(10_000.into()), EngineTarget::Utilization(70)]);
     let up = &spec.behavior.as_ref().unwrap().up;
     assert_eq!(up.window, Some(SignedDuration::from_secs(30)));
     assert_eq!(up.policies.len(), 2, "defaults are filled in");
@@ -49,7 +49,7 @@ fn a_formula_is_one_metric() {
         })
         .collect();
     assert_eq!(names, ["cpu", "composite-metric"]);
-    assert_eq!(spec.metrics.last().map(|metric| metric.goal), Some(EngineTarget::Value(2500.into())));
+    assert_eq!(spec.metrics.last().map(|metric| metric.target), Some(EngineTarget::Value(2500.into())));
     let samples = external_samples(&spec, |name| {
         (name == "composite-metric").then(|| Ok(vec!["1500m".parse().unwrap(), "1".parse().unwrap()]))
     });

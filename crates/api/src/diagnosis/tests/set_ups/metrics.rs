@@ -151,7 +151,7 @@ pub(super) fn set_ups() -> Vec<SetUp> {
             "a target without a value for its type",
             "metric-target-invalid",
             "the target of cpu has no value for its type",
-            facts().with_metric(Metric { goal: MetricTarget::Missing, ..cpu() }, per_pod(&[])),
+            facts().with_metric(Metric { target: MetricTarget::Missing, ..cpu() }, per_pod(&[])),
         ),
         set_up(
             "an invalid selector of a metric",
