@@ -77,14 +77,14 @@ impl AutoscalerObject {
     }
 
     /// The same object with another status and persisted state.
-    pub(crate) fn with(&self, status: v2::HorizontalPodAutoscalerStatus, memory: Option<String>) -> Self {
+    pub(crate) fn with(&self, status: v2::HorizontalPodAutoscalerStatus, snapshot: Option<String>) -> Self {
         let mut new = self.clone();
         match &mut new {
             Self::Hpa(hpa) => hpa.status = status,
             Self::Autoscaler(autoscaler) => autoscaler.status = status,
         }
-        if let Some(memory) = memory {
-            new.metadata_mut().annotations.insert(PERSISTED_STATE_ANNOTATION.to_owned(), memory);
+        if let Some(snapshot) = snapshot {
+            new.metadata_mut().annotations.insert(PERSISTED_STATE_ANNOTATION.to_owned(), snapshot);
         }
         new
     }

@@ -46,9 +46,9 @@ pub(crate) enum PersistAction {
     /// The annotation still covers the state.
     Nothing,
     /// Add the annotation to a status write, if there is one.
-    Piggyback(StateSnapshot),
+    WithStatusWrite(StateSnapshot),
     /// Write the annotation, also without a status write.
-    Write(StateSnapshot),
+    SeparateWrite(StateSnapshot),
 }
 
 impl PersistedStates {
@@ -60,7 +60,7 @@ impl PersistedStates {
         let text =
             entry.object.metadata().annotations.get(PERSISTED_STATE_ANNOTATION).filter(|_| is_persisted);
         let kept = text.and_then(|text| match StateSnapshot::parse(text) {
-            Ok(memory) => Some(memory),
+            Ok(snapshot) => Some(snapshot),
             Err(error) => {
                 tracing::warn!(
                     namespace = &*entry.key.namespace, name = entry.key.record_name(), %error,
@@ -69,7 +69,7 @@ impl PersistedStates {
                 None
             }
         });
-        let state = kept.as_ref().map(|memory| memory.restore(now)).unwrap_or_default();
+        let state = kept.as_ref().map(|snapshot| snapshot.restore(now)).unwrap_or_default();
         PersistedState { state, kept, jumped: self.jumped, ..PersistedState::default() }
     }
 
@@ -115,20 +115,22 @@ impl PersistedState {
         if covered && !has_status_write {
             return PersistAction::Nothing;
         }
-        let memory = self.state.snapshot(at, spec, config);
+        let snapshot = self.state.snapshot(at, spec, config);
         if covered {
-            return PersistAction::Piggyback(memory);
+            return PersistAction::WithStatusWrite(snapshot);
         }
         let window = longest_window(spec, config).max(MIN_WRITE_INTERVAL);
         match self.separate_write {
-            Some(last) if now.saturating_duration_since(last) < window => PersistAction::Piggyback(memory),
-            _ => PersistAction::Write(memory),
+            Some(last) if now.saturating_duration_since(last) < window => {
+                PersistAction::WithStatusWrite(snapshot)
+            }
+            _ => PersistAction::SeparateWrite(snapshot),
         }
     }
 
     /// Records the annotation that was written.
-    pub(crate) fn kept(&mut self, memory: StateSnapshot, alone: bool, now: Instant) {
-        self.kept = Some(memory);
+    pub(crate) fn kept(&mut self, snapshot: StateSnapshot, alone: bool, now: Instant) {
+        self.kept = Some(snapshot);
         if alone {
             self.separate_write = Some(now);
         }

@@ -298,8 +298,8 @@ impl Reconciler {
         if reported.sent {
             self.metrics.count_write("status", reported.result.is_ok());
         }
-        if let Some((memory, alone)) = reported.kept {
-            persisted.kept(memory, alone, Instant::now());
+        if let Some((snapshot, alone)) = reported.kept {
+            persisted.kept(snapshot, alone, Instant::now());
         }
         if let Some(object) = reported.object {
             self.written_statuses.wrote(entry, &object.metadata().resource_version);

@@ -62,10 +62,10 @@ impl StatusWriter {
         keep: PersistAction,
     ) -> ReportOutcome {
         let nothing = ReportOutcome { result: Ok(()), sent: false, object: None, kept: None };
-        let (memory, due) = match keep {
+        let (snapshot, due) = match keep {
             PersistAction::Nothing => (None, false),
-            PersistAction::Piggyback(memory) => (Some(memory), false),
-            PersistAction::Write(memory) => (Some(memory), true),
+            PersistAction::WithStatusWrite(snapshot) => (Some(snapshot), false),
+            PersistAction::SeparateWrite(snapshot) => (Some(snapshot), true),
         };
         if !(status.is_some() || due) || !self.leadership.is_leader() {
             return nothing;
@@ -74,7 +74,7 @@ impl StatusWriter {
             AutoscalerObject::Hpa(_) => {
                 let alone = status.is_none();
                 let status = status.unwrap_or_else(|| entry.object.status().clone());
-                self.put(entry, status, memory, alone).await
+                self.put(entry, status, snapshot, alone).await
             }
             AutoscalerObject::Autoscaler(_) => {
                 // The status subresource of a custom resource ignores changes of annotations.
@@ -82,8 +82,8 @@ impl StatusWriter {
                     Some(status) => self.put(entry, status, None, false).await,
                     None => nothing,
                 };
-                match memory {
-                    Some(memory) if due => self.annotate(entry, reported, memory).await,
+                match snapshot {
+                    Some(snapshot) if due => self.annotate(entry, reported, snapshot).await,
                     _ => reported,
                 }
             }
@@ -94,10 +94,10 @@ impl StatusWriter {
         &self,
         entry: &AutoscalerEntry,
         status: HorizontalPodAutoscalerStatus,
-        memory: Option<StateSnapshot>,
+        snapshot: Option<StateSnapshot>,
         alone: bool,
     ) -> ReportOutcome {
-        let new = entry.object.with(status, memory.as_ref().map(StateSnapshot::to_text));
+        let new = entry.object.with(status, snapshot.as_ref().map(StateSnapshot::to_text));
         let result = match new.to_json() {
             Ok(body) => self.send(entry, Method::PUT, "/status", "application/json", body).await,
             Err(error) => Err(StatusWriteError::Json(error)),
@@ -107,7 +107,7 @@ impl StatusWriter {
                 result: Ok(()),
                 sent: true,
                 object: Some(new.at_version(version)),
-                kept: memory.map(|memory| (memory, alone)),
+                kept: snapshot.map(|snapshot| (snapshot, alone)),
             },
             // A failed write of persisted state alone is not reported; the next reconcile tries again.
             Err(error) if alone => {
@@ -126,17 +126,17 @@ impl StatusWriter {
         &self,
         entry: &AutoscalerEntry,
         reported: ReportOutcome,
-        memory: StateSnapshot,
+        snapshot: StateSnapshot,
     ) -> ReportOutcome {
-        let body = json!({"metadata": {"annotations": {PERSISTED_STATE_ANNOTATION: memory.to_text()}}})
+        let body = json!({"metadata": {"annotations": {PERSISTED_STATE_ANNOTATION: snapshot.to_text()}}})
             .to_string()
             .into_bytes();
         match self.send(entry, Method::PATCH, "", "application/merge-patch+json", body).await {
             Ok(version) => {
                 let base = reported.object.unwrap_or_else(|| (*entry.object).clone());
                 let status = base.status().clone();
-                let object = base.with(status, Some(memory.to_text())).at_version(version);
-                ReportOutcome { object: Some(object), kept: Some((memory, true)), sent: true, ..reported }
+                let object = base.with(status, Some(snapshot.to_text())).at_version(version);
+                ReportOutcome { object: Some(object), kept: Some((snapshot, true)), sent: true, ..reported }
             }
             Err(error) => {
                 tracing::debug!(
