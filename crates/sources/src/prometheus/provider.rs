@@ -180,11 +180,11 @@ impl PrometheusProvider {
         if old.config == config {
             return ReloadOutcome::Unchanged;
         }
-        let memory = self.0.discovery_states.locked();
-        match ProviderState::new(config, self.0.cluster.mapper(), self.0.settings.compat, &memory) {
+        let states = self.0.discovery_states.locked();
+        match ProviderState::new(config, self.0.cluster.mapper(), self.0.settings.compat, &states) {
             Ok(state) => {
                 self.0.exchange(state);
-                drop(memory);
+                drop(states);
                 self.0.changed.0.notify_one();
                 self.0.changed.1.notify_one();
                 ReloadOutcome::Reloaded
@@ -250,7 +250,7 @@ impl ProviderState {
         config: AdapterConfig,
         mapper: Arc<RestMapper>,
         compat: Compat,
-        memory: &DiscoveryStates,
+        states: &DiscoveryStates,
     ) -> Result<Self, ConfigError> {
         let rules = Rules::compile(&config, &mapper, compat)?;
         let separable = rules
@@ -260,7 +260,7 @@ impl ProviderState {
             .collect();
         let mut registry = Registry::new(&rules);
         for family in [RuleFamily::Custom, RuleFamily::External] {
-            registry.replace(&rules, &mapper, family, &remembered(memory, &rules, family));
+            registry.replace(&rules, &mapper, family, &known_series(states, &rules, family));
         }
         Ok(Self { config, rules, mapper, registry, separable })
     }
@@ -290,12 +290,12 @@ fn selectors(rules: &Rules, family: RuleFamily) -> Vec<Arc<str>> {
 }
 
 /// Known series of the selectors of a family.
-fn remembered(memory: &DiscoveryStates, rules: &Rules, family: RuleFamily) -> Vec<(Arc<str>, Vec<Series>)> {
-    let memory = memory.of(family);
+fn known_series(states: &DiscoveryStates, rules: &Rules, family: RuleFamily) -> Vec<(Arc<str>, Vec<Series>)> {
+    let state = states.of(family);
     selectors(rules, family)
         .into_iter()
         .map(|selector| {
-            let series = memory.shapes(&selector).cloned().collect();
+            let series = state.shapes(&selector).cloned().collect();
             (selector, series)
         })
         .collect()

@@ -6,7 +6,7 @@ use std::time::Duration;
 use locks::MutexExt as _;
 use tokio::task::AbortHandle;
 
-use super::{ProviderInner, ProviderState, remembered, selectors};
+use super::{ProviderInner, ProviderState, known_series, selectors};
 use crate::prometheus::discovery;
 use crate::prometheus::rule::RuleFamily;
 
@@ -70,13 +70,13 @@ pub(super) async fn round(inner: &ProviderInner, family: RuleFamily, only_failed
             ),
         }
     }
-    let mut memory = inner.discovery_states.locked();
+    let mut states = inner.discovery_states.locked();
     // The rules may have changed meanwhile; results are kept if they still use the selector.
     let state = inner.state();
     let wanted = selectors(&state.rules, family);
-    if memory.of_mut(family).update(&wanted, attempts, now, inner.compat(), &inner.settings.discovery) {
+    if states.of_mut(family).update(&wanted, attempts, now, inner.compat(), &inner.settings.discovery) {
         let mut registry = state.registry.clone();
-        registry.replace(&state.rules, &state.mapper, family, &remembered(&memory, &state.rules, family));
+        registry.replace(&state.rules, &state.mapper, family, &known_series(&states, &state.rules, family));
         inner.exchange(ProviderState {
             registry,
             config: state.config.clone(),
@@ -91,12 +91,12 @@ pub(super) async fn round(inner: &ProviderInner, family: RuleFamily, only_failed
 /// Recompiles the rules if the resources of the cluster changed; if that fails, the old ones stay.
 fn refresh(inner: &ProviderInner) {
     let mapper = inner.cluster.mapper();
-    let memory = inner.discovery_states.locked();
+    let states = inner.discovery_states.locked();
     let state = inner.state();
     if Arc::ptr_eq(&mapper, &state.mapper) {
         return;
     }
-    match ProviderState::new(state.config.clone(), mapper, inner.compat(), &memory) {
+    match ProviderState::new(state.config.clone(), mapper, inner.compat(), &states) {
         Ok(state) => inner.exchange(state),
         Err(error) => {
             tracing::warn!(%error, "rules no longer fit the resources of the cluster; they stay as they were");

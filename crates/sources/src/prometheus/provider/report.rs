@@ -66,12 +66,12 @@ impl PrometheusProvider {
     /// Status of the provider.
     pub fn report(&self) -> ProviderReport {
         let state = self.0.state();
-        let memory = self.0.discovery_states.locked();
+        let states = self.0.discovery_states.locked();
         let section = |family: RuleFamily, key: &str, metrics: usize| {
             let rules = state.rules.of(family);
             let reports = rules.iter().enumerate().map(|(index, rule)| RuleReport {
                 place: format!("{key}[{index}]"),
-                selector: memory.of(family).status(&rule.selector),
+                selector: states.of(family).status(&rule.selector),
                 metrics: state.registry.count(family, index),
             });
             (!rules.is_empty()).then(|| SectionReport { metrics, rules: reports.collect() })
