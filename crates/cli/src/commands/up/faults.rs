@@ -74,7 +74,7 @@ pub(super) struct FaultTargets {
 }
 
 impl FaultTargets {
-    /// Causes a fault or ends it. Slow pods are a property of workloads, which the lab sets.
+    /// Causes a fault or ends it. Slow pods are a property of workloads, which `LoadAndFaults` sets.
     pub(super) async fn set(&self, fault: Fault, active: bool) -> Result<(), BoxError> {
         match fault {
             Fault::MetricsOutage => self.outage(active).await,

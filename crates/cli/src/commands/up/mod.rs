@@ -1,12 +1,12 @@
 //! `plimsoll up`: a local cluster that scales workloads, with nothing to install.
 
 mod faults;
-mod lab;
+mod load_and_faults;
 mod objects;
 mod pod_metrics;
 mod queue;
+mod running_cluster;
 mod speed;
-mod stage;
 mod table;
 mod workloads;
 
@@ -16,6 +16,7 @@ use crate::commands::controller::stopped;
 use crate::commands::profile::KubernetesProfileArg;
 use crate::failure::{Failure, Outcome};
 use crate::logs::LogArgs;
+use running_cluster::RunningCluster;
 use speed::ClusterTime;
 use workloads::ExampleName;
 
@@ -80,12 +81,12 @@ pub(crate) fn run(args: &UpArgs) -> Outcome {
     let limit = args.stop_after.as_deref().map(duration).transpose()?;
     speed::runtime(args.speed)?.block_on(async {
         let time = ClusterTime::start(args.speed);
-        // Dropping the half-built stage removes what it has created.
-        let stage = tokio::select! {
-            stage = stage::Stage::build(args, &time) => stage?,
+        // Dropping the half-built cluster removes what it has created.
+        let cluster = tokio::select! {
+            cluster = RunningCluster::build(args, &time) => cluster?,
             result = stopped() => return result,
         };
-        stage.introduce(args);
+        cluster.introduce(args);
         let ended = async {
             match limit {
                 Some(limit) => {
@@ -99,9 +100,9 @@ pub(crate) fn run(args: &UpArgs) -> Outcome {
         };
         let result = tokio::select! {
             result = ended => result,
-            result = table::watch(&stage, args) => result,
+            result = table::watch(&cluster, args) => result,
         };
-        stage.end().await;
+        cluster.end().await;
         result
     })
 }

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use sim::scenario::AutoscalerPlan;
 
 use super::UpArgs;
-use super::stage::Stage;
+use super::running_cluster::RunningCluster;
 use crate::failure::{Failure, Outcome as Ended};
 use crate::scenario::as_hpa;
 
@@ -20,7 +20,7 @@ use crate::scenario::as_hpa;
 const READ_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Prints decisions as they are made.
-pub(super) async fn watch(stage: &Stage, args: &UpArgs) -> Ended {
+pub(super) async fn watch(cluster: &RunningCluster, args: &UpArgs) -> Ended {
     if args.quiet {
         std::future::pending::<()>().await;
     }
@@ -32,7 +32,7 @@ pub(super) async fn watch(stage: &Stage, args: &UpArgs) -> Ended {
     ))?;
     loop {
         let mut new = Vec::new();
-        for records in [stage.process.handle.records(), stage.operator.handle.records()] {
+        for records in [cluster.process.handle.records(), cluster.operator.handle.records()] {
             new.extend(records.latest(None).into_iter().flat_map(|latest| {
                 let shown = shown.get(&key(&latest)).copied();
                 if args.verbose {
@@ -54,7 +54,7 @@ pub(super) async fn watch(stage: &Stage, args: &UpArgs) -> Ended {
             if phase.is_some() && !changed && !args.verbose {
                 continue;
             }
-            print_line(&line(stage, &record))?;
+            print_line(&line(cluster, &record))?;
         }
         tokio::time::sleep(READ_INTERVAL).await;
     }
@@ -88,7 +88,7 @@ impl ActivationPhase {
     }
 }
 
-fn line(stage: &Stage, record: &DecisionRecord) -> String {
+fn line(cluster: &RunningCluster, record: &DecisionRecord) -> String {
     let decision = &record.decision;
     let replicas = if decision.current() == decision.desired {
         decision.desired.to_string()
@@ -96,12 +96,12 @@ fn line(stage: &Stage, record: &DecisionRecord) -> String {
         format!("{} → {}", decision.current(), decision.desired)
     };
     let name = record.metadata.name.replacen('.', "/", 1);
-    let found = stage.workloads.scenarios.iter().find_map(|scenario| {
+    let found = cluster.workloads.scenarios.iter().find_map(|scenario| {
         let plan = scenario.autoscalers.iter().find(|plan| plan.object.short_name() == name)?;
         Some((plan, scenario.workloads.get(plan.workload)?))
     });
     let target = found.map(|(_, workload)| workload.name.as_str()).or_else(|| name.strip_prefix("so/"));
-    let load = target.and_then(|target| stage.lab.load_of(target));
+    let load = target.and_then(|target| cluster.load_and_faults.load_of(target));
     let load = load.map(|load| format!("{load:.1}/s")).unwrap_or_default();
     let metrics = match &record.round {
         Some(round) => explain::targets(round, Some(decision.current())),

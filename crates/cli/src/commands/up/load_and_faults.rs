@@ -20,32 +20,32 @@ use super::queue::{QueueLoad, WORKLOAD as QUEUE_WORKLOAD};
 /// How long slow pods take to become ready.
 const SLOW_READY_DELAY: Millis = Millis::from_secs(60);
 /// The highest load that can be set, in requests per second.
-const MAX_LEVEL: f64 = 1e6;
+const MAX_REQUESTS_PER_SECOND: f64 = 1e6;
 /// The time within which the highest load of a scenario is looked for, and the step.
 const LOOK_AHEAD_SECONDS: i64 = 3600;
 const LOOK_AHEAD_STEP_SECONDS: usize = 30;
 
 /// What can be changed.
-pub(super) struct Lab {
+pub(super) struct LoadAndFaults {
     nodes: Arc<Nodes>,
     workloads: Vec<(String, Workload)>,
     queue: Option<QueueLoad>,
     targets: FaultTargets,
     began: Instant,
-    state: Mutex<LabState>,
+    state: Mutex<LoadAndFaultState>,
     /// Held while a fault is caused or ended: two requests at once would lose two nodes, of which one would return.
     changing_fault: tokio::sync::Mutex<()>,
 }
 
 /// What was changed.
 #[derive(Default)]
-struct LabState {
+struct LoadAndFaultState {
     /// The load of each workload; none is that of the scenario.
     levels: Vec<Option<f64>>,
     active: Vec<Fault>,
 }
 
-impl Lab {
+impl LoadAndFaults {
     /// `began` is when the nodes started: the times of loads count from it.
     pub(super) fn new(
         nodes: Arc<Nodes>,
@@ -54,7 +54,7 @@ impl Lab {
         targets: FaultTargets,
         began: Instant,
     ) -> Self {
-        let state = LabState { levels: vec![None; workloads.len()], ..LabState::default() };
+        let state = LoadAndFaultState { levels: vec![None; workloads.len()], ..LoadAndFaultState::default() };
         let changing_fault = tokio::sync::Mutex::default();
         Self { nodes, workloads, queue, targets, began, state: Mutex::new(state), changing_fault }
     }
@@ -71,7 +71,7 @@ impl Lab {
         Some(level.unwrap_or_else(|| workload.load.at(now)))
     }
 
-    fn state(&self) -> MutexGuard<'_, LabState> {
+    fn state(&self) -> MutexGuard<'_, LoadAndFaultState> {
         self.state.locked()
     }
 
@@ -98,7 +98,8 @@ impl Lab {
             let level = match body.get("value") {
                 None | Some(Value::Null) => None,
                 Some(value) => {
-                    let level = value.as_f64().filter(|level| (0.0..=MAX_LEVEL).contains(level));
+                    let level =
+                        value.as_f64().filter(|level| (0.0..=MAX_REQUESTS_PER_SECOND).contains(level));
                     Some(level.ok_or_else(|| bad("the load is a number that is not negative"))?)
                 }
             };
@@ -160,20 +161,20 @@ impl Lab {
     }
 }
 
-/// Answers the console on the runtime of the cluster, whose clock the lab uses.
-pub(super) struct LabBackend {
-    pub(super) lab: Arc<Lab>,
+/// Answers the console on the runtime of the cluster, whose clock [`LoadAndFaults`] uses.
+pub(super) struct LoadAndFaultsBackend {
+    pub(super) load_and_faults: Arc<LoadAndFaults>,
     pub(super) runtime: Handle,
 }
 
-impl ConsoleBackend for LabBackend {
+impl ConsoleBackend for LoadAndFaultsBackend {
     fn answer(&self, request: ApiRequest) -> BoxFuture<'_, Result<Value, ApiError>> {
-        let lab = Arc::clone(&self.lab);
+        let load_and_faults = Arc::clone(&self.load_and_faults);
         let answer = self.runtime.spawn(async move {
             if let Some(body) = &request.body {
-                lab.change(body).await?;
+                load_and_faults.change(body).await?;
             }
-            Ok(lab.shown())
+            Ok(load_and_faults.shown())
         });
         Box::pin(async move {
             answer
@@ -211,25 +212,25 @@ mod tests {
             pause: pause.clone(),
             lost: Mutex::default(),
         };
-        let lab = Lab::new(Arc::clone(&nodes), Vec::new(), None, targets, Instant::now());
-        let active = |lab: &Lab| -> Vec<String> {
-            let shown = lab.shown();
+        let subject = LoadAndFaults::new(Arc::clone(&nodes), Vec::new(), None, targets, Instant::now());
+        let active = |subject: &LoadAndFaults| -> Vec<String> {
+            let shown = subject.shown();
             let faults = shown["faults"].as_array().unwrap().iter();
             faults.filter(|fault| fault["active"] == true).map(|fault| fault["id"].to_string()).collect()
         };
-        assert!(active(&lab).is_empty());
+        assert!(active(&subject).is_empty());
         for fault in Fault::ALL {
-            lab.change(&json!({"fault": fault.id(), "active": true})).await.unwrap();
+            subject.change(&json!({"fault": fault.id(), "active": true})).await.unwrap();
         }
-        assert_eq!(active(&lab).len(), Fault::ALL.len());
+        assert_eq!(active(&subject).len(), Fault::ALL.len());
         assert_eq!((nodes.busiest(), pause.is_paused()), (None, true));
         for fault in Fault::ALL {
-            lab.change(&json!({"fault": fault.id(), "active": false})).await.unwrap();
+            subject.change(&json!({"fault": fault.id(), "active": false})).await.unwrap();
         }
-        assert!(active(&lab).is_empty());
+        assert!(active(&subject).is_empty());
         assert_eq!((nodes.busiest(), pause.is_paused()), (Some("node-1"), false));
-        assert!(lab.change(&json!({"fault": "unknown", "active": true})).await.is_err());
-        assert!(lab.change(&json!({"load": "unknown", "value": 1})).await.is_err());
+        assert!(subject.change(&json!({"fault": "unknown", "active": true})).await.is_err());
+        assert!(subject.change(&json!({"load": "unknown", "value": 1})).await.is_err());
     }
 
     #[test]

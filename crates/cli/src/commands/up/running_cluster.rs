@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use api::yaml::{self, SourceFile};
 use cluster::connect::{self, ConnectTarget, Connection, Credentials, Material};
+use engine::explain::plural;
 use localkube::nodes::{Nodes, Plan, Workload};
 use localkube::{Cluster, Running, Server};
 use serve::{ServiceBackend, ServiceRef};
@@ -13,7 +14,7 @@ use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use super::faults::FaultTargets;
-use super::lab::{Lab, LabBackend};
+use super::load_and_faults::{LoadAndFaults, LoadAndFaultsBackend};
 use super::pod_metrics::PodMetrics;
 use super::queue::Queue;
 use super::speed::ClusterTime;
@@ -55,10 +56,10 @@ const MAX_NAMES_SHOWN: usize = 5;
 const SCRAPE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Everything that runs; dropping it ends it.
-pub(super) struct Stage {
+pub(super) struct RunningCluster {
     pub(super) process: ControllerProcess,
     pub(super) workloads: ChosenWorkloads,
-    pub(super) lab: Arc<Lab>,
+    pub(super) load_and_faults: Arc<LoadAndFaults>,
     ready: Duration,
     kubeconfig: OwnFile,
     metrics: metrics::MetricsProcess,
@@ -73,7 +74,7 @@ pub(super) struct Stage {
     _running: Running,
 }
 
-impl Stage {
+impl RunningCluster {
     pub(super) async fn build(args: &UpArgs, time: &ClusterTime) -> Result<Self, Failure> {
         let kubernetes = args.kubernetes.version();
         let chosen = ChosenWorkloads::load(&args.files, &args.workloads, kubernetes)?;
@@ -165,12 +166,13 @@ impl Stage {
             lost: Mutex::default(),
         };
         let load = queue.as_ref().map(Queue::load);
-        let lab = Arc::new(Lab::new(Arc::clone(&nodes), workloads, load, targets, nodes_began));
-        let (console_thread, console) = start_console(args, time, &lab).await?;
+        let load_and_faults =
+            Arc::new(LoadAndFaults::new(Arc::clone(&nodes), workloads, load, targets, nodes_began));
+        let (console_thread, console) = start_console(args, time, &load_and_faults).await?;
         Ok(Self {
             process,
             workloads: chosen,
-            lab,
+            load_and_faults,
             ready,
             kubeconfig,
             metrics,
@@ -187,12 +189,11 @@ impl Stage {
 
     /// Prints what runs and where.
     pub(super) fn introduce(&self, args: &UpArgs) {
-        let count = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
         println!(
             "localkube ready in {} ms · {} · {} · roles: controller, metrics, operator\n",
             self.ready.as_millis(),
-            count(usize::from(args.nodes), "node"),
-            count(self.workloads.count(), "workload"),
+            plural(usize::from(args.nodes), "node"),
+            plural(self.workloads.count(), "workload"),
         );
         let program = std::env::args().next().unwrap_or_else(|| "plimsoll".into());
         let file = self.kubeconfig.path().display();
@@ -224,9 +225,10 @@ impl Stage {
 async fn start_console(
     args: &UpArgs,
     time: &ClusterTime,
-    lab: &Arc<Lab>,
+    load_and_faults: &Arc<LoadAndFaults>,
 ) -> Result<(ProbeThread, RunningConsole), Failure> {
-    let lab = LabBackend { lab: Arc::clone(lab), runtime: Handle::current() };
+    let lab =
+        LoadAndFaultsBackend { load_and_faults: Arc::clone(load_and_faults), runtime: Handle::current() };
     let place =
         ClusterArgs { kubeconfig: Some(args.kubeconfig.clone()), utc: true, ..ClusterArgs::default() };
     let options = ConsoleOptions {
