@@ -51,7 +51,7 @@ enum ConversionTarget {
 }
 
 /// An autoscaler of either kind, with defaults.
-enum Admitted {
+enum DefaultedAutoscaler {
     Hpa(v2::HorizontalPodAutoscaler),
     Autoscaler(Autoscaler),
 }
@@ -96,22 +96,26 @@ fn target(to: &str) -> Result<ConversionTarget, Failure> {
 }
 
 fn convert(document: &Document, target: ConversionTarget, gates: FeatureGates) -> Result<Value, Failure> {
-    let admitted = match Manifest::read(document)? {
-        Manifest::Hpa(hpa) => Admitted::Hpa(manifest::admit_hpa(document, *hpa, gates)?),
+    let autoscaler = match Manifest::read(document)? {
+        Manifest::Hpa(hpa) => DefaultedAutoscaler::Hpa(manifest::admit_hpa(document, *hpa, gates)?),
         Manifest::Autoscaler(autoscaler) => {
-            Admitted::Autoscaler(manifest::admit_autoscaler(document, *autoscaler)?)
+            DefaultedAutoscaler::Autoscaler(manifest::admit_autoscaler(document, *autoscaler)?)
         }
-        Manifest::Proposal(proposed) => Admitted::Autoscaler(manifest::admit_proposal(document, *proposed)?),
+        Manifest::Proposal(proposed) => {
+            DefaultedAutoscaler::Autoscaler(manifest::admit_proposal(document, *proposed)?)
+        }
         Manifest::Other { .. } => return Ok(document.root.to_json()),
     };
-    let mut value = match (target, admitted) {
-        (ConversionTarget::Hpa(version), Admitted::Hpa(hpa)) => json(&Versioned::from_v2(hpa, version)),
-        (ConversionTarget::Hpa(version), Admitted::Autoscaler(autoscaler)) => {
+    let mut value = match (target, autoscaler) {
+        (ConversionTarget::Hpa(version), DefaultedAutoscaler::Hpa(hpa)) => {
+            json(&Versioned::from_v2(hpa, version))
+        }
+        (ConversionTarget::Hpa(version), DefaultedAutoscaler::Autoscaler(autoscaler)) => {
             let hpa = plimsoll::to_v2(autoscaler).map_err(|e| document.problem("spec", e.to_string()))?;
             json(&Versioned::from_v2(hpa, version))
         }
-        (ConversionTarget::Autoscaler, Admitted::Hpa(hpa)) => json(&plimsoll::from_v2(hpa)),
-        (ConversionTarget::Autoscaler, Admitted::Autoscaler(autoscaler)) => json(&autoscaler),
+        (ConversionTarget::Autoscaler, DefaultedAutoscaler::Hpa(hpa)) => json(&plimsoll::from_v2(hpa)),
+        (ConversionTarget::Autoscaler, DefaultedAutoscaler::Autoscaler(autoscaler)) => json(&autoscaler),
     }?;
     tidy(&mut value, document);
     Ok(value)

@@ -68,7 +68,7 @@ impl SimulateArgs {
 
 /// What `-o json` and `-o yaml` print.
 #[derive(Serialize)]
-struct Played<'a> {
+struct SimulationOutput<'a> {
     name: &'a str,
     summary: &'a Summary,
     recording: &'a Recording,
@@ -102,7 +102,10 @@ pub(crate) fn run(args: &SimulateArgs) -> Outcome {
     match args.output {
         Format::Json | Format::Yaml => {
             let recording = recorder.recording();
-            output::value(args.output, &Played { name: &scenario.name, summary: &summary, recording })?;
+            output::value(
+                args.output,
+                &SimulationOutput { name: &scenario.name, summary: &summary, recording },
+            )?;
         }
         Format::Table | Format::Wide => output::text_out(&closing(args, &scenario, &summary))?,
     }

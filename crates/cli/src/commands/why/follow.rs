@@ -23,14 +23,14 @@ const MAX_RECONNECT_PAUSE: Duration = Duration::from_secs(15);
 /// Selects new records. A connection begins with all stored records, and decisions that only repeat
 /// arrive again.
 #[derive(Debug, Default)]
-struct News {
+struct DecisionFollower {
     /// The newest known version.
     seen: Option<Timestamp>,
     /// The last printed text.
     printed: Option<DecisionLine>,
 }
 
-impl News {
+impl DecisionFollower {
     /// Whether a record is to be shown: `every` one that is new, or only one that says something else.
     fn step(&mut self, record: &DecisionRecord, every: bool) -> bool {
         if self.seen.is_some_and(|seen| record.last <= seen) {
@@ -73,11 +73,11 @@ async fn follow(
         Some(from) => kept.iter().position(|record| record.last >= from).unwrap_or(kept.len()),
         None => kept.len().saturating_sub(1),
     };
-    let mut news = News::default();
+    let mut follower = DecisionFollower::default();
     for record in kept.iter().skip(shown) {
-        show(args, named, &mut news, record)?;
+        show(args, named, &mut follower, record)?;
     }
-    news.seen = news.seen.max(kept.last().map(|record| record.last));
+    follower.seen = follower.seen.max(kept.last().map(|record| record.last));
     let mut pause = FIRST_PAUSE;
     let mut warned = None;
     loop {
@@ -86,7 +86,7 @@ async fn follow(
                 match records.next().await {
                     Some(Ok(record)) => {
                         pause = FIRST_PAUSE;
-                        show(args, named, &mut news, &record)?;
+                        show(args, named, &mut follower, &record)?;
                     }
                     Some(Err(RequestError::Undecodable(error))) => {
                         // A new connection begins with all stored records, so the same one may come again.
@@ -123,8 +123,13 @@ async fn follow(
     }
 }
 
-fn show(args: &WhyArgs, named: &AutoscalerName, news: &mut News, record: &DecisionRecord) -> Outcome {
-    if !news.step(record, args.verbose) {
+fn show(
+    args: &WhyArgs,
+    named: &AutoscalerName,
+    follower: &mut DecisionFollower,
+    record: &DecisionRecord,
+) -> Outcome {
+    if !follower.step(record, args.verbose) {
         return Ok(());
     }
     let now = Timestamp::now();
@@ -166,17 +171,17 @@ mod tests {
 
     #[test]
     fn follow_prints_only_new_decisions() {
-        let mut news = News::default();
+        let mut follower = DecisionFollower::default();
         let first = record("2026-01-05T09:15:00Z", 4, &[100; 4]);
-        assert!(news.step(&first, false));
-        assert!(!news.step(&first, false), "the same again, after a new connection");
+        assert!(follower.step(&first, false));
+        assert!(!follower.step(&first, false), "the same again, after a new connection");
         let mut again = first.clone();
         again.last = at("2026-01-05T09:15:15Z");
         again.times = 2;
-        assert!(!news.step(&again, false), "made again, and nothing else to say");
+        assert!(!follower.step(&again, false), "made again, and nothing else to say");
         again.last = at("2026-01-05T09:15:30Z");
-        assert!(news.step(&again, true), "unless every one is wanted");
-        assert!(news.step(&record("2026-01-05T09:15:45Z", 4, &[300; 4]), false));
+        assert!(follower.step(&again, true), "unless every one is wanted");
+        assert!(follower.step(&record("2026-01-05T09:15:45Z", 4, &[300; 4]), false));
     }
 
     #[test]
