@@ -11,7 +11,7 @@ use sources::kubelet::trust::{self, BearerToken, Pem, TrustedAuthority};
 use sources::kubelet::{address, client, scraper};
 use sources::sharding;
 
-use super::options::{Kubelets, Shares};
+use super::options::{Kubelets, ShardingOptions};
 use crate::failure::Failure;
 
 /// Scraper settings: our credentials for the API server, unless flags name others.
@@ -42,19 +42,19 @@ pub(super) fn settings(
 }
 
 /// Settings of sharding nodes between replicas.
-pub(super) fn division(shares: &Shares, resolution: Duration) -> NodeSharding {
+pub(super) fn division(sharding: &ShardingOptions, resolution: Duration) -> NodeSharding {
     let endpoint = Endpoint {
-        ca_file: shares.authority.clone(),
-        insecure: shares.authority.is_none(),
-        server_name: Some(format!("{}.{}.svc", shares.service, shares.namespace)),
-        auth: shares.token.clone().filter(|file| file.exists()).map_or(Auth::None, Auth::TokenFile),
+        ca_file: sharding.authority.clone(),
+        insecure: sharding.authority.is_none(),
+        server_name: Some(format!("{}.{}.svc", sharding.service, sharding.namespace)),
+        auth: sharding.token.clone().filter(|file| file.exists()).map_or(Auth::None, Auth::TokenFile),
         ..Endpoint::default()
     };
     // A pod in the network of its node has the node's host name.
     let pod_name = std::env::var("POD_NAME").ok().filter(|name| !name.is_empty());
     let id = pod_name.unwrap_or_else(crate::instance::hostname);
     let settings = sharding::ShardingSettings { id, resolution, endpoint, clock: Clock::system() };
-    NodeSharding { namespace: shares.namespace.clone(), service: shares.service.clone(), settings }
+    NodeSharding { namespace: sharding.namespace.clone(), service: sharding.service.clone(), settings }
 }
 
 fn trust(options: &Kubelets, compat: Compat, ours: &Credentials) -> Result<trust::TrustSettings, Failure> {

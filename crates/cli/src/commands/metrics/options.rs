@@ -41,7 +41,7 @@ pub(crate) struct MetricsOptions {
     pub(crate) upstreams: Option<PathBuf>,
     /// Our operator, as an upstream of external metrics.
     pub(crate) operator: Option<ServiceReference>,
-    pub(crate) shares: Option<Shares>,
+    pub(crate) sharding: Option<ShardingOptions>,
     pub(crate) serving: MetricsServing,
     pub(crate) logs: LogArgs,
     /// Flags that were given and are ignored.
@@ -59,7 +59,7 @@ pub(crate) enum Origin {
 
 /// Options of sharding nodes between replicas.
 #[derive(Clone, Debug)]
-pub(crate) struct Shares {
+pub(crate) struct ShardingOptions {
     pub(crate) namespace: String,
     pub(crate) service: String,
     pub(crate) authority: Option<PathBuf>,
@@ -161,7 +161,7 @@ impl MetricsOptions {
             prometheus: Prometheus::of(flags)?,
             upstreams: flags.file("upstreams")?,
             operator: operator_upstream::parse(flags.text("operator")?)?,
-            shares: shares(flags)?,
+            sharding: sharding(flags)?,
             serving: MetricsServing::of(flags)?,
             logs: logs(flags)?,
             idle: flags.idle(),
@@ -371,7 +371,7 @@ fn reviews(flags: &MetricsFlags) -> Result<ReviewTtls, Failure> {
 }
 
 /// `NAMESPACE/SERVICE`.
-fn shares(flags: &MetricsFlags) -> Result<Option<Shares>, Failure> {
+fn sharding(flags: &MetricsFlags) -> Result<Option<ShardingOptions>, Failure> {
     let text = flags.text("shares")?;
     if text.is_empty() {
         return Ok(None);
@@ -391,7 +391,7 @@ fn shares(flags: &MetricsFlags) -> Result<Option<Shares>, Failure> {
              CA by --shares-ca-file"
         )));
     }
-    Ok(Some(Shares {
+    Ok(Some(ShardingOptions {
         namespace: namespace.to_owned(),
         service: service.to_owned(),
         authority,

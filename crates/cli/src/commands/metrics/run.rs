@@ -166,8 +166,9 @@ pub(crate) async fn prepare(
             let (ours, clock) = (&connection.credentials, &options.serving.clock);
             let mut settings = kubelets::settings(&options.kubelets, options.compat, ours, clock)?;
             // metrics-server has no sharding.
-            let shares = options.shares.as_ref().filter(|_| !options.compat.is_strict());
-            settings.sharding = shares.map(|shares| kubelets::division(shares, options.kubelets.resolution));
+            let sharding = options.sharding.as_ref().filter(|_| !options.compat.is_strict());
+            settings.sharding =
+                sharding.map(|sharding| kubelets::division(sharding, options.kubelets.resolution));
             let started = Kubelets::start(client, cluster_inventory, settings, stopping, &mut tasks);
             Some(started.map_err(|error| Failure::Outside(error.to_string()))?)
         }
@@ -190,8 +191,8 @@ pub(crate) async fn prepare(
         providers.custom = rules.as_ref().filter(|rules| rules.serves_custom()).map(Rules::custom);
     }
     let mut routes = Vec::new();
-    if let Some(shares) = kubelets.as_ref().and_then(Kubelets::sharding) {
-        routes.push((sharding::PATH.to_owned(), shares.route()));
+    if let Some(sharding) = kubelets.as_ref().and_then(Kubelets::sharding) {
+        routes.push((sharding::PATH.to_owned(), sharding.route()));
     }
     let sources = Sources {
         instance: hostname(),
@@ -295,8 +296,8 @@ fn providers(kubelets: Option<&Kubelets>, rules: Option<&Rules>, router: Option<
 
 /// Our identity in loop detection between servers: common to all our replicas.
 async fn own(connection: &Connection, options: &MetricsOptions) -> OwnService {
-    let (namespace, service) = match &options.shares {
-        Some(shares) => (shares.namespace.clone(), shares.service.clone()),
+    let (namespace, service) = match &options.sharding {
+        Some(sharding) => (sharding.namespace.clone(), sharding.service.clone()),
         None => (own_namespace(), service::SERVICE.to_owned()),
     };
     if options.upstreams.is_none() && options.operator.is_none() {
