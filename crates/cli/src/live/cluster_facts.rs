@@ -18,7 +18,7 @@ use engine::spec::MetricSource;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::objects::{Object, Which};
+use super::objects::{Object, ObjectFilter};
 use super::{AutoscalerName, ClusterClient, Scope};
 
 /// Nodes that are read for one autoscaler.
@@ -67,13 +67,13 @@ pub(crate) async fn read(
 ) -> ClusterFacts {
     let mut facts = ClusterFacts::default();
     let namespace = &record.metadata.namespace;
-    let which = Which {
+    let filter = ObjectFilter {
         kinds: &AutoscalerKind::ALL,
         scope: Scope::Namespace(namespace),
         labels: None,
         cached: false,
     };
-    if let Ok(all) = client.objects(which).await {
+    if let Ok(all) = client.objects(filter).await {
         if let Some(own) = all.iter().find(|object| object.named() == *named) {
             let annotations = &own.hpa.metadata.annotations;
             (facts.paused, facts.off) = (paused(named.kind, annotations), is_off(named.kind, annotations));

@@ -33,7 +33,7 @@ pub(crate) struct Object {
 
 /// Which objects.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Which<'a> {
+pub(crate) struct ObjectFilter<'a> {
     pub(crate) kinds: &'a [AutoscalerKind],
     pub(crate) scope: Scope<'a>,
     pub(crate) labels: Option<&'a str>,
@@ -180,13 +180,13 @@ impl ClusterClient {
     }
 
     /// Autoscalers, by namespace and name. A kind that the cluster does not have counts as empty.
-    pub(crate) async fn objects(&self, which: Which<'_>) -> Result<Vec<Object>, RequestError> {
+    pub(crate) async fn objects(&self, filter: ObjectFilter<'_>) -> Result<Vec<Object>, RequestError> {
         let mut found = Vec::new();
-        for &kind in which.kinds {
-            match self.list(kind, which).await {
+        for &kind in filter.kinds {
+            match self.list(kind, filter).await {
                 Ok(objects) => found.extend(objects),
                 Err(RequestError::Refused { code: 403 | 404, .. })
-                    if kind != AutoscalerKind::Hpa && which.kinds.len() > 1 => {}
+                    if kind != AutoscalerKind::Hpa && filter.kinds.len() > 1 => {}
                 Err(RequestError::Refused { code: 404, .. }) if kind != AutoscalerKind::Hpa => {}
                 Err(error) => return Err(error),
             }
@@ -198,11 +198,15 @@ impl ClusterClient {
         Ok(found)
     }
 
-    async fn list(&self, kind: AutoscalerKind, which: Which<'_>) -> Result<Vec<Object>, RequestError> {
+    async fn list(
+        &self,
+        kind: AutoscalerKind,
+        filter: ObjectFilter<'_>,
+    ) -> Result<Vec<Object>, RequestError> {
         let size = LIST_PAGE_SIZE.to_string();
-        let amount = if which.cached { ("resourceVersion", "0") } else { ("limit", &*size) };
-        let query = [("labelSelector", which.labels.unwrap_or_default()), amount];
-        let raws = self.pages(&path(kind, which.scope), &query).await?;
+        let amount = if filter.cached { ("resourceVersion", "0") } else { ("limit", &*size) };
+        let query = [("labelSelector", filter.labels.unwrap_or_default()), amount];
+        let raws = self.pages(&path(kind, filter.scope), &query).await?;
         raws.into_iter().map(|raw| Object::read(kind, raw)).collect()
     }
 
@@ -245,8 +249,8 @@ impl ClusterClient {
         workload: &WorkloadName,
     ) -> Result<Vec<AutoscalerName>, Failure> {
         let scope = Scope::Namespace(namespace);
-        let which = Which { kinds: &AutoscalerKind::ALL, scope, labels: None, cached: false };
-        let all = self.objects(which).await.map_err(|error| self.failure("list autoscalers", &error))?;
+        let filter = ObjectFilter { kinds: &AutoscalerKind::ALL, scope, labels: None, cached: false };
+        let all = self.objects(filter).await.map_err(|error| self.failure("list autoscalers", &error))?;
         let names = scaling(&all, workload);
         if names.is_empty() {
             let WorkloadName { kind, name } = workload;
@@ -267,10 +271,10 @@ impl ClusterClient {
         if error.code() != Some(404) {
             return self.failure(&format!("get {named}"), error);
         }
-        let which = |kinds, scope| Which { kinds, scope, labels: None, cached: true };
+        let filter = |kinds, scope| ObjectFilter { kinds, scope, labels: None, cached: true };
         let here =
-            self.objects(which(&AutoscalerKind::ALL, Scope::Namespace(namespace))).await.unwrap_or_default();
-        let everywhere = self.objects(which(&AutoscalerKind::ALL, Scope::All)).await.unwrap_or_default();
+            self.objects(filter(&AutoscalerKind::ALL, Scope::Namespace(namespace))).await.unwrap_or_default();
+        let everywhere = self.objects(filter(&AutoscalerKind::ALL, Scope::All)).await.unwrap_or_default();
         let namespaces: Vec<&str> =
             everywhere.iter().filter(|o| o.named() == *named).map(Object::namespace).collect();
         Failure::Outside(unknown(namespace, named, &here, &namespaces))

@@ -7,7 +7,7 @@ use futures::{StreamExt as _, stream};
 use serde_json::{Value, json};
 
 use crate::live::decisions::Unavailable;
-use crate::live::objects::{Object, Which};
+use crate::live::objects::{Object, ObjectFilter};
 use crate::live::{ClusterClient, RequestError, Scope};
 use api::decisions::DecisionRecord;
 
@@ -88,7 +88,7 @@ async fn list(
     kind: AutoscalerKind,
     scope: Scope<'_>,
 ) -> Result<Vec<Object>, RequestError> {
-    client.objects(Which { kinds: &[kind], scope, labels: None, cached: true }).await
+    client.objects(ObjectFilter { kinds: &[kind], scope, labels: None, cached: true }).await
 }
 
 /// Whether discovery has the API of a kind, as far as is known.

@@ -13,12 +13,12 @@ use crate::failure::{Failure, Outcome};
 use crate::live::decisions::Unavailable;
 use crate::live::moment::length;
 use crate::live::named::{self, nearest_kind};
-use crate::live::objects::{Object, Which};
+use crate::live::objects::{Object, ObjectFilter};
 use crate::live::page::Page;
 use crate::live::screen::stop_requested;
 use crate::live::{AutoscalerName, ClusterArgs, ClusterClient, Scope};
 use crate::output;
-use table::Growing;
+use table::StreamedTable;
 pub(crate) use table::{Entry, limited_by};
 
 /// List autoscalers of a cluster and what was last decided about each
@@ -154,9 +154,9 @@ async fn objects(
 ) -> Result<Vec<Object>, Failure> {
     let scope = client.scope(args.all_namespaces);
     if wanted.names.is_empty() || args.all_namespaces {
-        let which = Which { kinds: &wanted.kinds, scope, labels: args.selector.as_deref(), cached };
+        let filter = ObjectFilter { kinds: &wanted.kinds, scope, labels: args.selector.as_deref(), cached };
         let found =
-            client.objects(which).await.map_err(|error| client.failure("list autoscalers", &error))?;
+            client.objects(filter).await.map_err(|error| client.failure("list autoscalers", &error))?;
         let is_meant = |object: &Object| wanted.names.is_empty() || wanted.names.contains(&object.named());
         if let Some(lost) = wanted.names.iter().find(|named| !found.iter().any(|o| o.named() == **named)) {
             return Err(Failure::Outside(format!("there is no {lost} in any namespace")));
@@ -261,7 +261,7 @@ fn list(entries: &[Entry]) -> Value {
 /// Polls and prints changes.
 async fn watch(args: &GetArgs, client: &ClusterClient, wanted: &GetRequest, interval: Duration) -> Outcome {
     let columns = columns(args);
-    let mut growing = Growing::default();
+    let mut table = StreamedTable::default();
     let (mut first, mut printed_note) = (true, None);
     loop {
         let began = Instant::now();
@@ -281,10 +281,10 @@ async fn watch(args: &GetArgs, client: &ClusterClient, wanted: &GetRequest, inte
             print_note(note.as_deref());
             printed_note = note;
         }
-        let changed: Vec<&Entry> = growing.changed(&entries);
+        let changed: Vec<&Entry> = table.changed(&entries);
         match args.output {
             GetForm::Table | GetForm::Wide => {
-                output::text_out(&growing.lines(columns, &changed, Timestamp::now()))?;
+                output::text_out(&table.lines(columns, &changed, Timestamp::now()))?;
             }
             GetForm::Name => {
                 output::text_out(&changed.iter().map(|e| e.resource_name()).collect::<String>())?;

@@ -35,7 +35,7 @@ pub(crate) struct GetColumns {
 
 /// A table printed row by row, whose columns only ever grow.
 #[derive(Default)]
-pub(crate) struct Growing {
+pub(crate) struct StreamedTable {
     widths: Vec<usize>,
     /// What was last seen of each object: its revision and its sentence.
     seen: HashMap<(String, String), (String, String)>,
@@ -269,7 +269,7 @@ impl GetColumns {
     }
 }
 
-impl Growing {
+impl StreamedTable {
     /// The rows that changed.
     pub(crate) fn changed<'a>(&mut self, entries: &'a [Entry]) -> Vec<&'a Entry> {
         let mut changed = Vec::new();

@@ -21,7 +21,7 @@ use serde_json::Value;
 use super::rules::{LintAutoscaler, LintTarget};
 use crate::failure::Failure;
 use crate::files;
-use crate::live::objects::{Object, Which};
+use crate::live::objects::{Object, ObjectFilter};
 use crate::live::{ClusterClient, Scope};
 
 /// The kinds whose pods are known.
@@ -107,8 +107,8 @@ fn idle_usage(document: &Document) -> Vec<(String, String, String, Quantity)> {
 
 /// Reads the autoscalers of a cluster and their targets. What the user may not read is not known.
 pub(super) async fn from_cluster(client: &ClusterClient, scope: Scope<'_>) -> Result<Gathered, Failure> {
-    let which = Which { kinds: &AutoscalerKind::ALL, scope, labels: None, cached: true };
-    let objects = client.objects(which).await.map_err(|error| client.failure("list autoscalers", &error))?;
+    let filter = ObjectFilter { kinds: &AutoscalerKind::ALL, scope, labels: None, cached: true };
+    let objects = client.objects(filter).await.map_err(|error| client.failure("list autoscalers", &error))?;
     let autoscalers: Vec<LintAutoscaler> = objects.iter().filter_map(of_object).collect();
     let mut targets = Vec::new();
     for (kind, plural) in WORKLOADS {

@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use super::get::join;
 use crate::failure::{Failure, Outcome};
 use crate::live::moment::length;
-use crate::live::objects::Which;
+use crate::live::objects::ObjectFilter;
 use crate::live::page::Page;
 use crate::live::{ClusterArgs, ClusterClient};
 use crate::output::{self, Format};
@@ -92,8 +92,8 @@ pub(crate) fn run(args: &TopArgs) -> Outcome {
 
 async fn read_overview(args: &TopArgs, client: &ClusterClient, cached: bool) -> Result<Overview, Failure> {
     let scope = client.scope(args.all_namespaces);
-    let which = Which { kinds: &AutoscalerKind::ALL, scope, labels: None, cached };
-    let objects = client.objects(which).await.map_err(|error| client.failure("list autoscalers", &error))?;
+    let filter = ObjectFilter { kinds: &AutoscalerKind::ALL, scope, labels: None, cached };
+    let objects = client.objects(filter).await.map_err(|error| client.failure("list autoscalers", &error))?;
     let (mut records, unavailable) = client.latest_about(&objects, scope).await;
     let entries = join(objects, &mut records);
     Ok(Overview::of(&entries, unavailable.as_ref(), args.sort, Timestamp::now()))

@@ -4,7 +4,7 @@ use controllers::hpa::records::{Recording, RecordingLimits};
 
 use super::*;
 use crate::commands::console::{object as page, passes, path::ObjectPath};
-use crate::live::objects::Which;
+use crate::live::objects::ObjectFilter;
 use crate::live::sample::{at, record_of};
 use crate::live::{AutoscalerName, Scope};
 
@@ -56,13 +56,13 @@ async fn recording_answers_as_a_cluster_does() {
     let summary = client.recording().unwrap();
     assert_eq!((summary.passes, summary.autoscalers, summary.from), (4, 2, at("2026-01-05T09:14:45Z")));
     assert_eq!(client.now(), at("2026-01-05T09:15:20Z"));
-    let which = |scope| Which { kinds: &AutoscalerKind::ALL, scope, labels: None, cached: true };
-    let all = client.objects(which(Scope::All)).await.unwrap();
+    let filter = |scope| ObjectFilter { kinds: &AutoscalerKind::ALL, scope, labels: None, cached: true };
+    let all = client.objects(filter(Scope::All)).await.unwrap();
     assert_eq!(
         all.iter().map(|object| object.named().to_string()).collect::<Vec<_>>(),
         ["hpa/api", "hpa/web"]
     );
-    assert!(client.objects(which(Scope::Namespace("other"))).await.unwrap().is_empty());
+    assert!(client.objects(filter(Scope::Namespace("other"))).await.unwrap().is_empty());
     let (latest, unavailable) = client.latest_about(&all, Scope::All).await;
     assert_eq!((latest.len(), unavailable), (2, None));
     let web = AutoscalerName { kind: AutoscalerKind::Hpa, name: "web".into() };

@@ -68,14 +68,14 @@ fn narrow_table_merges_bounds_and_replicas() {
 #[test]
 fn watch_prints_changed_rows_in_growing_columns() {
     let columns = GetColumns { namespace: false, wide: false, compact: false };
-    let mut growing = Growing::default();
+    let mut table = StreamedTable::default();
     let mut all = entries();
-    let changed = growing.changed(&all);
-    assert_eq!(growing.lines(columns, &changed, at(NOW)).lines().count(), 4);
-    assert!(growing.changed(&all).is_empty());
+    let changed = table.changed(&all);
+    assert_eq!(table.lines(columns, &changed, at(NOW)).lines().count(), 4);
+    assert!(table.changed(&all).is_empty());
     all[1].record = Some(record_of("web", "2026-01-05T09:15:00Z", 4, &[200; 4]));
-    let changed = growing.changed(&all);
-    let text = growing.lines(columns, &changed, at(NOW));
+    let changed = table.changed(&all);
+    let text = table.lines(columns, &changed, at(NOW));
     assert_eq!(
         text,
         "hpa/web          Deployment/web          cpu: 50%/50%         1         10        4          15m   4 → 8: cpu 100 % of 50 %\n"
