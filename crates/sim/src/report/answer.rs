@@ -1,6 +1,6 @@
 //! The summary section: one sentence, then the table of totals.
 
-use super::page::{Figures, ReportPage};
+use super::page::{ReportPage, RunTotals};
 use super::{HtmlText, Swatch, meanings, sentence, words};
 
 /// One column of the table of totals.
@@ -8,9 +8,9 @@ struct SumColumn {
     head: &'static str,
     meaning: &'static str,
     /// The formatted value; absent if it is not known.
-    show: fn(&Figures) -> Option<String>,
+    show: fn(&RunTotals) -> Option<String>,
     /// The value by which runs are compared, lower being better; absent if runs are not compared by it.
-    rank: fn(&Figures) -> Option<f64>,
+    rank: fn(&RunTotals) -> Option<f64>,
 }
 
 const COLUMNS: [SumColumn; 9] = [
@@ -86,7 +86,7 @@ pub(super) fn write(out: &mut String, page: &ReportPage) {
 
 fn table(out: &mut String, page: &ReportPage) {
     let compared = page.runs.len() > 1;
-    let all = || page.workloads.iter().flat_map(|workload| &workload.tracks).map(|track| &track.figures);
+    let all = || page.workloads.iter().flat_map(|workload| &workload.tracks).map(|track| &track.totals);
     let columns: Vec<&SumColumn> =
         COLUMNS.iter().filter(|column| all().any(|f| (column.show)(f).is_some())).collect();
     *out += "<div class=\"wide\"><table class=\"cards figures\">\n<thead><tr><th scope=\"col\">workload</th>";
@@ -107,8 +107,8 @@ fn table(out: &mut String, page: &ReportPage) {
                 *out += &format!("<td data-label=\"run\">{}{}</td>", Swatch(index), HtmlText(name));
             }
             for column in &columns {
-                let text = (column.show)(&track.figures).unwrap_or_else(|| "–".to_owned());
-                let best = compared && is_best(column, index, workload.tracks.iter().map(|t| &t.figures));
+                let text = (column.show)(&track.totals).unwrap_or_else(|| "–".to_owned());
+                let best = compared && is_best(column, index, workload.tracks.iter().map(|t| &t.totals));
                 let (class, mark) =
                     if best { ("n best", "<span class=\"star\" title=\"best\">*</span>") } else { ("n", "") };
                 *out += &format!(
@@ -127,8 +127,8 @@ fn table(out: &mut String, page: &ReportPage) {
 }
 
 /// Whether the value of run `index` is the lowest, and not all values are equal.
-fn is_best<'a>(column: &SumColumn, index: usize, figures: impl Iterator<Item = &'a Figures>) -> bool {
-    let ranks: Vec<Option<f64>> = figures.map(column.rank).collect();
+fn is_best<'a>(column: &SumColumn, index: usize, totals: impl Iterator<Item = &'a RunTotals>) -> bool {
+    let ranks: Vec<Option<f64>> = totals.map(column.rank).collect();
     let known = || ranks.iter().flatten().copied();
     let lowest = known().fold(f64::INFINITY, f64::min);
     let highest = known().fold(f64::NEG_INFINITY, f64::max);

@@ -2,10 +2,10 @@
 
 use jiff::Timestamp;
 
-use super::lane::Lane;
+use super::limit_spans::LimitSpans;
 use super::page::{
-    Figures, Load, Metric, PageAutoscaler, PageChange, PageProblem, PageTrack, PageUnit, PageWorkload,
-    ReportPage, Reproduce, Run, Series,
+    Load, Metric, PageAutoscaler, PageChange, PageProblem, PageTrack, PageUnit, PageWorkload, ReportPage,
+    Reproduce, Run, RunTotals, Series,
 };
 use super::recorder::{ReportRecorder, limit};
 use super::words;
@@ -86,7 +86,7 @@ fn note(run: &FinishedRun<'_>) -> Option<String> {
         let length = words::length(run.scenario.sync_period.as_secs_f64() * f64::from(stride));
         text += &format!("One point of a line is the mean of {stride} decisions ({length}). ");
     }
-    let gap = tracks.iter().flat_map(|track| &track.lanes).map(|lane| lane.gap).fold(0.0, f64::max);
+    let gap = tracks.iter().flat_map(|track| &track.limit_spans).map(|limit| limit.gap).fold(0.0, f64::max);
     if gap > 0.0 {
         text += &format!("Limits that applied again within {} are drawn as one. ", words::length(gap));
     }
@@ -109,22 +109,22 @@ fn track(run: &FinishedRun<'_>, plan: &WorkloadPlan) -> PageTrack {
     let table = run.recorder.recording.workloads.get(index);
     let autoscalers = run.scenario.autoscalers.iter().enumerate().filter(|(_, plan)| plan.workload == index);
     PageTrack {
-        figures: figures(run, index),
+        totals: totals(run, index),
         load: table.map(load),
         ready: table.map(|table| series(table, "ready")).unwrap_or_default(),
         autoscalers: autoscalers.filter_map(|(index, plan)| autoscaler(run, index, plan)).collect(),
     }
 }
 
-fn figures(run: &FinishedRun<'_>, workload: usize) -> Figures {
-    let Some(sums) = run.summary.workloads.get(workload) else { return Figures::default() };
+fn totals(run: &FinishedRun<'_>, workload: usize) -> RunTotals {
+    let Some(sums) = run.summary.workloads.get(workload) else { return RunTotals::default() };
     let plans = run.scenario.autoscalers.iter().zip(&run.summary.autoscalers);
     let autoscalers = plans.filter(|(plan, _)| plan.workload == workload);
     let acting = autoscalers.clone().filter(|(plan, _)| !plan.dry_run);
     // Pods with unlimited capacity are never overloaded, so these values are left out.
     let bounded = sums.used_share.is_some() || sums.short_seconds > 0.0;
     let known = |value: f64| bounded.then_some(value);
-    Figures {
+    RunTotals {
         pod_hours: sums.pod_hours,
         mean_replicas: sums.mean_replicas,
         min_replicas: sums.min_replicas,
@@ -209,8 +209,8 @@ fn autoscaler(run: &FinishedRun<'_>, index: usize, plan: &AutoscalerPlan) -> Opt
         metrics: metrics.collect(),
         changes,
         more_changes: seen.more_changes.clone(),
-        limits: seen.lanes.iter().flat_map(|lane| lane.spans.iter().cloned()).collect(),
-        limit_sums: seen.lanes.iter().filter_map(Lane::sum).collect(),
+        limits: seen.limit_spans.iter().flat_map(|limit| limit.spans.iter().cloned()).collect(),
+        limit_sums: seen.limit_spans.iter().filter_map(LimitSpans::sum).collect(),
         problems: recording
             .problems
             .iter()

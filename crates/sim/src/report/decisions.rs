@@ -24,8 +24,7 @@ pub(super) fn write(out: &mut String, page: &ReportPage) {
     if rows.is_empty() {
         *out += "<p>The replica count never changed.</p>\n";
     } else {
-        let made: u64 =
-            page.workloads.iter().flat_map(|w| &w.tracks).map(|track| track.figures.changes).sum();
+        let made: u64 = page.workloads.iter().flat_map(|w| &w.tracks).map(|track| track.totals.changes).sum();
         if made > rows.len() as u64 {
             let (first, all) = (words::number(rows.len() as f64), words::plural(made, "change"));
             *out += &format!("<p>The first {first} of {all}.</p>\n");

@@ -5,7 +5,7 @@ mod convert;
 mod data;
 mod decisions;
 mod digest;
-mod lane;
+mod limit_spans;
 pub mod page;
 mod question;
 mod recorder;

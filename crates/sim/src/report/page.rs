@@ -50,7 +50,8 @@ pub struct PageWorkload {
 #[serde(rename_all = "camelCase")]
 pub struct PageTrack {
     /// Totals of the run.
-    pub figures: Figures,
+    #[serde(rename = "figures")]
+    pub totals: RunTotals,
     /// Work that arrived, was served and was lost; absent if it is not known.
     pub load: Option<Load>,
     /// Ready pods over time.
@@ -62,7 +63,7 @@ pub struct PageTrack {
 /// Totals of a run. Values that are not known are absent and not shown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Figures {
+pub struct RunTotals {
     /// Hours of all pods that existed.
     pub pod_hours: f64,
     /// Mean of the desired replicas.

@@ -6,7 +6,7 @@ use engine::explain::sentence;
 use engine::{Decision, Observation, ScaleOutcome, Spec};
 use jiff::Timestamp;
 
-use super::lane::Lane;
+use super::limit_spans::LimitSpans;
 use super::page::{Limit, Mark};
 use crate::observer::{DueDecision, Observer, WorkloadSample};
 use crate::recording::{HoldReason, Recording};
@@ -32,7 +32,7 @@ pub struct ReportRecorder {
 pub(super) struct LimitTrack {
     spec: Arc<Spec>,
     /// When each limit applied.
-    pub(super) lanes: [Lane; Limit::ALL.len()],
+    pub(super) limit_spans: [LimitSpans; Limit::ALL.len()],
     /// Changes that the recording does not list, at most as many as can be drawn.
     pub(super) more_changes: Vec<Mark>,
 }
@@ -42,7 +42,7 @@ impl ReportRecorder {
     pub fn new(scenario: &Scenario) -> Self {
         let track = |spec: &Arc<Spec>| LimitTrack {
             spec: Arc::clone(spec),
-            lanes: Limit::ALL.map(Lane::new),
+            limit_spans: Limit::ALL.map(LimitSpans::new),
             more_changes: Vec::new(),
         };
         Self {
@@ -62,8 +62,8 @@ impl ReportRecorder {
 impl LimitTrack {
     fn note_limit(&mut self, from: f64, to: f64, decision: &Decision) {
         let Some(limit) = limit(HoldReason::of(decision)) else { return };
-        if let Some(lane) = self.lanes.iter_mut().find(|lane| lane.limit() == limit) {
-            lane.add(from, to, || sentence(&self.spec, decision));
+        if let Some(spans) = self.limit_spans.iter_mut().find(|spans| spans.limit() == limit) {
+            spans.add(from, to, || sentence(&self.spec, decision));
         }
     }
 

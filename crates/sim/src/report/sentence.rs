@@ -1,6 +1,6 @@
 //! The summary of a report in one or two sentences.
 
-use super::page::{Figures, PageWorkload, ReportPage};
+use super::page::{PageWorkload, ReportPage, RunTotals};
 use super::words;
 
 /// The totals of one run over all workloads. Values that cannot be added are those of the worst workload.
@@ -27,11 +27,11 @@ pub(super) fn sentence(page: &ReportPage) -> String {
 
 impl Total {
     fn of(page: &ReportPage, run: usize) -> Self {
-        let figures = || page.workloads.iter().filter_map(|w| w.tracks.get(run)).map(|track| &track.figures);
-        let most = |pick: fn(&Figures) -> Option<f64>| figures().filter_map(pick).reduce(f64::max);
+        let totals = || page.workloads.iter().filter_map(|w| w.tracks.get(run)).map(|track| &track.totals);
+        let most = |pick: fn(&RunTotals) -> Option<f64>| totals().filter_map(pick).reduce(f64::max);
         Self {
-            pod_hours: figures().map(|f| f.pod_hours).sum(),
-            changes: figures().map(|f| f.changes).sum(),
+            pod_hours: totals().map(|f| f.pod_hours).sum(),
+            changes: totals().map(|f| f.changes).sum(),
             short_seconds: most(|f| f.short_seconds),
             unserved_share: most(|f| f.unserved_share),
         }
@@ -46,8 +46,8 @@ impl Total {
 
 /// One workload in one run.
 fn alone(page: &ReportPage, workload: &PageWorkload, total: &Total) -> String {
-    let Some(Figures { short_seconds, unserved_share, worst_reaction_seconds, short_at_end, .. }) =
-        workload.tracks.first().map(|track| &track.figures)
+    let Some(RunTotals { short_seconds, unserved_share, worst_reaction_seconds, short_at_end, .. }) =
+        workload.tracks.first().map(|track| &track.totals)
     else {
         return "Nothing was run.".to_owned();
     };
@@ -76,8 +76,8 @@ fn alone(page: &ReportPage, workload: &PageWorkload, total: &Total) -> String {
 
 /// Several workloads in one run.
 fn together(page: &ReportPage, total: &Total) -> String {
-    let worst = |pick: fn(&Figures) -> Option<f64>| {
-        let known = page.workloads.iter().filter_map(|w| Some((w, pick(&w.tracks.first()?.figures)?)));
+    let worst = |pick: fn(&RunTotals) -> Option<f64>| {
+        let known = page.workloads.iter().filter_map(|w| Some((w, pick(&w.tracks.first()?.totals)?)));
         known.reduce(|a, b| if b.1 > a.1 { b } else { a })
     };
     let mut text = match worst(|f| f.short_seconds) {

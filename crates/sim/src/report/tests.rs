@@ -47,13 +47,13 @@ fn autoscaler(name: &str, why: &str) -> PageAutoscaler {
 
 fn page(runs: usize, name: &str) -> ReportPage {
     let track = |run: usize| PageTrack {
-        figures: Figures {
+        totals: RunTotals {
             pod_hours: 2.0 + run as f64,
             unserved_share: Some(0.1),
             short_seconds: Some(30.0),
             worst_reaction_seconds: Some(30.0),
             changes: 2,
-            ..Figures::default()
+            ..RunTotals::default()
         },
         load: Some(Load {
             at: vec![0.0, 15.0, 30.0],
@@ -205,7 +205,7 @@ fn nan_values_are_tolerated() {
     for value in [f64::NAN, f64::INFINITY, -1e308] {
         page.seconds = value;
         let track = &mut page.workloads[0].tracks[0];
-        track.figures = Figures { pod_hours: value, short_seconds: Some(value), ..Figures::default() };
+        track.totals = RunTotals { pod_hours: value, short_seconds: Some(value), ..RunTotals::default() };
         track.ready = series(&[value; 3]);
         track.load.as_mut().unwrap().offered = vec![value; 3];
         track.autoscalers[0].changes[0].at = value;
@@ -231,7 +231,7 @@ fn the_summary_is_a_sentence() {
          the slowest reaction took 30 s. It took 2 pod-hours and 2 changes."
     );
     let mut kept = one.clone();
-    kept.workloads[0].tracks[0].figures.short_seconds = Some(0.0);
+    kept.workloads[0].tracks[0].totals.short_seconds = Some(0.0);
     assert!(answer(&kept).starts_with("Ready pods kept up with the load all the time."));
     assert_eq!(
         answer(&page(2, "shop")),
@@ -287,7 +287,7 @@ mod simulated {
             (workload.name.as_str(), autoscaler.name.as_str()),
             ("deployment/php-apache", "hpa/php-apache")
         );
-        assert_eq!(autoscaler.changes.len() as u64, track.figures.changes);
+        assert_eq!(autoscaler.changes.len() as u64, track.totals.changes);
         assert!(
             autoscaler.changes.iter().all(|change| change.why.starts_with("cpu ")),
             "{:?}",
@@ -311,7 +311,7 @@ mod simulated {
         let page = page(&[EXAMPLE, &other]);
         let targets = page.workloads[0].tracks.iter().map(|track| track.autoscalers[0].metrics[0].target);
         assert_eq!(targets.collect::<Vec<_>>(), [Some(50.0), Some(80.0)]);
-        let hours: Vec<f64> = page.workloads[0].tracks.iter().map(|track| track.figures.pod_hours).collect();
+        let hours: Vec<f64> = page.workloads[0].tracks.iter().map(|track| track.totals.pod_hours).collect();
         assert!(hours[1] < hours[0], "{hours:?}");
         assert!(html(&page).contains("fewer pod-hours than run"));
     }

@@ -7,7 +7,7 @@ const MAX_DRAWN_SPANS: usize = 4000;
 
 /// The times in which one limit applied.
 #[derive(Clone, Debug)]
-pub(super) struct Lane {
+pub(super) struct LimitSpans {
     limit: Limit,
     /// Spans in order of time.
     pub(super) spans: Vec<Span>,
@@ -19,7 +19,7 @@ pub(super) struct Lane {
     seconds: f64,
 }
 
-impl Lane {
+impl LimitSpans {
     pub(super) fn new(limit: Limit) -> Self {
         Self { limit, spans: Vec::new(), gap: 0.0, open: None, longest: None, times: 0, seconds: 0.0 }
     }
@@ -102,30 +102,30 @@ mod tests {
 
     #[test]
     fn decisions_in_a_row_are_one_span() {
-        let mut lane = Lane::new(Limit::Rate);
-        assert_eq!(lane.sum(), None);
+        let mut applied = LimitSpans::new(Limit::Rate);
+        assert_eq!(applied.sum(), None);
         for from in [0.0, 15.0, 60.0] {
-            lane.add(from, from + 15.0, || format!("at {from}"));
+            applied.add(from, from + 15.0, || format!("at {from}"));
         }
-        let spans: Vec<_> = lane.spans.iter().map(|s| (s.from, s.to, s.decisions)).collect();
+        let spans: Vec<_> = applied.spans.iter().map(|s| (s.from, s.to, s.decisions)).collect();
         assert_eq!(spans, [(0.0, 30.0, 2), (60.0, 75.0, 1)]);
-        let sum = lane.sum().unwrap();
+        let sum = applied.sum().unwrap();
         assert_eq!((sum.times, sum.seconds, sum.longest.why.as_str()), (2, 45.0, "at 0"));
     }
 
     #[test]
     fn many_spans_are_merged_and_totals_stay_exact() {
-        let mut lane = Lane::new(Limit::Window);
+        let mut applied = LimitSpans::new(Limit::Window);
         let mut from = 0.0;
         for index in 0..100_000 {
-            lane.add(from, from + 15.0, String::new);
+            applied.add(from, from + 15.0, String::new);
             from += if index % 100 == 0 { 6000.0 } else { 30.0 };
         }
-        assert!(lane.spans.len() <= MAX_DRAWN_SPANS, "{}", lane.spans.len());
-        assert!(lane.spans.len() >= MAX_DRAWN_SPANS / 8, "{}", lane.spans.len());
-        let sum = lane.sum().unwrap();
+        assert!(applied.spans.len() <= MAX_DRAWN_SPANS, "{}", applied.spans.len());
+        assert!(applied.spans.len() >= MAX_DRAWN_SPANS / 8, "{}", applied.spans.len());
+        let sum = applied.sum().unwrap();
         assert_eq!((sum.times, sum.seconds), (100_000, 1_500_000.0));
-        assert_eq!(lane.spans.iter().map(|s| s.decisions).sum::<usize>(), 100_000);
-        assert!(lane.spans.windows(2).all(|pair| pair[0].to < pair[1].from));
+        assert_eq!(applied.spans.iter().map(|s| s.decisions).sum::<usize>(), 100_000);
+        assert!(applied.spans.windows(2).all(|pair| pair[0].to < pair[1].from));
     }
 }
