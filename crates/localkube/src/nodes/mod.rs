@@ -8,7 +8,8 @@
 //!          scheduling             which node a pod is placed on
 //!          lifecycle, status      the stages of a pod, and its status
 //!          usage, meter           simulated usage
-//!          families, metrics      `/metrics/resource`
+//!          families               metric families of a kubelet
+//!          kubelet_metrics        the text of `/metrics/resource`
 //! register, heartbeat             node objects and leases
 //! endpoint                        the kubelet port of each node
 //! loss                            nodes that are lost and come back
@@ -18,10 +19,10 @@
 mod endpoint;
 pub mod families;
 mod heartbeat;
+mod kubelet_metrics;
 mod lifecycle;
 mod loss;
 mod meter;
-mod metrics;
 mod plan;
 mod register;
 mod requests;

@@ -17,9 +17,9 @@ use jiff::Timestamp;
 use serde_json::Value;
 use sim::Millis;
 
+use super::kubelet_metrics::{self, ContainerSample, NodeSample};
 use super::lifecycle::{PodLifecycle, SimulationTime};
 use super::meter::{ContainerReading, NodeReading, PodReading};
-use super::metrics::{self, ContainerSample, NodeSample};
 use super::plan::{Plan, Workload};
 use super::scheduling::SchedulableNode;
 use super::template::{PodTemplate, PodTimeline, ResourceAmounts, TemplateInterner};
@@ -339,7 +339,7 @@ impl NodesState {
                 });
             }
         }
-        Some(metrics::text(NodeSample { at: now.wall, total, containers }))
+        Some(kubelet_metrics::text(NodeSample { at: now.wall, total, containers }))
     }
 
     /// The counters of all nodes.
