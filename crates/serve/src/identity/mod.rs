@@ -106,13 +106,13 @@ fn by_certificate(
     if let Some(user) = proxy.and_then(|proxy| headers::user(proxy, headers)) {
         return Ok(Some(user));
     }
-    if peer.standing(trust, clock).client { Ok(peer.user()) } else { Err(Refused) }
+    if peer.trusted_chains(trust, clock).client { Ok(peer.user()) } else { Err(Refused) }
 }
 
 /// Whether this is a front proxy, by its certificate and name.
 fn is_proxy(trust: &Trust, clock: &Clock, peer: &Peer) -> bool {
     let named = trust.proxy.as_ref().is_some_and(|proxy| proxy.admits(peer.name()));
-    named && peer.standing(trust, clock).proxy
+    named && peer.trusted_chains(trust, clock).proxy
 }
 
 #[cfg(test)]

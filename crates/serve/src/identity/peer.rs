@@ -24,12 +24,12 @@ pub(crate) struct Peer {
     chain: Vec<CertificateDer<'static>>,
     name: String,
     organizations: Vec<String>,
-    checked: Mutex<Option<(u64, Instant, Standing)>>,
+    checked: Mutex<Option<(u64, Instant, TrustedChains)>>,
 }
 
 /// The CAs that a certificate chains to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Standing {
+pub(super) struct TrustedChains {
     /// The CA of front proxies.
     pub(super) proxy: bool,
     /// The CA of users.
@@ -73,23 +73,23 @@ impl Peer {
     }
 
     /// The CAs it chains to, verified now or within `VERIFICATION_TTL`.
-    pub(super) fn standing(&self, trust: &Trust, clock: &Clock) -> Standing {
+    pub(super) fn trusted_chains(&self, trust: &Trust, clock: &Clock) -> TrustedChains {
         let now = Instant::now();
         let mut checked = self.checked.locked();
-        if let Some((generation, until, standing)) = *checked
+        if let Some((generation, until, chains)) = *checked
             && generation == trust.generation
             && now < until
         {
-            return standing;
+            return chains;
         }
         let at = clock.now();
         let is_signed =
             |authorities: Option<&Authorities>| authorities.is_some_and(|them| them.verify(&self.chain, at));
-        let standing = Standing {
+        let chains = TrustedChains {
             proxy: is_signed(trust.proxy.as_ref().map(|proxy| &proxy.authorities)),
             client: is_signed(trust.clients.as_ref()),
         };
-        *checked = Some((trust.generation, now + VERIFICATION_TTL, standing));
-        standing
+        *checked = Some((trust.generation, now + VERIFICATION_TTL, chains));
+        chains
     }
 }

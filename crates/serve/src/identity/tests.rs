@@ -141,11 +141,11 @@ fn identity_headers_are_stripped() {
 fn new_authorities_apply_to_open_connections() {
     let TestTrust { clients, proxies, trust } = test_trust();
     let alice = peer(&clients.client("alice", None).unwrap());
-    assert!(alice.standing(&trust, &Clock::default()).client);
+    assert!(alice.trusted_chains(&trust, &Clock::default()).client);
     let other = Authority::new("others").unwrap();
     let mut next = read(&data(&other, &proxies)).unwrap();
     next.generation = 2;
-    assert!(!alice.standing(&next, &Clock::default()).client);
+    assert!(!alice.trusted_chains(&next, &Clock::default()).client);
 }
 
 #[test]
