@@ -99,16 +99,16 @@ impl<S: ExternalScaler> Server<S> {
             server = server.tls_config(tls)?;
         }
         let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
-        let service = ExternalScalerServer::new(Answering(self.scaler));
+        let service = ExternalScalerServer::new(ScalerService(self.scaler));
         server.serve_with_incoming_shutdown(service, incoming, end).await.map_err(ServeError::Serve)
     }
 }
 
 /// Adapts a scaler to the protocol.
-struct Answering<S>(Arc<S>);
+struct ScalerService<S>(Arc<S>);
 
 #[tonic::async_trait]
-impl<S: ExternalScaler> Protocol for Answering<S> {
+impl<S: ExternalScaler> Protocol for ScalerService<S> {
     async fn is_active(
         &self,
         object: Request<ScaledObjectRef>,
