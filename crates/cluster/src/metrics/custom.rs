@@ -16,7 +16,8 @@ use runtime::single_flight::FlightRole;
 
 use super::local::{IN_PROCESS, LocalMetrics};
 use super::{
-    MAX_JOIN_AGE, MetricScope, QueryMeter, REQUEST_DEADLINE, SampleError, Sourced, sharing, uri, wire,
+    MAX_JOIN_AGE, MetricScope, QueryMeter, REQUEST_DEADLINE, ResponseWithSource, SampleError, sharing, uri,
+    wire,
 };
 use crate::discovery::{Discovery, MappingError};
 use crate::request::{ApiError, Request, decode, exchange};
@@ -26,7 +27,7 @@ const GROUP: &str = "custom.metrics.k8s.io";
 /// Versions that can be decoded; both have the same fields.
 const KNOWN_VERSIONS: [&str; 2] = ["v1beta2", "v1beta1"];
 
-type MetricValuesResult = Result<Sourced<MetricValueList>, ApiError>;
+type MetricValuesResult = Result<ResponseWithSource<MetricValueList>, ApiError>;
 
 /// The client of custom metrics.
 #[derive(Clone)]
@@ -81,7 +82,7 @@ impl CustomMetricsClient {
         if let Some(answer) = self.local_values(scope, metric).await {
             from.api = IN_PROCESS.into();
             self.meter.note_local(FlightRole::Started, &answer);
-            let Sourced { values, source } = answer.map_err(SampleError::request)?;
+            let ResponseWithSource { values, source } = answer.map_err(SampleError::request)?;
             from.source = source;
             return Ok(values);
         }
@@ -99,14 +100,14 @@ impl CustomMetricsClient {
                 let answer = exchange(&client, &request).await?;
                 let values: wire::WireValueList = decode(&answer, &wire::VALUES)?;
                 let values = values.complete().map_err(|error| ApiError::unanswered(error.to_string()))?;
-                Ok(Sourced { values: Arc::new(values), source: answer.source.map(Into::into) })
+                Ok(ResponseWithSource { values: Arc::new(values), source: answer.source.map(Into::into) })
             }
             .boxed()
         };
         let (answer, role) = self.flights.run_within(&key, MAX_JOIN_AGE, fetch).await;
         self.meter.note(role, &answer);
         from.response = sharing(role);
-        let Sourced { values, source } = answer.map_err(SampleError::request)?;
+        let ResponseWithSource { values, source } = answer.map_err(SampleError::request)?;
         from.source = source;
         Ok(values)
     }

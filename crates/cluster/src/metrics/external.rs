@@ -12,13 +12,14 @@ use runtime::single_flight::FlightRole;
 
 use super::local::{IN_PROCESS, LocalMetrics};
 use super::{
-    MAX_JOIN_AGE, MetricScope, QueryMeter, REQUEST_DEADLINE, SampleError, Sourced, sharing, uri, wire,
+    MAX_JOIN_AGE, MetricScope, QueryMeter, REQUEST_DEADLINE, ResponseWithSource, SampleError, sharing, uri,
+    wire,
 };
 use crate::request::{ApiError, Request, decode, exchange};
 
 const API_VERSION: &str = "external.metrics.k8s.io/v1beta1";
 
-type ExternalValuesResult = Result<Sourced<ExternalMetricValueList>, ApiError>;
+type ExternalValuesResult = Result<ResponseWithSource<ExternalMetricValueList>, ApiError>;
 
 /// The client of external metrics.
 #[derive(Clone)]
@@ -52,7 +53,7 @@ impl ExternalMetricsClient {
             }
             None => self.request(&query, id, from).await,
         };
-        if let Ok(Sourced { values, source }) = &answer {
+        if let Ok(ResponseWithSource { values, source }) = &answer {
             from.source.clone_from(source);
             record_series(from, values);
         }
@@ -74,7 +75,7 @@ impl ExternalMetricsClient {
                 let answer = exchange(&client, &request).await?;
                 let series: wire::WireSeriesList = decode(&answer, &wire::SERIES)?;
                 let series = series.complete().map_err(|error| ApiError::unanswered(error.to_string()))?;
-                Ok(Sourced { values: Arc::new(series), source: answer.source.map(Into::into) })
+                Ok(ResponseWithSource { values: Arc::new(series), source: answer.source.map(Into::into) })
             }
             .boxed()
         };

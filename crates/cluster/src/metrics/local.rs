@@ -13,7 +13,7 @@ use api::selector::{FieldSelector, Selector};
 use engine::spec::{Metric, MetricId, MetricSource};
 
 use super::usage::Usage;
-use super::{MetricScope, REQUEST_DEADLINE, Sourced};
+use super::{MetricScope, REQUEST_DEADLINE, ResponseWithSource};
 use crate::request::{ApiError, ApiErrorKind};
 
 /// What is recorded as the API of samples that come from this process.
@@ -56,7 +56,7 @@ impl LocalMetrics {
         scope: MetricScope<'_>,
         metric: &Metric,
         resource: &str,
-    ) -> Option<Result<Sourced<MetricValueList>, ApiError>> {
+    ) -> Option<Result<ResponseWithSource<MetricValueList>, ApiError>> {
         let provider = self.0.get()?.custom.as_ref()?;
         let query = custom_query(scope, metric, resource)?;
         let samples = match within_deadline(provider.values(&query)).await {
@@ -69,7 +69,7 @@ impl LocalMetrics {
             window_seconds: sample.window,
             value: sample.value,
         };
-        Some(samples.map_err(api_error).map(|samples| Sourced {
+        Some(samples.map_err(api_error).map(|samples| ResponseWithSource {
             values: Arc::new(MetricValueList { items: samples.into_iter().map(value).collect() }),
             source: query.source.stated().map(Into::into),
         }))
@@ -80,7 +80,7 @@ impl LocalMetrics {
         &self,
         namespace: &str,
         id: &MetricId,
-    ) -> Option<Result<Sourced<ExternalMetricValueList>, ApiError>> {
+    ) -> Option<Result<ResponseWithSource<ExternalMetricValueList>, ApiError>> {
         let provider = self.0.get()?.external.as_ref()?;
         let query = ExternalMetricQuery {
             namespace: namespace.to_owned(),
@@ -99,7 +99,7 @@ impl LocalMetrics {
             window_seconds: sample.window,
             value: sample.value,
         };
-        Some(samples.map_err(api_error).map(|samples| Sourced {
+        Some(samples.map_err(api_error).map(|samples| ResponseWithSource {
             values: Arc::new(ExternalMetricValueList { items: samples.into_iter().map(value).collect() }),
             source: query.source.stated().map(Into::into),
         }))

@@ -227,7 +227,7 @@ impl QueryMeter {
 
 /// A decoded response and what its server states about its source.
 #[derive(Clone, Debug)]
-struct Sourced<T> {
+struct ResponseWithSource<T> {
     values: Arc<T>,
     source: Option<Arc<str>>,
 }
