@@ -203,8 +203,8 @@ const MAX_NOTE_BYTES: usize = 1024;
 const MAX_ACTION_BYTES: usize = 128;
 
 /// The text, cut to at most so many bytes.
-fn cut(text: &str, most: usize) -> &str {
-    text.get(..text.floor_char_boundary(most)).unwrap_or(text)
+fn cut(text: &str, max_bytes: usize) -> &str {
+    text.get(..text.floor_char_boundary(max_bytes)).unwrap_or(text)
 }
 
 /// A Time: truncated to whole seconds.

@@ -7,8 +7,12 @@ pub fn expand(text: &str, variables: &BTreeMap<String, String>) -> String {
     expand_within(text, variables, usize::MAX).unwrap_or_default()
 }
 
-/// Expands like [`expand`]; none if the result is longer than `most` bytes, because nested variables grow exponentially.
-pub(super) fn expand_within(text: &str, variables: &BTreeMap<String, String>, most: usize) -> Option<String> {
+/// Expands like [`expand`]; none if the result is longer than `max_bytes` bytes, because nested variables grow exponentially.
+pub(super) fn expand_within(
+    text: &str,
+    variables: &BTreeMap<String, String>,
+    max_bytes: usize,
+) -> Option<String> {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('$') {
@@ -26,10 +30,10 @@ pub(super) fn expand_within(text: &str, variables: &BTreeMap<String, String>, mo
             out.push('$');
             rest = after;
         }
-        if out.len() > most {
+        if out.len() > max_bytes {
             return None;
         }
     }
     out.push_str(rest);
-    (out.len() <= most).then_some(out)
+    (out.len() <= max_bytes).then_some(out)
 }

@@ -15,7 +15,7 @@ pub struct Table {
     /// Number of recorded rows per row.
     pub stride: u32,
     #[serde(skip)]
-    most: usize,
+    max_rows: usize,
     #[serde(skip)]
     waiting: u32,
     #[serde(skip)]
@@ -54,14 +54,14 @@ struct Open {
 }
 
 impl Table {
-    /// An empty table with these columns and fewer than `rows` rows (an even number, at least two).
-    pub fn new(columns: impl IntoIterator<Item = (String, Merge)>, most: usize) -> Self {
+    /// An empty table with these columns and fewer than `max_rows` rows (an even number, at least two).
+    pub fn new(columns: impl IntoIterator<Item = (String, Merge)>, max_rows: usize) -> Self {
         let column = |(name, merge)| Column { name, values: Vec::new(), merge, open: Open::default() };
         Self {
             seconds: Vec::new(),
             columns: columns.into_iter().map(column).collect(),
             stride: 1,
-            most: (most / 2).max(1) * 2,
+            max_rows: (max_rows / 2).max(1) * 2,
             waiting: 0,
             last: 0.0,
         }
@@ -90,7 +90,7 @@ impl Table {
             let value = std::mem::take(&mut column.open).value(column.merge);
             column.values.push(value);
         }
-        if self.seconds.len() >= self.most {
+        if self.seconds.len() >= self.max_rows {
             self.halve();
         }
     }

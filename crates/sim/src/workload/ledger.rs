@@ -17,8 +17,8 @@ pub struct WorkloadTotals {
     backlog_seconds: f64,
     short_since: Option<Millis>,
     worst_reaction: Millis,
-    most: usize,
-    fewest: usize,
+    max_replicas: usize,
+    min_replicas: usize,
     largest_backlog: f64,
 }
 
@@ -70,8 +70,8 @@ impl WorkloadTotals {
             backlog_seconds: 0.0,
             short_since: None,
             worst_reaction: Millis::ZERO,
-            most: replicas,
-            fewest: replicas,
+            max_replicas: replicas,
+            min_replicas: replicas,
             largest_backlog: 0.0,
         }
     }
@@ -103,8 +103,8 @@ impl WorkloadTotals {
 
     /// The desired replicas have changed.
     pub fn note_replicas(&mut self, wanted: usize) {
-        self.most = self.most.max(wanted);
-        self.fewest = self.fewest.min(wanted);
+        self.max_replicas = self.max_replicas.max(wanted);
+        self.min_replicas = self.min_replicas.min(wanted);
     }
 
     /// The summary at the end of a run.
@@ -117,8 +117,8 @@ impl WorkloadTotals {
             pod_hours: hours(self.pod_seconds),
             ready_hours: hours(self.ready_seconds),
             mean_replicas: share(self.replica_seconds, now.as_secs_f64()),
-            max_replicas: self.most,
-            min_replicas: self.fewest,
+            max_replicas: self.max_replicas,
+            min_replicas: self.min_replicas,
             offered: totals.offered,
             served: totals.served,
             unserved: totals.lost,

@@ -191,7 +191,7 @@ impl DiscoveryState {
 }
 
 impl SelectorState {
-    fn replace(&mut self, found: SeriesResult, now: Timestamp, grace: Duration, most: usize) -> bool {
+    fn replace(&mut self, found: SeriesResult, now: Timestamp, grace: Duration, max_series: usize) -> bool {
         let grace = SignedDuration::try_from(grace).unwrap_or(SignedDuration::MAX);
         let before: HashMap<Series, Timestamp> = std::mem::take(&mut self.shapes).into_iter().collect();
         let count = before.len();
@@ -207,7 +207,7 @@ impl SelectorState {
         let mut retained: Vec<(Series, Timestamp)> =
             missing.into_iter().filter(|(_, seen)| now.duration_since(*seen) < grace).collect();
         retained.sort_by(|a, b| (a.1, &a.0).cmp(&(b.1, &b.0)));
-        let too_many = (retained.len() + shapes.len()).saturating_sub(most).min(retained.len());
+        let too_many = (retained.len() + shapes.len()).saturating_sub(max_series).min(retained.len());
         retained.drain(..too_many);
         retained.append(&mut shapes);
         self.shapes = retained;

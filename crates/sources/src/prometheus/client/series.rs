@@ -40,7 +40,7 @@ pub struct SeriesResult {
 /// Reads a response.
 pub(super) async fn read(
     answer: &mut StreamedResponse,
-    most: usize,
+    max_series: usize,
 ) -> Result<SeriesResult, PrometheusError> {
     let status = answer.status;
     if !is_of_prometheus(status) {
@@ -52,7 +52,7 @@ pub(super) async fn read(
         }
         return Err(PrometheusError::Code { code: status.as_u16(), body: PrometheusError::excerpt(&body) });
     }
-    let mut reader = SeriesReader::new(most);
+    let mut reader = SeriesReader::new(max_series);
     while let Some(piece) = answer.chunk().await? {
         reader.feed(&piece)?;
     }
@@ -104,14 +104,14 @@ enum DataField {
 }
 
 impl SeriesReader {
-    pub(super) fn new(most: usize) -> Self {
+    pub(super) fn new(max_series: usize) -> Self {
         Self {
             phase: ParsePhase::Start,
             begun: Vec::new(),
             scanner: Scanner::default(),
             first: Vec::new(),
             data: DataField::Missing,
-            tally: ShapeCollector::new(most),
+            tally: ShapeCollector::new(max_series),
             status: String::new(),
             kind: String::new(),
             message: String::new(),
@@ -204,7 +204,7 @@ impl SeriesReader {
             ParsePhase::InElement => {
                 match self.tally.series(text) {
                     Ok(true) => {}
-                    Ok(false) => return Err(too_many(self.tally.most)),
+                    Ok(false) => return Err(too_many(self.tally.max_series)),
                     Err(error) => return Err(malformed(error, &self.first)),
                 }
                 ParsePhase::Element { comma: true }
@@ -248,9 +248,9 @@ impl SeriesReader {
     }
 }
 
-fn too_many(most: usize) -> PrometheusError {
+fn too_many(max_series: usize) -> PrometheusError {
     PrometheusError::TooLarge(format!(
-        "the selector selects more than {most} different combinations of metric and label names"
+        "the selector selects more than {max_series} different combinations of metric and label names"
     ))
 }
 
@@ -310,15 +310,15 @@ impl Scanner {
 /// Counts series and collects their shapes.
 struct ShapeCollector {
     found: SeriesResult,
-    most: usize,
+    max_series: usize,
     /// Indices of `found.shapes` by hash; on a collision the next free hash is used.
     indices: HashMap<u64, usize>,
     names: HashMap<Box<str>, Arc<str>>,
 }
 
 impl ShapeCollector {
-    fn new(most: usize) -> Self {
-        Self { found: SeriesResult::default(), most, indices: HashMap::new(), names: HashMap::new() }
+    fn new(max_series: usize) -> Self {
+        Self { found: SeriesResult::default(), max_series, indices: HashMap::new(), names: HashMap::new() }
     }
 
     /// Adds a series; false if there are too many shapes.
@@ -351,7 +351,7 @@ impl ShapeCollector {
             }
             hash = hash.wrapping_add(1);
         }
-        if self.found.shapes.len() >= self.most {
+        if self.found.shapes.len() >= self.max_series {
             return Ok(false);
         }
         self.indices.insert(hash, self.found.shapes.len());
