@@ -9,7 +9,7 @@ use tokio::time::{Instant, sleep};
 /// The interval of beats.
 const BEAT_INTERVAL: Duration = Duration::from_secs(1);
 /// A main thread that was silent for longer makes no progress.
-pub const MAX_SILENCE: Duration = Duration::from_secs(30);
+pub const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Beats of the main thread. Cheap to clone; all clones are the same.
 ///
@@ -45,10 +45,10 @@ impl Heartbeat {
         self.0.last.store(self.0.since_start(), Ordering::Relaxed);
     }
 
-    /// Whether the last beat is at most [`MAX_SILENCE`] old.
+    /// Whether the last beat is at most [`HEARTBEAT_TIMEOUT`] old.
     pub fn is_beating(&self) -> bool {
         let last = self.0.last.load(Ordering::Relaxed);
-        u128::from(self.0.since_start().saturating_sub(last)) <= MAX_SILENCE.as_millis()
+        u128::from(self.0.since_start().saturating_sub(last)) <= HEARTBEAT_TIMEOUT.as_millis()
     }
 }
 
@@ -67,12 +67,12 @@ mod tests {
         let heartbeat = Heartbeat::default();
         assert!(heartbeat.is_beating(), "it has just started");
         let beating = tokio::spawn(heartbeat.clone().run());
-        sleep(MAX_SILENCE * 10).await;
+        sleep(HEARTBEAT_TIMEOUT * 10).await;
         assert!(heartbeat.is_beating());
         beating.abort();
-        sleep(MAX_SILENCE / 2).await;
+        sleep(HEARTBEAT_TIMEOUT / 2).await;
         assert!(heartbeat.is_beating());
-        sleep(MAX_SILENCE).await;
+        sleep(HEARTBEAT_TIMEOUT).await;
         assert!(!heartbeat.is_beating());
         heartbeat.beat();
         assert!(heartbeat.is_beating());

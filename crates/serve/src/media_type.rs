@@ -75,7 +75,7 @@ impl MediaType {
 }
 
 /// Up to this many types are sorted by insertion, as in Go.
-const MAX_INSERTED: usize = 12;
+const MAX_INSERTION_SORTED_TYPES: usize = 12;
 
 /// The media types a client accepts, by descending quality and then by specificity; `*/*` without the header. As in
 /// Kubernetes, a type with `q=0` comes last instead of being excluded.
@@ -86,7 +86,7 @@ pub(crate) fn accepted_media_types(headers: &HeaderMap) -> Vec<MediaType> {
     }
     let mut media: Vec<MediaType> =
         given.iter().flat_map(|text| text.split(',')).filter_map(MediaType::parse).collect();
-    if media.len() > MAX_INSERTED {
+    if media.len() > MAX_INSERTION_SORTED_TYPES {
         let stars = |media: &MediaType| media.kind.matches('*').count();
         media.sort_by(|a, b| b.quality.total_cmp(&a.quality).then(stars(a).cmp(&stars(b))));
         return media;

@@ -18,7 +18,7 @@ const KEPT_STEPS_SECONDS: f64 = 3600.0;
 /// How many changes of a row's count are kept.
 const MAX_STEPS: usize = 240;
 /// How many removed rows are remembered for clients that resume.
-const MAX_REMOVED: usize = 10_000;
+const MAX_REMOVED_ROWS: usize = 10_000;
 /// The interval of comments that keep an idle stream alive.
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 /// How much memory an event needs besides its rows, as a rule.
@@ -205,7 +205,7 @@ impl FeedState {
                 self.removed.push_back((self.revision, id));
             }
         }
-        while self.removed.len() > MAX_REMOVED {
+        while self.removed.len() > MAX_REMOVED_ROWS {
             self.forgotten = self.removed.pop_front().map_or(self.forgotten, |(revision, _)| revision);
         }
         self.replace_frame(frame);

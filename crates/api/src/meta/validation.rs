@@ -10,7 +10,8 @@ use crate::field::{AsJson, FieldError};
 use crate::map::StringMap;
 use crate::{gotext, instant, names};
 
-const ANNOTATIONS_LIMIT: usize = 256 * 1024;
+/// The size of all keys and values of annotations.
+const MAX_ANNOTATIONS_BYTES: usize = 256 * 1024;
 
 /// Validates the metadata of a new object as in a release of Kubernetes. `name_faults` checks names of its kind.
 pub fn validate_create(
@@ -130,8 +131,8 @@ fn annotation_faults(annotations: &StringMap) -> Vec<FieldError> {
         }
     }
     let size: usize = annotations.iter().map(|(key, value)| key.len() + value.len()).sum();
-    if size > ANNOTATIONS_LIMIT {
-        faults.push(FieldError::too_long("metadata.annotations", ANNOTATIONS_LIMIT));
+    if size > MAX_ANNOTATIONS_BYTES {
+        faults.push(FieldError::too_long("metadata.annotations", MAX_ANNOTATIONS_BYTES));
     }
     faults
 }

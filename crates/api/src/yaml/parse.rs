@@ -12,7 +12,7 @@ const MAX_TEXT_BYTES: usize = 32 << 20;
 /// Maximum number of values of one file, including those repeated by aliases.
 const MAX_NODES: usize = 2_000_000;
 /// Maximum number of values, and of further 64-byte units of text, that anchors and aliases may copy.
-const MAX_COPIED: usize = 1_000_000;
+const MAX_ALIASED_VALUES: usize = 1_000_000;
 /// Maximum nesting of lists and maps; serde_json has the same limit.
 const MAX_DEPTH: usize = 128;
 
@@ -263,7 +263,7 @@ impl Builder<'_> {
 
     fn copy(&mut self, nodes: usize, bytes: usize, span: Span) -> Result<(), Diagnostic> {
         self.copied += nodes + bytes / 64;
-        if self.copied > MAX_COPIED {
+        if self.copied > MAX_ALIASED_VALUES {
             return Err(
                 self.problem(span, "anchors and aliases repeat too much: expected at most a million values")
             );

@@ -9,13 +9,13 @@ const MIN_REQUESTS_IN_FLIGHT: f64 = 2.0;
 /// The upper bound of the limit, in requests.
 const MAX_REQUESTS_IN_FLIGHT: f64 = 256.0;
 /// The limit at the start, in requests.
-const INITIAL_LIMIT: f64 = 32.0;
+const INITIAL_REQUESTS_IN_FLIGHT: f64 = 32.0;
 /// The limit is multiplied by this when the server is overloaded.
 const OVERLOAD_FACTOR: f64 = 0.5;
 /// A longer `Retry-After` is cut to this.
 const MAX_LIMIT_HOLD: Duration = Duration::from_mins(1);
 /// A request that its caller abandons after this counts as timed out.
-const SLOW_REQUEST: Duration = Duration::from_secs(1);
+const ABANDONED_REQUEST_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The limit of requests in flight: it grows a little with each answer and is halved when the server is overloaded.
 #[derive(Clone, Debug)]
@@ -77,7 +77,7 @@ pub struct LimiterSnapshot {
 impl Default for AdaptiveLimit {
     fn default() -> Self {
         Self {
-            limit: INITIAL_LIMIT,
+            limit: INITIAL_REQUESTS_IN_FLIGHT,
             in_flight: 0,
             hold: None,
             lowered: None,
@@ -117,7 +117,8 @@ impl AdaptiveLimit {
                 let until = pause.map(|pause| now + pause.min(MAX_LIMIT_HOLD));
                 self.hold = self.hold.max(until);
             }
-            RequestOutcome::Abandoned if now.saturating_duration_since(admitted) < SLOW_REQUEST => {}
+            RequestOutcome::Abandoned
+                if now.saturating_duration_since(admitted) < ABANDONED_REQUEST_TIMEOUT => {}
             RequestOutcome::TimedOut | RequestOutcome::Abandoned => {
                 self.counts.timed_out += 1;
                 self.lower(now, admitted);

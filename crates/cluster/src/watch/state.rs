@@ -20,9 +20,9 @@ use super::{View, WatchEvent, WatchHealth, WatchSource};
 use crate::random;
 
 /// A list without data for this long has failed; waiting for the limiter counts.
-const LIST_SILENCE: Duration = Duration::from_secs(90);
+const LIST_IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 /// A watch without data for this long has failed; bookmarks arrive about every minute.
-const WATCH_SILENCE: Duration = Duration::from_secs(150);
+const WATCH_IDLE_TIMEOUT: Duration = Duration::from_secs(150);
 /// The minimum duration of a watch; jitter adds up to as much again.
 const MIN_WATCH_DURATION: Duration = Duration::from_mins(5);
 /// A watch that ends sooner without an event counts as failed.
@@ -149,13 +149,15 @@ impl<T: View> Watcher<T> {
         let version = self.known.as_ref().map_or("0", Version::as_str);
         let answer = match since {
             ListConsistency::Any => {
-                send(&self.client, &self.source, LIST_SILENCE, &[("resourceVersion", "0")]).await
+                send(&self.client, &self.source, LIST_IDLE_TIMEOUT, &[("resourceVersion", "0")]).await
             }
             ListConsistency::Known => {
                 let newer = [("resourceVersion", version), ("resourceVersionMatch", "NotOlderThan")];
-                send(&self.client, &self.source, LIST_SILENCE, &newer).await.map_err(WatchFailure::of_relist)
+                send(&self.client, &self.source, LIST_IDLE_TIMEOUT, &newer)
+                    .await
+                    .map_err(WatchFailure::of_relist)
             }
-            ListConsistency::Quorum => send(&self.client, &self.source, LIST_SILENCE, &[]).await,
+            ListConsistency::Quorum => send(&self.client, &self.source, LIST_IDLE_TIMEOUT, &[]).await,
         };
         match answer {
             Ok(body) => {
@@ -173,7 +175,7 @@ impl<T: View> Watcher<T> {
         mut list: List,
     ) -> (Option<WatchEvent<T>>, WatcherState) {
         let change = match list.next() {
-            Ok(ListPiece::More) => match frame(&mut body, LIST_SILENCE).await {
+            Ok(ListPiece::More) => match frame(&mut body, LIST_IDLE_TIMEOUT).await {
                 Ok(Some(bytes)) => {
                     list.push(&bytes);
                     None
@@ -222,7 +224,7 @@ impl<T: View> Watcher<T> {
             ("timeoutSeconds", lasts.as_str()),
             ("resourceVersion", version),
         ];
-        match send(&self.client, &self.source, WATCH_SILENCE, &parameters).await {
+        match send(&self.client, &self.source, WATCH_IDLE_TIMEOUT, &parameters).await {
             Ok(body) => {
                 self.connected();
                 let started = Instant::now();
@@ -271,7 +273,7 @@ impl<T: View> Watcher<T> {
                 Ok(Event::Other) => (None, WatcherState::Watching(watching)),
                 Err(failure) => (None, self.over(&watching, &failure)),
             },
-            Ok(None) => match frame(&mut watching.body, WATCH_SILENCE).await {
+            Ok(None) => match frame(&mut watching.body, WATCH_IDLE_TIMEOUT).await {
                 Ok(Some(bytes)) => {
                     watching.last_data = Instant::now();
                     watching.lines.push(&bytes);
@@ -309,7 +311,7 @@ impl<T: View> Watcher<T> {
         {
             self.backoff.reset();
         }
-        let silent = watching.last_data.elapsed() >= WATCH_SILENCE;
+        let silent = watching.last_data.elapsed() >= WATCH_IDLE_TIMEOUT;
         if silent {
             self.health.update(|health| health.disconnected_since = Some(watching.last_data));
         }

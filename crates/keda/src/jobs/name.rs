@@ -13,10 +13,10 @@ use sha2::{Digest as _, Sha256};
 use super::{JobView, generate_name};
 
 /// Characters of a suffix. Kubernetes' random ones have five, which are too few to be unique by themselves.
-const SUFFIX_LENGTH: usize = 10;
+const SUFFIX_CHARS: usize = 10;
 
 /// The longest name of a job, which is the value of a label of its pods.
-const MAX_NAME_LENGTH: usize = 63;
+const MAX_NAME_CHARS: usize = 63;
 
 /// The alphabet of Kubernetes' random suffixes: no vowels, so that they form no words.
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -37,7 +37,7 @@ pub fn names(
         seed.update([0]);
     }
     let prefix = generate_name(object);
-    let prefix = prefix.get(..MAX_NAME_LENGTH - SUFFIX_LENGTH).unwrap_or(&prefix);
+    let prefix = prefix.get(..MAX_NAME_CHARS - SUFFIX_CHARS).unwrap_or(&prefix);
     let candidates = (0_u64..).map(|number| {
         let mut hash = seed.clone();
         hash.update(number.to_be_bytes());
@@ -49,7 +49,7 @@ pub fn names(
 fn suffix(digest: &[u8]) -> String {
     let mut number = digest.iter().take(16).fold(0_u128, |number, byte| number << 8 | u128::from(*byte));
     let mut text = String::new();
-    for _ in 0..SUFFIX_LENGTH {
+    for _ in 0..SUFFIX_CHARS {
         let length = ALPHABET.len() as u128;
         let at = usize::try_from(number % length).unwrap_or_default();
         text.extend(ALPHABET.get(at).map(|byte| char::from(*byte)));

@@ -56,10 +56,10 @@ fn cell(type_: &str, value: &Value, now: Timestamp) -> Value {
 
 /// Go truncates fractions, and returns the smallest number on overflow.
 fn integer(value: &Value) -> Option<i64> {
-    const LIMIT: f64 = 9_223_372_036_854_775_808.0;
+    const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
     value
         .as_i64()
-        .or_else(|| value.as_f64().map(|float| if float.abs() < LIMIT { float as i64 } else { i64::MIN }))
+        .or_else(|| value.as_f64().map(|float| if float.abs() < TWO_TO_63 { float as i64 } else { i64::MIN }))
 }
 
 fn date(value: &Value, now: Timestamp) -> Option<String> {

@@ -126,14 +126,14 @@ mod tests {
 
     use super::*;
 
-    const MAX_SILENCE: Duration = Duration::from_secs(10);
+    const MEMBER_TIMEOUT: Duration = Duration::from_secs(10);
 
     fn replica(id: &str) -> Replica {
         Replica { id: id.to_owned(), address: format!("{id}:443") }
     }
 
     fn members(own: &str, others: &[&str], responded: &[&str], now: Instant) -> Members {
-        let mut members = Members::new(own.to_owned(), MAX_SILENCE);
+        let mut members = Members::new(own.to_owned(), MEMBER_TIMEOUT);
         members.set(others.iter().map(|id| replica(id)).collect(), now);
         for id in responded {
             members.mark_alive(id, now);
@@ -153,7 +153,7 @@ mod tests {
         members.mark_alive("c", start);
         let third = ours(&members, start);
         assert!((8..26).contains(&third), "{third}");
-        let later = start + MAX_SILENCE + Duration::from_secs(1);
+        let later = start + MEMBER_TIMEOUT + Duration::from_secs(1);
         members.mark_alive("b", later);
         assert!(ours(&members, later) > third);
         assert!(nodes.iter().all(|node| members.owner(node, later) != "c"));
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn number_of_peers_is_bounded() {
-        let mut members = Members::new("a".into(), MAX_SILENCE);
+        let mut members = Members::new("a".into(), MEMBER_TIMEOUT);
         members.set((0..1000).map(|n| replica(&n.to_string())).collect(), Instant::now());
         assert_eq!(members.others().len(), MAX_PEERS);
     }

@@ -27,16 +27,16 @@ use crate::live::{ClusterClient, RequestError, Scope};
 const PASSES_INTERVAL: Duration = Duration::from_secs(1);
 /// How soon decisions are read again if there is no cursor for what is new.
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
-/// The same if there are very many.
+/// The same if there are more than [`MAX_FREQUENTLY_READ_DECISIONS`].
 const SLOW_RETRY_INTERVAL: Duration = Duration::from_mins(1);
-/// More decisions than this are very many.
-const MANY_DECISIONS: usize = 1000;
+/// Up to this many decisions are read again every [`RETRY_INTERVAL`].
+const MAX_FREQUENTLY_READ_DECISIONS: usize = 1000;
 /// Passes of one answer.
 const PAGE_SIZE: &str = "10000";
 /// The HTTP status for a user without the right to send a request.
 const FORBIDDEN_STATUS_CODE: u16 = 403;
 /// An interruption of a watch that is shorter is not mentioned.
-const MENTIONED_INTERRUPTION: Duration = Duration::from_secs(5);
+const MIN_REPORTED_INTERRUPTION: Duration = Duration::from_secs(5);
 
 /// What is followed in a cluster. Dropping it ends the watches.
 pub(super) struct Follower {
@@ -135,7 +135,7 @@ impl Follower {
     pub(super) fn notes(&self) -> Vec<Value> {
         let mut notes = Vec::new();
         for (resource, condition) in self.conditions() {
-            let is_long = |since: Instant| since.elapsed() >= MENTIONED_INTERRUPTION;
+            let is_long = |since: Instant| since.elapsed() >= MIN_REPORTED_INTERRUPTION;
             if !condition.absent && condition.disconnected_since.is_some_and(is_long) {
                 let error = condition.last_error.unwrap_or_else(|| "there is no answer".to_owned());
                 let text = format!("{resource} are shown as they were: their watch is interrupted: {error}");
@@ -247,7 +247,7 @@ impl Follower {
         let cursor = newest(client, scope, kind).await;
         match client.latest_decisions(kind, scope).await {
             Ok(found) => {
-                let is_many = found.records.len() > MANY_DECISIONS;
+                let is_many = found.records.len() > MAX_FREQUENTLY_READ_DECISIONS;
                 self.store().replace_records(by, found.records);
                 self.record_api_state(kind, found.undecodable);
                 let retry = if is_many { SLOW_RETRY_INTERVAL } else { RETRY_INTERVAL };

@@ -27,7 +27,7 @@ const SERIES_LOOKBACK: Duration = Duration::from_mins(10);
 /// The timeout of a query.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(30);
 /// How many series and values are shown per rule.
-const MAX_SHOWN: usize = 8;
+const MAX_SHOWN_SERIES_PER_RULE: usize = 8;
 
 /// Show what rules discover, and the exact PromQL they become
 ///
@@ -196,8 +196,12 @@ async fn values(
     let Some(rule) = rules.get(family, explanation.rule) else { return Vec::new() };
     let everything = Selector::everything();
     let mut all = Vec::new();
-    for (at, found) in
-        explanation.metrics.iter().enumerate().filter(|(_, found)| found.metric.is_some()).take(MAX_SHOWN)
+    for (at, found) in explanation
+        .metrics
+        .iter()
+        .enumerate()
+        .filter(|(_, found)| found.metric.is_some())
+        .take(MAX_SHOWN_SERIES_PER_RULE)
     {
         for place in 0..found.examples.len() {
             let query = match found.resources.get(place) {
@@ -253,13 +257,14 @@ fn text(all: &[ExplainedRule]) -> String {
         if explanation.metrics.is_empty() {
             let _ = writeln!(text, "  finds     nothing to show; name a series with --series");
         }
-        for (at, metric) in explanation.metrics.iter().enumerate().take(MAX_SHOWN) {
+        for (at, metric) in explanation.metrics.iter().enumerate().take(MAX_SHOWN_SERIES_PER_RULE) {
             one(&mut text, metric, |place| {
                 values.iter().find(|(key, _)| *key == (at, place)).map(|(_, values)| values)
             });
         }
-        if explanation.metrics.len() > MAX_SHOWN {
-            let _ = writeln!(text, "  and {} more series", explanation.metrics.len() - MAX_SHOWN);
+        if explanation.metrics.len() > MAX_SHOWN_SERIES_PER_RULE {
+            let _ =
+                writeln!(text, "  and {} more series", explanation.metrics.len() - MAX_SHOWN_SERIES_PER_RULE);
         }
         text.push('\n');
     }
@@ -306,7 +311,7 @@ fn one<'a>(
                 let _ = writeln!(text, "  values    none at the moment");
             }
             Some(Ok(samples)) => {
-                for sample in samples.iter().take(MAX_SHOWN) {
+                for sample in samples.iter().take(MAX_SHOWN_SERIES_PER_RULE) {
                     let _ = writeln!(text, "  value     {sample}");
                 }
             }

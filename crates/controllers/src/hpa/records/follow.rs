@@ -10,7 +10,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::broadcast::{Receiver, Sender, channel};
 
 /// How many decisions a subscriber may fall behind.
-const MAX_BACKLOG: usize = 16;
+const MAX_QUEUED_DECISIONS: usize = 16;
 
 /// A subscriber fell so far behind that it lost decisions. Its stream ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -28,7 +28,7 @@ impl Followers {
     pub(super) fn add(&mut self, key: AutoscalerKey) -> Receiver<Arc<DecisionRecord>> {
         // Removes subscribers that left an autoscaler which makes no decisions.
         self.0.retain(|_, sender| sender.receiver_count() > 0);
-        self.0.entry(key).or_insert_with(|| channel(MAX_BACKLOG).0).subscribe()
+        self.0.entry(key).or_insert_with(|| channel(MAX_QUEUED_DECISIONS).0).subscribe()
     }
 
     /// Whether there is a subscriber, which there usually is not.

@@ -11,12 +11,12 @@ use serde_json::Value;
 use crate::ParseError;
 
 /// Steps of comparisons with patterns that each byte of a response may cost. A pattern such as `*a*b` needs one or two.
-const WORK_PER_BYTE: u64 = 64;
+const COMPARISON_STEPS_PER_BYTE: u64 = 64;
 /// Steps of comparisons that a short response may cost.
-const MIN_WORK: u64 = 1 << 16;
+const MIN_COMPARISON_STEPS: u64 = 1 << 16;
 /// Steps of comparisons that any response may cost, because two workers decode the large responses of all tenants. Of the largest
 /// response, 8 MiB, each byte may cost eight.
-const MAX_WORK: u64 = 64 << 20;
+const MAX_COMPARISON_STEPS: u64 = 64 << 20;
 
 /// Modifiers. Another name after `@` is that of a member.
 const MODIFIERS: [&str; 13] = [
@@ -36,7 +36,11 @@ pub struct TooMuchWork;
 impl WorkBudget {
     /// The budget for a response of this size.
     pub(super) fn new(bytes: usize) -> Self {
-        Self(Cell::new((bytes as u64).saturating_mul(WORK_PER_BYTE).clamp(MIN_WORK, MAX_WORK)))
+        Self(Cell::new(
+            (bytes as u64)
+                .saturating_mul(COMPARISON_STEPS_PER_BYTE)
+                .clamp(MIN_COMPARISON_STEPS, MAX_COMPARISON_STEPS),
+        ))
     }
 
     pub(super) fn spend(&self, steps: u64) -> Result<(), TooMuchWork> {
@@ -304,7 +308,13 @@ mod tests {
     #[test]
     fn work_of_large_responses_is_bounded() {
         let steps = |bytes: usize| WorkBudget::new(bytes).0.get();
-        assert_eq!((steps(0), steps(1 << 10), steps(64 << 10)), (MIN_WORK, MIN_WORK, 4 << 20));
-        assert_eq!((steps(1 << 20), steps(8 << 20), steps(usize::MAX)), (MAX_WORK, MAX_WORK, MAX_WORK));
+        assert_eq!(
+            (steps(0), steps(1 << 10), steps(64 << 10)),
+            (MIN_COMPARISON_STEPS, MIN_COMPARISON_STEPS, 4 << 20)
+        );
+        assert_eq!(
+            (steps(1 << 20), steps(8 << 20), steps(usize::MAX)),
+            (MAX_COMPARISON_STEPS, MAX_COMPARISON_STEPS, MAX_COMPARISON_STEPS)
+        );
     }
 }
