@@ -101,7 +101,7 @@ pub(crate) async fn open(
     match kept {
         Ok(kept) => Some((kept.keyring.clone(), kept)),
         Err(problem) => {
-            tracing::warn!(%problem, "the certificate is made by this process alone");
+            tracing::warn!(%problem, "using a certificate of this process, not the shared one");
             None
         }
     }

@@ -138,7 +138,7 @@ pub(crate) async fn ended(role: &str, task: &mut Option<JoinHandle<()>>) -> Fail
     *task = None;
     let cause = result.err().map(|error| format!(": {error}")).unwrap_or_default();
     Failure::Outside(format!(
-        "the {role} has ended by itself{cause}; this process ends, so that it is started again"
+        "the {role} ended unexpectedly{cause}; this process ends, so that it is started again"
     ))
 }
 
@@ -182,10 +182,10 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn role_that_ends_by_itself_is_named() {
+    async fn role_that_ends_unexpectedly_is_named() {
         let mut task = Some(tokio::spawn(async {}));
         let failure = ended("controller", &mut task).await;
-        assert!(failure.to_string().starts_with("the controller has ended by itself; this process ends"));
+        assert!(failure.to_string().starts_with("the controller ended unexpectedly; this process ends"));
         assert!(task.is_none(), "it is not awaited again");
     }
 

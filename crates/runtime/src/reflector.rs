@@ -108,7 +108,7 @@ async fn supervise<T, S>(
         };
         failures = if started.elapsed() >= STABLE_RUN { 1 } else { failures + 1 };
         let delay = delay_after(failures);
-        tracing::error!(resource, error = cause, delay = ?delay, "watch task died; its data is not current until it is listed again");
+        tracing::error!(resource, error = cause, delay = ?delay, "watch task ended or panicked; its data is not current until it is listed again");
         health.update(|condition| {
             condition.task_restarts += 1;
             condition.is_stale = true;
@@ -188,7 +188,7 @@ impl WatchSet {
     /// Exports `plimsoll_watch_current` and `plimsoll_watch_restarts_total`.
     pub fn export(&self, writer: &mut MetricsWriter) {
         let by_resource = self.by_resource();
-        let help = "1 if the store of a watched resource is current, 0 after its watch task died and until it is listed again.";
+        let help = "1 if the store of a watched resource is current, 0 after its watch task ended or panicked and until it is listed again.";
         writer.family("gauge", WATCH_CURRENT, help);
         for (resource, (is_current, _)) in &by_resource {
             writer.value(&[("resource", resource)], u8::from(*is_current));

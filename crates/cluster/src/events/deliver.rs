@@ -167,7 +167,7 @@ impl EventClient {
                     sleep(ATTEMPT_INTERVAL.mul_f64(random::fraction())).await;
                 }
                 MAX_DELIVERY_ATTEMPTS => {
-                    tracing::warn!(%error, event = %event.name, "gave up to deliver an event");
+                    tracing::warn!(%error, event = %event.name, "gave up delivering an event");
                 }
                 _ => sleep(ATTEMPT_INTERVAL).await,
             }

@@ -130,7 +130,7 @@ impl LeaderClient {
     ) -> Result<T, ApiError> {
         let body = Some((MERGE_PATCH, patch.to_string().into_bytes()));
         let answer = self.write(Method::PATCH, path, path.uri(subresource), body).await?;
-        slim(&answer).map_err(|error| failure(&format!("the server's answer is odd: {error}")))
+        slim(&answer).map_err(|error| failure(&format!("failed to decode the server's response: {error}")))
     }
 
     /// Creates an object.
@@ -231,7 +231,8 @@ fn encode(body: &impl Serialize) -> Result<Vec<u8>, ApiError> {
 }
 
 fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
-    serde_json::from_slice(bytes).map_err(|error| failure(&format!("the server's answer is odd: {error}")))
+    serde_json::from_slice(bytes)
+        .map_err(|error| failure(&format!("failed to decode the server's response: {error}")))
 }
 
 fn failure(text: &str) -> ApiError {

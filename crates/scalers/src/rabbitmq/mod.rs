@@ -216,7 +216,7 @@ impl Source {
             let tls = match &*address.scheme {
                 "amqps" => true,
                 "amqp" => false,
-                other => bail!("host: {other}:// is not spoken over AMQP"),
+                other => bail!("host: scheme {other} is not supported over AMQP"),
             };
             let given = (!parameters.username.is_empty())
                 .then(|| (parameters.username.clone(), parameters.password.clone()));
@@ -281,7 +281,7 @@ impl Http {
         let address = self.address.as_ref().map_err(Clone::clone)?;
         if !matches!(&*address.scheme, "http" | "https") {
             let scheme = &address.scheme;
-            bail!("host: {scheme}:// is not spoken over HTTP");
+            bail!("host: scheme {scheme} is not supported over HTTP");
         }
         let pattern = self.parameters.use_regex;
         let page = pattern.then_some(self.parameters.page_size);

@@ -183,7 +183,7 @@ async fn hanging_or_broken_servers_are_errors() {
     }
     let error =
         value(&[("host", "amqp://r"), ("protocol", "http"), ("queueName", "q")], &[]).await.unwrap_err();
-    assert!(error.ends_with("amqp:// is not spoken over HTTP"), "{error}");
+    assert!(error.ends_with("scheme amqp is not supported over HTTP"), "{error}");
 }
 
 #[tokio::test]

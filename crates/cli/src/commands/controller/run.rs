@@ -211,7 +211,7 @@ impl ControllerProcess {
         if let Some(task) = self.task
             && let Err(error) = task.await
         {
-            tracing::error!(%error, "the controller ended badly");
+            tracing::error!(%error, "the controller task failed");
         }
         self.recorder.flush(EVENT_FLUSH_TIMEOUT).await;
         if let Some(election) = self.election {

@@ -341,7 +341,7 @@ impl MetricsProcess {
             // Some tasks have nothing to do and end.
             if let Err(error) = result {
                 return Failure::Outside(format!(
-                    "a part of the metrics server has ended by itself: {error}; this process ends, so that it is started again"
+                    "a part of the metrics server ended unexpectedly: {error}; this process ends, so that it is started again"
                 ));
             }
         }

@@ -305,7 +305,7 @@ impl OperatorProcess {
         if let Some(task) = self.task
             && let Err(error) = task.await
         {
-            tracing::error!(%error, "the operator ended badly");
+            tracing::error!(%error, "the operator task failed");
         }
         self.recorder.flush(EVENT_FLUSH_TIMEOUT).await;
         if let Some(election) = self.election {

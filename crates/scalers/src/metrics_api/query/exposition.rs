@@ -58,7 +58,7 @@ pub fn read(text: &str, location: &str) -> Result<f64, ScalerError> {
         let number =
             rest.split_whitespace().next().and_then(|number| number.parse::<f64>().ok()).ok_or_else(bad)?;
         if !number.is_finite() {
-            bail!("value {location} is {number}, which is no number to scale by");
+            bail!("value {location} is {number}, which is not a finite number");
         }
         return Ok(number);
     }
