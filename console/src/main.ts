@@ -115,7 +115,7 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "/") search.focus();
   else if (event.key === "?") help.showModal();
   else if (page?.key?.(event)) {
-    // The page used it.
+    // The page has handled the key.
   } else if (pages[event.key]) go(pages[event.key]!);
   else return;
   event.preventDefault();

@@ -99,7 +99,7 @@ pub(crate) fn row(
     cells.iter().map(|cell| cell.as_str().map_or_else(|| cell.to_string(), engine::explain::plain)).collect()
 }
 
-/// What a run cost and what it gave, one line per workload.
+/// Pod-hours, unserved work, changes and reaction time of each workload, one line each.
 pub(crate) fn summary_lines(scenario: &Scenario, summary: &Summary) -> Vec<String> {
     let mut lines = Vec::new();
     for (index, (plan, workload)) in scenario.workloads.iter().zip(&summary.workloads).enumerate() {

@@ -82,13 +82,13 @@ async fn users_see_what_rbac_allows() {
     assert_eq!(nobody.get_message(list, &rich).await, fine);
     assert_eq!(nobody.get("/metrics", &rich).await, (200, "up 1\n".into()));
     assert_eq!(nobody.get("/readyz/ping", &rich).await, (200, "ok".into()));
-    // A header beside a token is nothing either.
+    // A user header is ignored if the request has a token, and impersonation is refused.
     let both = [poor[0], forged[0], forged[1]];
     assert_eq!(nobody.get_message(list, &both).await, no("system:serviceaccount:default:poor", ": no rule"));
     let other = [rich[0], ("impersonate-user", "root")];
     assert_eq!(nobody.get_message(list, &other).await.0, 403);
 
-    // Certificates of users: they speak for themselves only.
+    // A client certificate of a user authenticates that user only; its user headers are ignored.
     let alice = Visitor::new(&server, Some(&clients.client("alice", None).unwrap()));
     assert_eq!(alice.get_message(list, &[]).await, no("alice", ": no rule"));
     assert_eq!(alice.get_message(list, &forged).await, no("alice", ": no rule"));
@@ -97,14 +97,14 @@ async fn users_see_what_rbac_allows() {
     let chief = Visitor::new(&server, Some(&clients.client("chief", Some("system:masters")).unwrap()));
     assert_eq!(chief.get_message(list, &[]).await, fine);
 
-    // A stranger's certificate, even with the right name; with a token the token counts.
+    // A certificate of an unknown CA is refused, whatever its name; a valid token with it counts.
     let stranger = Authority::new("proxies").unwrap().client("front-proxy-client", None).unwrap();
     let stranger = Visitor::new(&server, Some(&stranger));
     assert_eq!(stranger.get_message(list, &forged).await, unknown);
     assert_eq!(stranger.get_message("/readyz", &[]).await, unknown);
     assert_eq!(stranger.get_message(list, &rich).await, fine);
 
-    // The front proxy speaks for others; another certificate of its authority does not.
+    // User headers count with the certificate of the front proxy, and not with another certificate of its CA.
     let proxy = Visitor::new(&server, Some(&proxies.client("front-proxy-client", None).unwrap()));
     assert_eq!(proxy.get_message(list, &[("x-remote-user", "carol")]).await, fine);
     assert_eq!(proxy.get_message(list, &[("x-remote-user", "dave")]).await, no("dave", ": no rule"));

@@ -28,12 +28,12 @@ pub(crate) struct ObjectEntry {
 /// Whether the sources of an object are queried because a push trigger reported activity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum PushState {
-    /// They are not.
+    /// No query runs.
     #[default]
     Idle,
-    /// They are.
+    /// A query runs.
     Querying,
-    /// They are, and the trigger has reported activity again since: another query follows.
+    /// A query runs, and another must follow, because the trigger has reported activity again since.
     QueryingAgain,
 }
 

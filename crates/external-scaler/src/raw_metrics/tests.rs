@@ -111,7 +111,7 @@ async fn subscribers_and_subscriptions_are_bounded() {
         let refused = raw.subscribe_metric(subscription(subscriber, trigger)).await.unwrap_err();
         assert_eq!(refused.code(), Code::InvalidArgument);
     }
-    // Who listens and goes away without a subscription leaves nothing behind.
+    // A subscriber that disconnects without a subscription does not count against the limit.
     for number in 0..2 * MAX_SUBSCRIBERS {
         drop(listen(&raw, &format!("gone {number}")).await);
     }

@@ -116,7 +116,7 @@ fn all_user_headers_are_read() {
     let user = by_certificate(&trust, &Clock::default(), Some(&alice), &sent_headers).unwrap().unwrap();
     assert_eq!((user.name.as_str(), user.groups.as_slice()), ("alice", &["team".to_owned()][..]));
     assert!(user.extra["authentication.kubernetes.io/credential-id"][0].starts_with("X509SHA256="));
-    // The front proxy also speaks for those who are nobody.
+    // The front proxy also authenticates requests of the anonymous user.
     let nobody =
         headers(&[("x-remote-user", "system:anonymous"), ("x-remote-group", "system:unauthenticated")]);
     let user =

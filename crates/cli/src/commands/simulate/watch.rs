@@ -79,7 +79,7 @@ impl<'a> Watch<'a> {
             }
         }
         if table.wide {
-            // An age is no longer the last column, and these have no first row to be measured by.
+            // With these columns AGE is no longer last; their widths are fixed because no row has been printed.
             let extra = [("AGE", 6), ("TIME", 8), ("DESIRED", 7), ("READY", 5), ("LOAD", 8), ("WHY", 3)];
             table.widths.truncate(titles.len() - 1);
             table.widths.extend(extra.map(|(_, width)| width));

@@ -103,7 +103,7 @@ fn the_tenth_message_is_combined() {
     }
     assert_eq!(case.warn(0, "g13"), own("g13"));
     assert_eq!(case.warn(0, "g13"), Some((2, "g13".to_owned())));
-    // Another reason is another matter.
+    // Events with another reason are not combined with these.
     let other = Event { reason: "Other".into(), ..warning("g14") };
     assert_eq!(case.report_at(0, reported("web", other)).unwrap().message, "g14");
 }

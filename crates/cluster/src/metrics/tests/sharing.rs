@@ -1,4 +1,4 @@
-//! One question for all who need the answer.
+//! Concurrent identical queries share one request.
 
 use futures::future::join_all;
 use tokio::time::sleep;
