@@ -11,6 +11,7 @@
 //! metrics    client of the three metrics APIs
 //! lease      leader election
 //! events     records Kubernetes events
+//! uri        encodes paths and queries
 //! random     random numbers for jitter, and UUIDs
 //! ```
 
@@ -25,6 +26,7 @@ pub mod names;
 pub mod random;
 pub mod request;
 pub mod scale;
+mod uri;
 pub mod watch;
 
 pub use key::{AutoscalerKey, AutoscalerKind};

@@ -10,7 +10,6 @@ mod shape;
 #[cfg(test)]
 pub(crate) mod tests;
 mod transport;
-mod uri;
 
 use std::time::Duration;
 
@@ -24,9 +23,9 @@ use runtime::Leadership;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::connect::{LeaderOnly, NotLeading, RetryMarker};
+pub use crate::uri::{below, path, with_query, within};
 pub use decode::{Expected, decode};
 pub(crate) use shape::{GoStruct, GoType};
-pub use uri::{below, path, with_query, within};
 
 /// A larger response is refused: 100,000 pods with their metrics need half of it.
 pub const MAX_RESPONSE_BYTES: usize = 64 << 20;

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::uri::push_encoded;
+
 /// The metadata of one object, or of the objects of a watch.
 pub(crate) const METADATA: &str =
     "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
@@ -134,14 +136,7 @@ impl WatchSource {
             uri.push(if count == 0 { '?' } else { '&' });
             uri.push_str(name);
             uri.push('=');
-            for byte in value.bytes() {
-                match byte {
-                    b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                        uri.push(byte as char);
-                    }
-                    _ => uri.push_str(&format!("%{byte:02X}")),
-                }
-            }
+            push_encoded(&mut uri, value, "%20");
         }
         uri
     }

@@ -43,7 +43,8 @@ pub fn with_query<'a>(path: &str, parameters: impl IntoIterator<Item = (&'a str,
     out
 }
 
-fn push_encoded(out: &mut String, text: &str, space: &str) {
+/// Appends a text with all characters encoded that have a meaning in URLs, and spaces as `space`.
+pub(crate) fn push_encoded(out: &mut String, text: &str, space: &str) {
     for byte in text.bytes() {
         match byte {
             b' ' => out.push_str(space),
