@@ -7,6 +7,7 @@ use api::autoscaling::{print, v2};
 use api::yaml::{SourceFile, nearest};
 use api::{convert, plimsoll};
 use engine::Status;
+use engine::explain::plural;
 use jiff::Timestamp;
 use sim::scenario::{AutoscalerObject, AutoscalerPlan, Variation};
 use sim::{AutoscalerSummary, Millis, Scenario, Summary, WorkloadSummary};
@@ -104,13 +105,13 @@ pub(crate) fn summary_lines(scenario: &Scenario, summary: &Summary) -> Vec<Strin
     let mut lines = Vec::new();
     for (index, (plan, workload)) in scenario.workloads.iter().zip(&summary.workloads).enumerate() {
         let changes = changes(scenario, summary, index);
-        let plural = if changes == 1 { "change" } else { "changes" };
         lines.push(format!(
-            "{}/{}: {:.1} pod-hours · {} · {changes} {plural} · {}",
+            "{}/{}: {:.1} pod-hours · {} · {} · {}",
             plan.kind.to_lowercase(),
             plan.name,
             workload.pod_hours,
             unserved(workload),
+            plural(changes, "change"),
             reaction(workload),
         ));
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use api::provider::Compat;
 use api::yaml::SourceFile;
+use engine::explain::plural;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 use sources::prometheus::client::PrometheusClient;
@@ -175,8 +176,7 @@ fn page(source: &SourceFile, findings: &[Finding], page: Page) -> String {
     }
     let count = |severity: Severity| findings.iter().filter(|finding| finding.severity == severity).count();
     let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
-    let many = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
-    let _ = writeln!(text, "{}: {}, {}", source.name, many(errors, "error"), many(warnings, "warning"));
+    let _ = writeln!(text, "{}: {}, {}", source.name, plural(errors, "error"), plural(warnings, "warning"));
     text
 }
 

@@ -1,6 +1,6 @@
 //! Draws the full-screen view.
 
-use engine::explain::{clock, zone_name};
+use engine::explain::{clock, plural, zone_name};
 use jiff::Timestamp;
 use ratatui_core::style::{Color, Modifier, Style};
 use ratatui_core::terminal::Frame;
@@ -69,13 +69,11 @@ fn style(line: &ScreenLine, colour: bool) -> Style {
 /// The first line, and what keeps the view from being live.
 fn head(state: &TopState, width: usize, now: Timestamp) -> Vec<ScreenLine> {
     let count = state.overview.autoscalers.len();
-    let plural = if count == 1 { "" } else { "s" };
     let problems = match state.overview.problems.len() {
         0 => String::new(),
-        1 => " · 1 problem".to_owned(),
-        more => format!(" · {more} problems"),
+        problems => format!(" · {}", plural(problems, "problem")),
     };
-    let left = format!("{count} autoscaler{plural} in {}{problems}", state.place);
+    let left = format!("{} in {}{problems}", plural(count, "autoscaler"), state.place);
     let right = format!("{} {}", clock(now), zone_name(now));
     let gap = width.saturating_sub(left.chars().count());
     let mut lines = vec![ScreenLine::new(Paint::Dim, format!("{left}{right:>gap$}"))];
