@@ -17,13 +17,14 @@ use super::{EventCounters, ObjectReference, RecordedEvent, body};
 use crate::random;
 use crate::request::{ApiError, Request, below, send, within};
 
-/// How often the delivery of an event is tried, as in client-go.
+/// How often the delivery of an event is tried. As in client-go, these attempts come above the retries of each request; a request
+/// and its retries together end at [`REQUEST_DEADLINE`].
 const MAX_DELIVERY_ATTEMPTS: u32 = 12;
 
 /// Time between two attempts; before the second, a random part of it, so that many processes do not retry at once.
 const ATTEMPT_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The deadline of one request.
+/// The deadline of one request, retries included.
 const REQUEST_DEADLINE: Duration = Duration::from_secs(30);
 
 /// How many events are delivered at the same time.
