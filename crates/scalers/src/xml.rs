@@ -1,4 +1,8 @@
 //! Elements of small XML documents that clouds answer with, without namespaces or attributes of interest.
+//!
+//! This is not an XML parser: it finds an element by its exact start tag and replaces the five named entities. Its callers read one or a
+//! few elements of known responses, so that a crate such as `quick-xml` would be a dependency for these lines only. Documents
+//! that users choose are parsed by `metrics_api::query::xml`.
 
 /// The text of the first element with this name, if it is not empty.
 pub(crate) fn element(xml: &str, name: &str) -> Option<String> {

@@ -1,4 +1,7 @@
 //! A cursor in a JSON text.
+//!
+//! `serde_json` decodes each value. The cursor adds what its interface does not have: to stop within an object whose rest was not
+//! received yet, and to try again from the same place when more bytes are there. So a list is decoded item by item while it arrives.
 
 use std::borrow::Cow;
 use std::ops::Range;

@@ -1,4 +1,8 @@
 //! Schedules in five fields and their next times, compatible with robfig/cron v3, which KEDA uses.
+//!
+//! Implemented here because crates have other rules. On the day on which 02:30 does not exist, `croner` 4.0.2 runs `30 2 * * *` at 03:00,
+//! robfig/cron the next day; `croner` refuses `5/10 * * * *`. `cronexpr` 1.7.0 refuses `0 0 ? * 1`. Both accept `0 0 * * 7`, which
+//! robfig/cron refuses.
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
