@@ -19,6 +19,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use rcgen::{CertificateParams, Issuer, KeyPair};
+use rustls::AlertDescription;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::PrivateKeyDer;
 use tokio::net::TcpListener;
@@ -164,6 +165,20 @@ async fn refused_token_is_reloaded_and_retried() {
     // A file that is missing for a moment is tolerated.
     fs::remove_file(&path).unwrap();
     assert_eq!(client.send(HttpRequest::get("/")).await.unwrap().status, StatusCode::OK);
+}
+
+#[test]
+fn alerts_about_the_client_certificate_are_told_from_others() {
+    let cause = |alert| HttpErrorCause::classify(&rustls::Error::AlertReceived(alert));
+    for (alert, text) in [
+        (AlertDescription::CertificateRequired, "CertificateRequired"),
+        (AlertDescription::BadCertificate, "BadCertificate"),
+        (AlertDescription::UnknownCA, "UnknownCA"),
+    ] {
+        assert_eq!(cause(alert), HttpErrorCause::ClientCertificateRejected(text.to_owned()));
+    }
+    let other = cause(AlertDescription::HandshakeFailure);
+    assert_eq!(other, HttpErrorCause::Tls("HandshakeFailure".to_owned()));
 }
 
 #[tokio::test]
