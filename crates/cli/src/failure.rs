@@ -31,7 +31,7 @@ pub(crate) enum Failure {
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The result of a command.
-pub(crate) type Outcome = Result<(), Failure>;
+pub(crate) type CommandResult = Result<(), Failure>;
 
 impl Failure {
     /// Invalid input, in one sentence.

@@ -6,7 +6,7 @@ use api::yaml::nearest;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt;
 
-use crate::failure::{Failure, Outcome, use_colour};
+use crate::failure::{CommandResult, Failure, use_colour};
 
 /// The levels.
 const LEVELS: [&str; 6] = ["error", "warn", "info", "debug", "trace", "off"];
@@ -33,7 +33,7 @@ pub(crate) struct LogArgs {
 
 impl LogArgs {
     /// Starts to log.
-    pub(crate) fn init(&self) -> Outcome {
+    pub(crate) fn init(&self) -> CommandResult {
         check(&self.log_level)?;
         let filter = EnvFilter::try_new(&self.log_level)
             .map_err(|error| Failure::input(format!("--log-level {}: {error}", self.log_level)))?;
@@ -53,7 +53,7 @@ impl LogArgs {
 }
 
 /// Refuses a word that is no level: `EnvFilter` takes it for the name of a part that does not exist, and nothing is logged.
-fn check(text: &str) -> Outcome {
+fn check(text: &str) -> CommandResult {
     let is_level = |word: &str| {
         LEVELS.iter().any(|level| level.eq_ignore_ascii_case(word)) || matches!(word.parse::<u8>(), Ok(0..=5))
     };

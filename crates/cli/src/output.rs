@@ -4,7 +4,7 @@ use std::io::Write;
 
 use serde::Serialize;
 
-use crate::failure::Outcome;
+use crate::failure::CommandResult;
 
 /// `-o` for commands that print values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -20,7 +20,7 @@ pub(crate) enum Format {
 }
 
 /// Prints a value as JSON or YAML.
-pub(crate) fn value(format: Format, value: &impl Serialize) -> Outcome {
+pub(crate) fn value(format: Format, value: &impl Serialize) -> CommandResult {
     let json = serde_json::to_value(value)
         .map_err(|e| crate::failure::Failure::Outside(format!("failed to write the output: {e}")))?;
     let text = match format {
@@ -31,7 +31,7 @@ pub(crate) fn value(format: Format, value: &impl Serialize) -> Outcome {
 }
 
 /// Prints text as it is.
-pub(crate) fn text_out(text: &str) -> Outcome {
+pub(crate) fn text_out(text: &str) -> CommandResult {
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes())?;
     Ok(out.flush()?)

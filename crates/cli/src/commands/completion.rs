@@ -3,7 +3,7 @@
 use clap::CommandFactory;
 use clap_complete::Shell;
 
-use crate::failure::Outcome;
+use crate::failure::CommandResult;
 use crate::output;
 
 /// Print the completion script of a shell
@@ -18,7 +18,7 @@ pub(crate) struct CompletionArgs {
     shell: Shell,
 }
 
-pub(crate) fn run(args: &CompletionArgs) -> Outcome {
+pub(crate) fn run(args: &CompletionArgs) -> CommandResult {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut crate::Cli::command(), "plimsoll", &mut script);
     output::text_out(&String::from_utf8_lossy(&script))

@@ -9,7 +9,7 @@ use api::yaml::{self, Document, nearest};
 use serde_json::Value;
 
 use super::profile::KubernetesProfileArg;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::files;
 use crate::output;
 
@@ -56,7 +56,7 @@ enum DefaultedAutoscaler {
     Autoscaler(Autoscaler),
 }
 
-pub(crate) fn run(args: &ConvertArgs) -> Outcome {
+pub(crate) fn run(args: &ConvertArgs) -> CommandResult {
     let target = target(&args.to)?;
     // Whether scaling to zero is allowed is for the cluster to say, not for a conversion.
     let gates = FeatureGates { scale_to_zero: true, ..FeatureGates::of(args.kubernetes.version()) };

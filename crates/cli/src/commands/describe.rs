@@ -19,7 +19,7 @@ use sim::{DueDecision, Millis, Observer, Scenario, Simulation};
 use super::gates::GatesArg;
 use super::profile::KubernetesProfileArg;
 use super::why::pass_at;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::files;
 use crate::live::moment::{moment, zoned};
 use crate::live::objects::Object;
@@ -59,7 +59,7 @@ pub(crate) struct DescribeArgs {
     place: ClusterArgs,
 }
 
-pub(crate) fn run(args: &DescribeArgs) -> Outcome {
+pub(crate) fn run(args: &DescribeArgs) -> CommandResult {
     let words: Vec<&Path> = args.files.iter().map(PathBuf::as_path).collect();
     if let Some(names) = AutoscalerName::all(&words, |path| path.as_os_str() == "-" || path.exists()) {
         args.kubernetes.only_for_files()?;
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &DescribeArgs) -> Outcome {
 }
 
 /// Autoscalers on a cluster, with their events.
-async fn on_cluster(args: &DescribeArgs, names: &[AutoscalerName]) -> Outcome {
+async fn on_cluster(args: &DescribeArgs, names: &[AutoscalerName]) -> CommandResult {
     args.place.use_zone();
     let now = Timestamp::now();
     let at = args.at.as_deref().map(|text| moment(text, now)).transpose()?;
@@ -164,7 +164,7 @@ fn at_pass(
 }
 
 /// Objects as they are written.
-fn written(args: &DescribeArgs) -> Outcome {
+fn written(args: &DescribeArgs) -> CommandResult {
     let gates = args.gates.gates(args.kubernetes.version())?;
     let mut texts = Vec::new();
     for source in files::read_all(&args.files)? {
@@ -199,7 +199,7 @@ fn written(args: &DescribeArgs) -> Outcome {
 }
 
 /// The autoscalers of a scenario at a moment.
-fn simulated(args: &DescribeArgs, at: &str) -> Outcome {
+fn simulated(args: &DescribeArgs, at: &str) -> CommandResult {
     let sources = files::read_all(&args.files)?;
     let kubernetes = args.kubernetes.version();
     let scenario = scenario::load(&sources, Variation { kubernetes, ..Variation::default() })?;

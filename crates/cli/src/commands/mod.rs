@@ -26,7 +26,7 @@ mod why;
 
 use clap::Subcommand;
 
-use crate::failure::Outcome;
+use crate::failure::CommandResult;
 
 /// The examples of `plimsoll --help`, with those of the feature `desk` first.
 macro_rules! examples {
@@ -88,7 +88,7 @@ pub(crate) enum Command {
 }
 
 /// Runs a command.
-pub(crate) fn run(command: Command) -> Outcome {
+pub(crate) fn run(command: Command) -> CommandResult {
     match command {
         Command::Up(args) => up::run(&args),
         Command::Controller(args) => controller::run(&args),

@@ -2,7 +2,7 @@
 
 use engine::KubernetesVersion;
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 
 /// The option, for files: there is no cluster that could say its release.
 #[derive(clap::Args)]
@@ -19,7 +19,7 @@ impl KubernetesProfileArg {
     }
 
     /// An error if the option is given for objects of a cluster.
-    pub(crate) fn only_for_files(&self) -> Outcome {
+    pub(crate) fn only_for_files(&self) -> CommandResult {
         match self.kubernetes_profile {
             None => Ok(()),
             Some(_) => Err(Failure::input(

@@ -7,7 +7,7 @@ use api::table::Table;
 use engine::explain::zone_name;
 use jiff::Timestamp;
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::files;
 use crate::live::decisions::MissingDecision;
 use crate::live::moment::{stamp, zoned};
@@ -53,7 +53,7 @@ struct Report {
     place: ClusterArgs,
 }
 
-pub(crate) fn run(args: &ShadowArgs) -> Outcome {
+pub(crate) fn run(args: &ShadowArgs) -> CommandResult {
     let ShadowCommand::Report(report) = &args.command;
     if let Some(path) = &report.html {
         files::check_writable(path)?;
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &ShadowArgs) -> Outcome {
     })
 }
 
-fn print(report: &Report, found: &DifferenceList) -> Outcome {
+fn print(report: &Report, found: &DifferenceList) -> CommandResult {
     let now = Timestamp::now();
     match report.output {
         Format::Json | Format::Yaml => output::value(report.output, found)?,
@@ -89,7 +89,7 @@ fn print(report: &Report, found: &DifferenceList) -> Outcome {
 }
 
 /// No difference among no comparisons is not success: a script would take it for agreement.
-fn outcome(found: &DifferenceList) -> Outcome {
+fn outcome(found: &DifferenceList) -> CommandResult {
     match (found.items.is_empty(), found.compared) {
         (false, _) => Err(Failure::DifferencesFound),
         (true, 0) => Err(Failure::NothingCompared),

@@ -1,6 +1,6 @@
 //! Stands in for `plimsoll up` in binaries that are built without the feature `desk`.
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 
 /// Not in this binary: run a local cluster
 #[derive(clap::Args)]
@@ -11,7 +11,7 @@ pub(crate) struct UpArgs {
     _arguments: Vec<String>,
 }
 
-pub(crate) fn run(_: &UpArgs) -> Outcome {
+pub(crate) fn run(_: &UpArgs) -> CommandResult {
     Err(Failure::input(
         "this binary is built without `plimsoll up`; build one with `cargo build -p plimsoll --features desk`, or run \
          `make up` in the repository",

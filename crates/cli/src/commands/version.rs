@@ -3,7 +3,7 @@
 use runtime::build_info;
 use serde::Serialize;
 
-use crate::failure::Outcome;
+use crate::failure::CommandResult;
 use crate::output::{self, Format};
 
 /// Print the version and the git revision of this program
@@ -28,7 +28,7 @@ struct ProgramVersion {
     revision: Option<&'static str>,
 }
 
-pub(crate) fn run(args: &VersionArgs) -> Outcome {
+pub(crate) fn run(args: &VersionArgs) -> CommandResult {
     let found = ProgramVersion { version: build_info::VERSION, revision: build_info::REVISION };
     match args.output {
         Format::Table | Format::Wide => output::text_out(&found.line()),

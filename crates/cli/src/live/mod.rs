@@ -30,7 +30,7 @@ pub(crate) mod screen;
 
 use std::path::PathBuf;
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 
 pub(crate) use cluster_client::ClusterClient;
 pub(crate) use named::AutoscalerName;
@@ -90,7 +90,7 @@ impl ClusterArgs {
 }
 
 /// Runs a command that talks to a cluster. Ctrl-C ends it at the next point where it waits.
-pub(crate) fn run(command: impl Future<Output = Outcome>) -> Outcome {
+pub(crate) fn run(command: impl Future<Output = CommandResult>) -> CommandResult {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

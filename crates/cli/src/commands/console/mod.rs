@@ -51,7 +51,7 @@ use std::path::PathBuf;
 
 use jiff::Timestamp;
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::live::moment::moment;
 use crate::live::screen::stop_requested;
 use crate::live::{ClusterArgs, ClusterClient};
@@ -95,7 +95,7 @@ pub(crate) struct ConsoleArgs {
     place: ClusterArgs,
 }
 
-pub(crate) fn run(args: &ConsoleArgs) -> Outcome {
+pub(crate) fn run(args: &ConsoleArgs) -> CommandResult {
     // One thread reads the cluster while another answers the browser.
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)

@@ -9,7 +9,7 @@ mod service;
 
 use std::path::PathBuf;
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::logs::LogArgs;
 use idle_flags::ControllerManagerFlags;
 
@@ -53,7 +53,7 @@ pub(crate) struct ControllerArgs {
     without_effect: ControllerManagerFlags,
 }
 
-pub(crate) fn run(args: &ControllerArgs) -> Outcome {
+pub(crate) fn run(args: &ControllerArgs) -> CommandResult {
     args.logs.init()?;
     let options = args.merged_options()?;
     args.log_options(&options);

@@ -23,7 +23,7 @@ use tokio::task::{JoinHandle, JoinSet};
 use super::ControllerArgs;
 use super::options::{ControllerOptions, GoDuration};
 use super::service;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::hosting::{CommonServer, Hosting};
 use crate::instance::{instance_identity, own_namespace, pod_address};
 use crate::leader_history;
@@ -67,7 +67,7 @@ pub(crate) struct ControllerProcess {
 }
 
 /// Runs until SIGINT or SIGTERM.
-pub(super) fn run(args: &ControllerArgs, options: &ControllerOptions) -> Outcome {
+pub(super) fn run(args: &ControllerArgs, options: &ControllerOptions) -> CommandResult {
     // Invalid options are reported before the cluster is contacted.
     options.settings()?;
     options.probes()?;
@@ -101,7 +101,7 @@ pub(super) fn run(args: &ControllerArgs, options: &ControllerOptions) -> Outcome
 }
 
 /// Waits for SIGINT or SIGTERM.
-pub(crate) async fn stopped() -> Outcome {
+pub(crate) async fn stopped() -> CommandResult {
     let mut terminate = signal(SignalKind::terminate())?;
     tokio::select! {
         _ = terminate.recv() => {}

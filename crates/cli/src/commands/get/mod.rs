@@ -9,7 +9,7 @@ use cluster::AutoscalerKind;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::live::decisions::Unavailable;
 use crate::live::moment::length;
 use crate::live::named::{self, nearest_kind};
@@ -82,7 +82,7 @@ struct GetRequest {
     names: Vec<AutoscalerName>,
 }
 
-pub(crate) fn run(args: &GetArgs) -> Outcome {
+pub(crate) fn run(args: &GetArgs) -> CommandResult {
     let wanted = wanted(&args.words)?;
     if let Some(selector) = &args.selector {
         if let Err(error) = api::selector::Selector::parse(selector) {
@@ -202,7 +202,7 @@ fn print(
     wanted: &GetRequest,
     entries: &[Entry],
     note: Option<&str>,
-) -> Outcome {
+) -> CommandResult {
     match args.output {
         GetForm::Json | GetForm::Yaml => {
             let format =
@@ -259,7 +259,12 @@ fn list(entries: &[Entry]) -> Value {
 }
 
 /// Polls and prints changes.
-async fn watch(args: &GetArgs, client: &ClusterClient, wanted: &GetRequest, interval: Duration) -> Outcome {
+async fn watch(
+    args: &GetArgs,
+    client: &ClusterClient,
+    wanted: &GetRequest,
+    interval: Duration,
+) -> CommandResult {
     let columns = columns(args);
     let mut table = StreamedTable::default();
     let (mut first, mut printed_note) = (true, None);

@@ -19,7 +19,7 @@ use serde_json::json;
 use self::gather::Gathered;
 use self::rules::{LintFinding, lint};
 use super::profile::KubernetesProfileArg;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::live::page::{Page, Paint};
 use crate::live::{ClusterArgs, ClusterClient};
 use crate::output::{self, Format};
@@ -58,7 +58,7 @@ pub(crate) struct AutoscalerLintArgs {
     place: ClusterArgs,
 }
 
-pub(crate) fn run(args: &AutoscalerLintArgs) -> Outcome {
+pub(crate) fn run(args: &AutoscalerLintArgs) -> CommandResult {
     if !args.cluster {
         if let Some(option) = args.place.given() {
             return Err(Failure::input(format!(
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &AutoscalerLintArgs) -> Outcome {
     })
 }
 
-fn report(args: &AutoscalerLintArgs, gathered: &Gathered) -> Outcome {
+fn report(args: &AutoscalerLintArgs, gathered: &Gathered) -> CommandResult {
     let Gathered { autoscalers, targets } = gathered;
     if autoscalers.is_empty() && !args.cluster {
         return Err(Failure::input("there is no autoscaler in these files"));

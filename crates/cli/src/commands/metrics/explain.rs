@@ -19,7 +19,7 @@ use sources::prometheus::rule::{RuleFamily, Rules};
 
 use super::prometheus::read;
 use super::query_targets::QueryTargets;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::output::{self, Format};
 
 /// How far back series discovery looks.
@@ -76,7 +76,7 @@ struct ExplainedRule {
     values: CurrentValues,
 }
 
-pub(super) fn run(args: &ExplainArgs) -> Outcome {
+pub(super) fn run(args: &ExplainArgs) -> CommandResult {
     let (_, config) = read(&args.config)?;
     crate::live::run(async move {
         let mapper = args.targets.some_mapper(&config).await?;

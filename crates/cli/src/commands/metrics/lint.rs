@@ -17,7 +17,7 @@ use sources::prometheus::registry::Registry;
 use sources::prometheus::rule::{RuleFamily, Rules};
 
 use super::query_targets::QueryTargets;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::files;
 use crate::live::page::{Page, Paint};
 use crate::output::{self, Format};
@@ -50,7 +50,7 @@ pub(super) struct LintArgs {
     targets: QueryTargets,
 }
 
-pub(super) fn run(args: &LintArgs) -> Outcome {
+pub(super) fn run(args: &LintArgs) -> CommandResult {
     let source = files::read(&args.config)?;
     crate::live::run(async move {
         let mapper = args.targets.mapper().await?;

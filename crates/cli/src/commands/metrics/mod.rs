@@ -27,7 +27,7 @@ mod reports;
 mod run;
 mod service;
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::program::{Replaced, replaced};
 use flags::MetricsFlags;
 pub(crate) use options::MetricsOptions;
@@ -79,7 +79,7 @@ struct ServeArgs {
     flags: MetricsFlags,
 }
 
-pub(crate) fn run(args: &MetricsArgs) -> Outcome {
+pub(crate) fn run(args: &MetricsArgs) -> CommandResult {
     match &args.command {
         None => serve(&args.flags),
         Some(MetricsCommand::Serve(args)) => serve(&args.flags),
@@ -89,7 +89,7 @@ pub(crate) fn run(args: &MetricsArgs) -> Outcome {
     }
 }
 
-fn serve(flags: &MetricsFlags) -> Outcome {
+fn serve(flags: &MetricsFlags) -> CommandResult {
     if flags.bool("version")? {
         return crate::output::text_out(&format!("plimsoll {}\n", env!("CARGO_PKG_VERSION")));
     }

@@ -24,7 +24,7 @@ use tokio::task::JoinSet;
 use super::options::{MetricsOptions, Origin};
 use super::{kubelets, operator_upstream, prometheus, service};
 use crate::commands::controller::stopped;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::files;
 use crate::hosting::{CommonServer, Hosting};
 use crate::instance::{hostname, own_namespace};
@@ -76,7 +76,7 @@ pub(crate) struct MetricsProcess {
 }
 
 /// Runs until SIGINT or SIGTERM.
-pub(super) fn run(options: &MetricsOptions) -> Outcome {
+pub(super) fn run(options: &MetricsOptions) -> CommandResult {
     // Invalid options are reported before the cluster is contacted.
     let rules = options.config.as_deref().map(prometheus::read).transpose()?;
     options.origin(rules.is_some_and(|(_, config)| config.resource_rules.is_some()))?;

@@ -31,7 +31,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use self::read::ClusterState;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::live::page::Page;
 use crate::live::{ClusterArgs, ClusterClient};
 use crate::output::{self, Format};
@@ -145,7 +145,7 @@ pub(super) struct PlanArgs {
     cluster: MigrationCluster,
 }
 
-pub(crate) fn run(args: &MigrateArgs) -> Outcome {
+pub(crate) fn run(args: &MigrateArgs) -> CommandResult {
     match &args.command {
         MigrateCommand::Check(args) => check(args),
         MigrateCommand::Plan(args) => plan(args),
@@ -153,7 +153,7 @@ pub(crate) fn run(args: &MigrateArgs) -> Outcome {
     }
 }
 
-fn check(args: &MigrateCheckArgs) -> Outcome {
+fn check(args: &MigrateCheckArgs) -> CommandResult {
     let report = report::report(&read(&args.cluster)?, &args.from);
     match args.output {
         Format::Json | Format::Yaml => output::value(args.output, &report)?,
@@ -166,7 +166,7 @@ fn check(args: &MigrateCheckArgs) -> Outcome {
     }
 }
 
-fn plan(args: &PlanArgs) -> Outcome {
+fn plan(args: &PlanArgs) -> CommandResult {
     crate::live::named::check("namespace", &args.namespace)?;
     let state = read(&args.cluster)?;
     let place = commands::Destination { namespace: &args.namespace, chart: &args.chart };

@@ -24,7 +24,7 @@ mod service;
 #[cfg(test)]
 mod tests;
 
-use crate::failure::Outcome;
+use crate::failure::CommandResult;
 use flags::OperatorFlags;
 pub(crate) use options::OperatorOptions;
 pub(crate) use run::IDLE_VARIABLES;
@@ -54,7 +54,7 @@ pub(crate) struct OperatorArgs {
     flags: OperatorFlags,
 }
 
-pub(crate) fn run(args: &OperatorArgs) -> Outcome {
+pub(crate) fn run(args: &OperatorArgs) -> CommandResult {
     let options = OperatorOptions::of(&args.flags, |name| std::env::var(name).ok())?;
     options.logs.init()?;
     run::run(&options)

@@ -26,7 +26,7 @@ use super::{outbound, service};
 use crate::certificates::trust::{self, ServingCa};
 use crate::certificates::{self, Shared};
 use crate::commands::controller::{recorded, stopped};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::hosting::{CommonServer, Hosting};
 use crate::leader_history;
 use crate::lease_thread::LeaseRuntime;
@@ -78,7 +78,7 @@ pub(crate) struct OperatorProcess {
 }
 
 /// Runs until SIGINT or SIGTERM.
-pub(super) fn run(options: &OperatorOptions) -> Outcome {
+pub(super) fn run(options: &OperatorOptions) -> CommandResult {
     // One thread: most of the time is spent waiting, and several threads spend CPU on waking each other. The lease and the
     // probes have a thread of their own, and large responses of sources are decoded on workers.
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -12,7 +12,7 @@ mod process;
 #[cfg(test)]
 mod tests;
 
-use crate::failure::Outcome;
+use crate::failure::CommandResult;
 use crate::logs::LogArgs;
 use flags::{Role, RoleFlags};
 use options::RunOptions;
@@ -48,7 +48,7 @@ pub(crate) struct RunArgs {
     flags: RoleFlags,
 }
 
-pub(crate) fn run(args: &RunArgs) -> Outcome {
+pub(crate) fn run(args: &RunArgs) -> CommandResult {
     let options = RunOptions::of(&args.roles, &args.flags, |name| std::env::var(name).ok())?;
     args.logs.init()?;
     process::run(&options)

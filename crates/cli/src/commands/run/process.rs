@@ -21,7 +21,7 @@ use crate::certificates::trust::{self, CaBundleObjects, ServingCa};
 use crate::commands::controller::{self, ControllerArgs, ControllerProcess, stopped};
 use crate::commands::metrics::{self, MetricsProcess, OtherRoles};
 use crate::commands::operator::{self, OperatorProcess};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::hosting::{CommonServer, Hosting};
 use crate::lease_thread::LeaseRuntime;
 use crate::serving;
@@ -48,7 +48,7 @@ struct CommonApp {
 }
 
 /// Runs until SIGINT or SIGTERM, or until a role ends by itself.
-pub(super) fn run(options: &RunOptions) -> Outcome {
+pub(super) fn run(options: &RunOptions) -> CommandResult {
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MAX_THREADS);
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?;
     let outcome = runtime.block_on(async {
@@ -84,7 +84,7 @@ pub(super) fn run(options: &RunOptions) -> Outcome {
 }
 
 /// Applies changed configuration files; does not return.
-fn reload(options: &RunOptions, roles: &RunningRoles) -> impl Future<Output = Outcome> + use<> {
+fn reload(options: &RunOptions, roles: &RunningRoles) -> impl Future<Output = CommandResult> + use<> {
     let controller = options.controller.as_ref().zip(roles.controller.as_ref());
     let controller = controller.map(|(args, process)| (args.reloader(), process.handle.clone()));
     let rules = roles.metrics.as_ref().and_then(|metrics| metrics.sources.rules.clone());

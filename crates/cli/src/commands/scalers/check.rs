@@ -24,7 +24,7 @@ use serde_json::Value;
 use super::combined_auth::CombinedAuthObjects;
 use super::object::objects;
 use super::query::{TriggerFinding, query_trigger};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::files;
 use crate::output::{self, Format};
 
@@ -67,7 +67,7 @@ pub(crate) struct CheckScalersArgs {
     output: Format,
 }
 
-pub(crate) fn run(args: &CheckScalersArgs) -> Outcome {
+pub(crate) fn run(args: &CheckScalersArgs) -> CommandResult {
     let manifests = read(args)?;
     let mut objects = objects(&manifests)?;
     if objects.is_empty() {
@@ -145,7 +145,7 @@ fn read(args: &CheckScalersArgs) -> Result<Vec<Value>, Failure> {
     Ok(all)
 }
 
-fn print(format: Format, findings: &[TriggerFinding], notes: &[String]) -> Outcome {
+fn print(format: Format, findings: &[TriggerFinding], notes: &[String]) -> CommandResult {
     if matches!(format, Format::Json | Format::Yaml) {
         return output::value(format, &findings);
     }

@@ -4,7 +4,7 @@ use scalers::parameters::{Parameter, ParameterSource};
 use scalers::table::{self, ScalerType};
 use serde_json::{Value, json};
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::output::{self, Format};
 
 /// Describe the parameters of a trigger type
@@ -22,7 +22,7 @@ pub(crate) struct DescribeScalerArgs {
     output: Format,
 }
 
-pub(crate) fn run(args: &DescribeScalerArgs) -> Outcome {
+pub(crate) fn run(args: &DescribeScalerArgs) -> CommandResult {
     let Some(found) = table::find(&args.name) else {
         let meant = table::nearest(&args.name).map(|one| format!("did you mean {}?", one.name));
         let remedy = meant.unwrap_or_else(|| "plimsoll scalers list shows all".to_owned());

@@ -10,7 +10,7 @@ mod query;
 use scalers::table::SCALER_TYPES;
 use serde_json::json;
 
-use crate::failure::Outcome;
+use crate::failure::CommandResult;
 use crate::output::{self, Format};
 
 /// List trigger types, describe their parameters, query their sources, and add types
@@ -42,7 +42,7 @@ struct ListArgs {
     output: Format,
 }
 
-pub(crate) fn run(args: &ScalersArgs) -> Outcome {
+pub(crate) fn run(args: &ScalersArgs) -> CommandResult {
     match &args.command {
         ScalersCommand::List(args) => list(args.output),
         ScalersCommand::Describe(args) => describe::run(args),
@@ -51,7 +51,7 @@ pub(crate) fn run(args: &ScalersArgs) -> Outcome {
     }
 }
 
-fn list(format: Format) -> Outcome {
+fn list(format: Format) -> CommandResult {
     match format {
         Format::Json | Format::Yaml => {
             let all: Vec<_> = SCALER_TYPES

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use scalers::table;
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::output;
 
 /// The files of `example-queue`, which crates/scalers compiles and tests: what is written is known to work.
@@ -50,7 +50,7 @@ struct TypeName {
     camel_case: String,
 }
 
-pub(crate) fn run(args: &NewScalerArgs) -> Outcome {
+pub(crate) fn run(args: &NewScalerArgs) -> CommandResult {
     let here = std::env::current_dir()
         .map_err(|error| Failure::Outside(format!("failed to find the current folder: {error}")))?;
     let root = checkout(&here)?;

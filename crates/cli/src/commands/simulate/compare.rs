@@ -7,7 +7,7 @@ use sim::report::FinishedRun;
 use sim::{Scenario, Summary, WorkloadSummary};
 
 use super::{SimulateArgs, play, stem};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::files;
 use crate::output::{self, Format};
 use crate::scenario;
@@ -23,7 +23,7 @@ struct RunResult<'a> {
     summary: &'a WorkloadSummary,
 }
 
-pub(crate) fn run(args: &SimulateArgs) -> Outcome {
+pub(crate) fn run(args: &SimulateArgs) -> CommandResult {
     let given = files::read_all(&args.files)?;
     let variants = files::read_all(&args.compare)?;
     // Without FILE, the first configuration defines the load.

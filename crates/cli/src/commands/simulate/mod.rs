@@ -14,7 +14,7 @@ use sim::scenario::Variation;
 use sim::{Recording, Scenario, Simulation, Summary};
 
 use super::profile::KubernetesProfileArg;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::files;
 use crate::output::{self, Format};
 use crate::scenario;
@@ -74,7 +74,7 @@ struct SimulationOutput<'a> {
     recording: &'a Recording,
 }
 
-pub(crate) fn run(args: &SimulateArgs) -> Outcome {
+pub(crate) fn run(args: &SimulateArgs) -> CommandResult {
     if args.speed.is_some_and(|speed| !speed.is_finite() || speed <= 0.0) {
         return Err(Failure::input("--speed must be a number above 0"));
     }
@@ -116,7 +116,7 @@ pub(crate) fn run(args: &SimulateArgs) -> Outcome {
 }
 
 /// Writes the report, if one is requested.
-fn report(args: &SimulateArgs, runs: &[FinishedRun<'_>], sources: &[SourceFile]) -> Outcome {
+fn report(args: &SimulateArgs, runs: &[FinishedRun<'_>], sources: &[SourceFile]) -> CommandResult {
     let Some(path) = &args.report else { return Ok(()) };
     let file = |source: &SourceFile| File { name: source.name.to_string(), text: source.text.to_string() };
     let reproduce = Reproduce {

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 
 use self::archive::BundleFile;
-use crate::failure::Outcome;
+use crate::failure::CommandResult;
 use crate::files;
 use crate::live::{ClusterArgs, ClusterClient};
 use crate::output;
@@ -50,7 +50,7 @@ pub(crate) struct SupportBundleArgs {
     context: Option<String>,
 }
 
-pub(crate) fn run(args: &SupportBundleArgs) -> Outcome {
+pub(crate) fn run(args: &SupportBundleArgs) -> CommandResult {
     let now = Timestamp::now();
     let name = || PathBuf::from(format!("plimsoll-{}.tar.gz", now.strftime("%Y%m%dT%H%M%SZ")));
     let path = args.file.clone().unwrap_or_else(name);

@@ -13,7 +13,7 @@ use cluster::AutoscalerKind;
 use jiff::Timestamp;
 
 use super::get::join;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::live::moment::length;
 use crate::live::objects::ObjectFilter;
 use crate::live::page::Page;
@@ -67,7 +67,7 @@ pub(crate) enum Sort {
     Replicas,
 }
 
-pub(crate) fn run(args: &TopArgs) -> Outcome {
+pub(crate) fn run(args: &TopArgs) -> CommandResult {
     let interval = length("--interval", &args.interval)?;
     let interval = Duration::try_from(interval).unwrap_or(Duration::from_secs(2));
     if interval < Duration::from_millis(100) {

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 use crate::commands::controller::stopped;
 use crate::commands::profile::KubernetesProfileArg;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::logs::LogArgs;
 use running_cluster::RunningCluster;
 use speed::ClusterTime;
@@ -76,7 +76,7 @@ pub(crate) struct UpArgs {
     logs: LogArgs,
 }
 
-pub(crate) fn run(args: &UpArgs) -> Outcome {
+pub(crate) fn run(args: &UpArgs) -> CommandResult {
     LogArgs { log_level: quieter(&args.logs.log_level), ..args.logs.clone() }.init()?;
     let limit = args.stop_after.as_deref().map(duration).transpose()?;
     speed::runtime(args.speed)?.block_on(async {

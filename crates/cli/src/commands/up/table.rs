@@ -13,7 +13,7 @@ use sim::scenario::AutoscalerPlan;
 
 use super::UpArgs;
 use super::running_cluster::RunningCluster;
-use crate::failure::{Failure, Outcome as Ended};
+use crate::failure::{CommandResult as Ended, Failure};
 use crate::scenario::as_hpa;
 
 /// How often new decisions are read.

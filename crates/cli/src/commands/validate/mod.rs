@@ -17,7 +17,7 @@ use sim::scenario::Variation;
 use self::kinds::Checked;
 use super::gates::GatesArg;
 use super::profile::KubernetesProfileArg;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::files;
 use crate::output::{self, Format};
 use crate::scenario;
@@ -109,7 +109,7 @@ struct Complaint {
     message: String,
 }
 
-pub(crate) fn run(args: &ValidateArgs) -> Outcome {
+pub(crate) fn run(args: &ValidateArgs) -> CommandResult {
     let rules =
         ValidationRules { gates: args.gates.gates(args.kubernetes.version())?, keda: args.keda_profile };
     let mut findings = Vec::new();
@@ -142,7 +142,7 @@ fn check(
     rules: ValidationRules,
     findings: &mut Vec<ValidationFinding>,
     problems: &mut Vec<Diagnostic>,
-) -> Outcome {
+) -> CommandResult {
     let documents: Vec<Document> = yaml::parse(source)?.into_iter().flat_map(Document::into_items).collect();
     if documents.is_empty() {
         return Err(Failure::input(format!("{} is empty", source.name)));

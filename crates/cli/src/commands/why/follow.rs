@@ -9,7 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::history::DecisionLine;
 use super::live;
 use super::{WhyArgs, pods};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::live::decisions::{MissingDecision, role_of};
 use crate::live::moment::stamp;
 use crate::live::page::Page;
@@ -52,7 +52,7 @@ pub(crate) async fn run(
     client: &ClusterClient,
     named: &AutoscalerName,
     since: Option<SignedDuration>,
-) -> Outcome {
+) -> CommandResult {
     tokio::select! {
         outcome = follow(args, client, named, since) => outcome,
         () = stop_requested() => Ok(()),
@@ -64,7 +64,7 @@ async fn follow(
     client: &ClusterClient,
     named: &AutoscalerName,
     since: Option<SignedDuration>,
-) -> Outcome {
+) -> CommandResult {
     // A wrong name or a missing controller is reported at once; later failures are retried.
     let kept = live::records(client, named).await?;
     let now = Timestamp::now();
@@ -128,7 +128,7 @@ fn show(
     named: &AutoscalerName,
     follower: &mut DecisionFollower,
     record: &DecisionRecord,
-) -> Outcome {
+) -> CommandResult {
     if !follower.step(record, args.verbose) {
         return Ok(());
     }

@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
 use super::WhyArgs;
-use crate::failure::Outcome;
+use crate::failure::CommandResult;
 use crate::live::moment::{precise, stamp};
 use crate::live::page::Page;
 use crate::output::{self, Format};
@@ -60,7 +60,7 @@ pub(crate) fn print(
     until: Timestamp,
     since: SignedDuration,
     now: Timestamp,
-) -> Outcome {
+) -> CommandResult {
     let from = until.checked_sub(since).unwrap_or(Timestamp::MIN);
     let mut lines: Vec<DecisionLine> =
         records.iter().filter(|r| r.last >= from && r.first <= until).map(DecisionLine::of).collect();

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::{WhyArgs, object, pods};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::live::decisions::{MissingDecision, role_of, silent};
 use crate::live::moment::{stamp, zoned};
 use crate::live::page::Page;
@@ -270,7 +270,7 @@ pub(crate) fn explanation(
     words
 }
 
-pub(super) fn print(args: &WhyArgs, explained: &[ExplainedDecision]) -> Outcome {
+pub(super) fn print(args: &WhyArgs, explained: &[ExplainedDecision]) -> CommandResult {
     match (args.output, explained) {
         (Format::Json | Format::Yaml, [only]) => output::value(args.output, only),
         (Format::Json | Format::Yaml, all) => output::value(args.output, &all),

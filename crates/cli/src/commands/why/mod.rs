@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 
 use super::profile::KubernetesProfileArg;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::live::moment::{length, moment};
 use crate::live::named::WorkloadName;
 use crate::live::{AutoscalerName, ClusterArgs, ClusterClient, named};
@@ -83,7 +83,7 @@ pub(crate) struct WhyArgs {
     place: ClusterArgs,
 }
 
-pub(crate) fn run(args: &WhyArgs) -> Outcome {
+pub(crate) fn run(args: &WhyArgs) -> CommandResult {
     let words: Vec<&Path> = args.files.iter().map(PathBuf::as_path).collect();
     if let Some(names) = AutoscalerName::all(&words, |path| path.as_os_str() == "-" || path.exists()) {
         if args.autoscaler.is_some() {
@@ -140,7 +140,7 @@ fn not_a_file(path: &Path) -> String {
 }
 
 /// Explains autoscalers on a cluster.
-async fn on_cluster(args: &WhyArgs, names: &[AutoscalerName]) -> Outcome {
+async fn on_cluster(args: &WhyArgs, names: &[AutoscalerName]) -> CommandResult {
     args.place.use_zone();
     let now = Timestamp::now();
     let at = args.at.as_deref().map(|text| moment(text, now)).transpose()?;

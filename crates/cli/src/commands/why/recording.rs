@@ -7,13 +7,13 @@ use controllers::hpa::records::for_each_pass;
 use jiff::Timestamp;
 
 use super::{WhyArgs, history, live};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::live::AutoscalerName;
 use crate::live::moment::{length, moment, zoned};
 use crate::output::Format;
 
 /// Explains what a recording has about autoscalers.
-pub(super) fn run(args: &WhyArgs, path: &Path, names: &[AutoscalerName]) -> Outcome {
+pub(super) fn run(args: &WhyArgs, path: &Path, names: &[AutoscalerName]) -> CommandResult {
     if names.is_empty() {
         return Err(Failure::input("which one? Write hpa/NAME or so/NAME"));
     }

@@ -10,7 +10,7 @@ use sim::scenario::Variation;
 use sim::{DecisionCapture, DueDecision, Millis, Observer, Scenario, Simulation};
 
 use super::{WhyArgs, pods};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::files;
 use crate::live::page::Page;
 use crate::output::{self, Format};
@@ -24,7 +24,7 @@ struct SimulatedRecord<'a> {
     decision: &'a Decision,
 }
 
-pub(crate) fn run(args: &WhyArgs) -> Outcome {
+pub(crate) fn run(args: &WhyArgs) -> CommandResult {
     let sources = files::read_all(&args.files)?;
     let scenario = scenario::load(
         &sources,
@@ -135,7 +135,13 @@ impl Observer for Span<'_> {
     }
 }
 
-fn decisions(args: &WhyArgs, scenario: &Scenario, chosen: &[usize], at: Millis, since: &str) -> Outcome {
+fn decisions(
+    args: &WhyArgs,
+    scenario: &Scenario,
+    chosen: &[usize],
+    at: Millis,
+    since: &str,
+) -> CommandResult {
     let since: Millis = since.parse().map_err(|e| {
         Failure::input(format!("--since {since}: {e}; write a duration such as 10m or 1h30m"))
     })?;

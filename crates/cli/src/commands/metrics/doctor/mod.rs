@@ -15,7 +15,7 @@ mod tests;
 use api::reports::ProblemSeverity;
 use jiff::Timestamp;
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::live::page::Page;
 use crate::live::{ClusterArgs, ClusterClient};
 use crate::output::{self, Format};
@@ -43,7 +43,7 @@ pub(crate) struct DoctorArgs {
     context: Option<String>,
 }
 
-pub(crate) fn run(args: &DoctorArgs) -> Outcome {
+pub(crate) fn run(args: &DoctorArgs) -> CommandResult {
     crate::live::run(async move {
         let place = ClusterArgs {
             namespace: None,

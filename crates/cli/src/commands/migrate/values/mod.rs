@@ -18,7 +18,7 @@ use api::yaml;
 use serde_json::{Value, json};
 
 use super::Peer;
-use crate::failure::{Failure, Outcome};
+use crate::failure::{CommandResult, Failure};
 use crate::files;
 use crate::output::{self, Format};
 
@@ -81,7 +81,7 @@ impl ValuesOrigin {
     }
 }
 
-pub(super) fn run(args: &ValuesArgs) -> Outcome {
+pub(super) fn run(args: &ValuesArgs) -> CommandResult {
     if args.rules.is_some() && args.from != ValuesOrigin::PrometheusAdapter {
         return Err(Failure::input("--rules is for --from prometheus-adapter"));
     }

@@ -23,7 +23,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use super::{Overview, TopArgs, read_overview};
 use crate::commands::get::pause;
 use crate::commands::why::{record_explanation, status_explanation};
-use crate::failure::{Failure, Outcome, use_colour};
+use crate::failure::{CommandResult, Failure, use_colour};
 use crate::live::screen::stop_requested;
 use crate::live::{AutoscalerName, ClusterClient, Scope};
 use chart::{MetricTrend, ReplicaPoint};
@@ -63,7 +63,7 @@ pub(super) async fn run(
     client: &ClusterClient,
     first: Overview,
     interval: Duration,
-) -> Outcome {
+) -> CommandResult {
     let place = match client.scope(args.all_namespaces) {
         Scope::All => "all namespaces".to_owned(),
         Scope::Namespace(namespace) => format!("namespace {namespace}"),
