@@ -9,7 +9,7 @@ use crate::tls::CertificateCheck;
 /// Default port.
 const DEFAULT_PORT: u16 = 5432;
 /// Maximum length of a password, in bytes: a login with SCRAM hashes it in each iteration.
-const MAX_PASSWORD_BYTES: usize = 1 << 10;
+const MAX_PASSWORD_BYTES: usize = 4 << 10;
 
 /// Whether TLS is used, and how the server certificate is checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

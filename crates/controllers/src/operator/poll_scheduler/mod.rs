@@ -3,9 +3,9 @@
 //! An object is due when a poll is due or when it was woken, and is never processed twice at a time. Polls have fixed times, spread
 //! over the interval. Objects that send the same query (a group) are polled close together, so that one response serves all of
 //! them; when one of them becomes active, the others are polled at once. Objects whose processing takes long have a slow source:
-//! they count in a lane of their own, so that they do not delay the others, and the places of that lane are divided among namespaces.
+//! they count in a queue of their own, so that they do not delay the others, and the places of that queue are divided among namespaces.
 
-mod slow_lane;
+mod slow_queue;
 #[cfg(test)]
 mod tests;
 
@@ -15,10 +15,10 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use self::slow_lane::SlowLane;
+use self::slow_queue::SlowQueue;
 use super::id::{ResourceId, ResourceKind};
 
-/// Processing that takes longer counts in the slow lane.
+/// Processing that takes longer counts in the slow queue.
 const SLOW_THRESHOLD: Duration = Duration::from_secs(1);
 
 /// Objects that exist at the start are first processed within this time, whatever their interval.
@@ -37,17 +37,17 @@ const GROUP_SPREAD: Duration = Duration::from_secs(3);
 /// Schedules all objects.
 #[derive(Debug)]
 pub struct PollScheduler {
-    /// How many objects run concurrently in the fast lane.
+    /// How many objects run concurrently in the fast queue.
     fast_places: usize,
     /// Poll times are counted from here: when the first object was added.
     began: Option<Instant>,
     entries: HashMap<ResourceId, ScheduleEntry>,
-    /// Waiting objects of the fast lane, by due time.
+    /// Waiting objects of the fast queue, by due time.
     fast: BTreeSet<(Instant, ResourceId)>,
-    /// Running objects of the fast lane, by start time.
+    /// Running objects of the fast queue, by start time.
     running: BTreeSet<(Instant, ResourceId)>,
-    /// Waiting and running objects of the slow lane.
-    slow: SlowLane,
+    /// Waiting and running objects of the slow queue.
+    slow: SlowQueue,
     /// Number of objects in each group.
     groups: HashMap<u64, u32>,
     /// When each group was last polled out of schedule.
@@ -57,9 +57,9 @@ pub struct PollScheduler {
 /// How many objects are processed concurrently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConcurrencyLimits {
-    /// In the fast lane.
+    /// In the fast queue.
     pub fast: usize,
-    /// In the slow lane, of all namespaces together.
+    /// In the slow queue, of all namespaces together.
     pub slow: usize,
 }
 
@@ -91,7 +91,7 @@ struct ScheduleEntry {
     tick: Option<Instant>,
     /// When the object was woken, or is to be woken.
     wake: Option<Instant>,
-    /// Its due time in the waiting lane.
+    /// Its due time in the waiting queue.
     waiting: Option<Instant>,
     /// Since when it runs.
     since: Option<Instant>,
@@ -110,7 +110,7 @@ impl PollScheduler {
             entries: HashMap::new(),
             fast: BTreeSet::new(),
             running: BTreeSet::new(),
-            slow: SlowLane::new(limits.slow.max(1)),
+            slow: SlowQueue::new(limits.slow.max(1)),
             groups: HashMap::new(),
             hurried_groups: HashMap::new(),
         }
@@ -302,7 +302,7 @@ impl PollScheduler {
         fast + self.slow.overdue(kind, now)
     }
 
-    /// Moves objects that run for long to the slow lane.
+    /// Moves objects that run for long to the slow queue.
     fn move_slow(&mut self, now: Instant) {
         while let Some((since, _)) = self.running.first()
             && *since + SLOW_THRESHOLD <= now
@@ -340,14 +340,14 @@ impl PollScheduler {
         }
     }
 
-    /// Puts an object into the waiting lane by its due time.
+    /// Puts an object into the waiting queue by its due time.
     fn place(&mut self, id: &ResourceId) {
         let Some(entry) = self.entries.get_mut(id) else { return };
         let at = [entry.tick, entry.wake].into_iter().flatten().min().filter(|_| entry.since.is_none());
         let old = std::mem::replace(&mut entry.waiting, at);
         let is_slow = entry.slow;
         if let Some(old) = old {
-            // The object may have changed lanes since.
+            // The object may have changed queues since.
             self.fast.remove(&(old, id.clone()));
             self.slow.remove(old, id);
         }

@@ -187,7 +187,7 @@ async fn slow_objects_free_their_place_and_are_bounded() {
     let third = taken(&mut scheduler, end);
     assert_eq!(third.len(), 3, "two that were slow, and the one that was not");
     assert!(third.contains(&"new".to_owned()));
-    // An object that has become fast is in the fast lane again.
+    // An object that has become fast is in the fast queue again.
     let recovered = third.iter().find(|name| name.starts_with('h')).unwrap().clone();
     scheduler.finish(&id(&recovered), end);
     scheduler.wake_by(&id(&recovered), end);

@@ -10,42 +10,42 @@ use crate::operator::id::{ResourceId, ResourceKind};
 
 /// Waiting and running objects with a slow source.
 #[derive(Debug)]
-pub(super) struct SlowLane {
-    /// How many run concurrently. Objects that prove to be slow while they run in the fast lane may exceed it.
+pub(super) struct SlowQueue {
+    /// How many run concurrently. Objects that prove to be slow while they run in the fast queue may exceed it.
     places: usize,
-    by_namespace: HashMap<Arc<str>, NamespaceLane>,
+    by_namespace: HashMap<Arc<str>, NamespaceQueue>,
     /// Number of objects of all namespaces, waiting and running.
     len: usize,
 }
 
 #[derive(Debug, Default)]
-struct NamespaceLane {
+struct NamespaceQueue {
     /// Waiting objects, by due time.
     waiting: BTreeSet<(Instant, ResourceId)>,
     running: usize,
 }
 
-impl NamespaceLane {
+impl NamespaceQueue {
     fn len(&self) -> usize {
         self.waiting.len() + self.running
     }
 }
 
-impl SlowLane {
+impl SlowQueue {
     pub(super) fn new(places: usize) -> Self {
         Self { places, by_namespace: HashMap::new(), len: 0 }
     }
 
     /// Adds a waiting object.
     pub(super) fn insert(&mut self, at: Instant, id: &ResourceId) {
-        let lane = self.by_namespace.entry(Arc::clone(&id.namespace)).or_default();
-        self.len += usize::from(lane.waiting.insert((at, id.clone())));
+        let queue = self.by_namespace.entry(Arc::clone(&id.namespace)).or_default();
+        self.len += usize::from(queue.waiting.insert((at, id.clone())));
     }
 
     /// Removes a waiting object.
     pub(super) fn remove(&mut self, at: Instant, id: &ResourceId) {
-        let Some(lane) = self.by_namespace.get_mut(&id.namespace) else { return };
-        self.len -= usize::from(lane.waiting.remove(&(at, id.clone())));
+        let Some(queue) = self.by_namespace.get_mut(&id.namespace) else { return };
+        self.len -= usize::from(queue.waiting.remove(&(at, id.clone())));
         self.drop_empty(&id.namespace);
     }
 
@@ -57,10 +57,10 @@ impl SlowLane {
 
     /// The processing of a running object has ended.
     pub(super) fn remove_running(&mut self, id: &ResourceId) {
-        let Some(lane) = self.by_namespace.get_mut(&id.namespace).filter(|lane| lane.running > 0) else {
+        let Some(queue) = self.by_namespace.get_mut(&id.namespace).filter(|queue| queue.running > 0) else {
             return;
         };
-        lane.running -= 1;
+        queue.running -= 1;
         self.len -= 1;
         self.drop_empty(&id.namespace);
     }
@@ -69,18 +69,18 @@ impl SlowLane {
     pub(super) fn first(&self) -> Option<&(Instant, ResourceId)> {
         let part = self.part();
         // What a namespace has beyond its part is not taken from the parts of others.
-        let used: usize = self.by_namespace.values().map(|lane| lane.running.min(part)).sum();
+        let used: usize = self.by_namespace.values().map(|queue| queue.running.min(part)).sum();
         if used >= self.places {
             return None;
         }
-        let with_places = self.by_namespace.values().filter(|lane| lane.running < part);
-        with_places.filter_map(|lane| lane.waiting.first()).min()
+        let with_places = self.by_namespace.values().filter(|queue| queue.running < part);
+        with_places.filter_map(|queue| queue.waiting.first()).min()
     }
 
     /// Number of objects of a kind that are due and wait.
     pub(super) fn overdue(&self, kind: ResourceKind, now: Instant) -> usize {
-        let due = |lane: &NamespaceLane| {
-            lane.waiting.iter().take_while(|(at, _)| *at < now).filter(|(_, id)| id.kind == kind).count()
+        let due = |queue: &NamespaceQueue| {
+            queue.waiting.iter().take_while(|(at, _)| *at < now).filter(|(_, id)| id.kind == kind).count()
         };
         self.by_namespace.values().map(due).sum()
     }
@@ -92,7 +92,7 @@ impl SlowLane {
             return self.places;
         }
         let taken =
-            |part: usize| -> usize { self.by_namespace.values().map(|lane| lane.len().min(part)).sum() };
+            |part: usize| -> usize { self.by_namespace.values().map(|queue| queue.len().min(part)).sum() };
         // With more namespaces than places each of them may run one, if there is a place.
         let (mut low, mut high) = (1, self.places.max(1));
         while low < high {
@@ -107,7 +107,7 @@ impl SlowLane {
     }
 
     fn drop_empty(&mut self, namespace: &Arc<str>) {
-        if self.by_namespace.get(namespace).is_some_and(|lane| lane.len() == 0) {
+        if self.by_namespace.get(namespace).is_some_and(|queue| queue.len() == 0) {
             self.by_namespace.remove(namespace);
         }
     }
@@ -115,6 +115,6 @@ impl SlowLane {
     /// Number of running objects.
     #[cfg(test)]
     pub(super) fn running(&self) -> usize {
-        self.by_namespace.values().map(|lane| lane.running).sum()
+        self.by_namespace.values().map(|queue| queue.running).sum()
     }
 }
