@@ -134,7 +134,10 @@ fn pack_image(output: &Path, platform: &str, image: &Path) -> anyhow::Result<()>
     let name = format!("plimsoll-{VERSION}-image-{platform}");
     let bill = image.join(SBOM);
     fs::copy(&bill, output.join(format!("{name}.cdx.json"))).with_context(|| {
-        format!("copying {}\n  remedy: make image, or cargo xtask image without --without-sbom", bill.display())
+        format!(
+            "copying {}\n  remedy: make image, or cargo xtask image without --without-sbom",
+            bill.display()
+        )
     })?;
     pack(&output.join(format!("{name}.tar")), &image.join(LAYOUT), &["."])
 }

@@ -59,7 +59,8 @@ fn release_has_archives_images_chart_manifests_checksums_and_a_plugin() {
     let mut expected: Vec<String> = archives.to_vec();
     expected.extend(["krew.yaml".to_owned(), format!("plimsoll-{VERSION}.tgz")]);
     expected.push(format!("plimsoll-{VERSION}-manifests.tar.gz"));
-    let image_files = ["tar", "cdx.json"].map(|ending| format!("plimsoll-{VERSION}-image-linux-arm64.{ending}"));
+    let image_files =
+        ["tar", "cdx.json"].map(|ending| format!("plimsoll-{VERSION}-image-linux-arm64.{ending}"));
     expected.extend(image_files.clone());
     expected.sort_unstable();
     assert_eq!(files, expected);

@@ -23,8 +23,9 @@ pub(crate) fn of_the_ca_of_cert_manager(cluster: &Cluster) {
     upgrade("cert-manager");
     cluster.kubectl(&format!("create secret generic plimsoll-ca --namespace {SYSTEM_NAMESPACE}"));
     upgrade("self");
-    let left = cluster
-        .kubectl(&format!("get secret plimsoll-ca --namespace {SYSTEM_NAMESPACE} --ignore-not-found --output name"));
+    let left = cluster.kubectl(&format!(
+        "get secret plimsoll-ca --namespace {SYSTEM_NAMESPACE} --ignore-not-found --output name"
+    ));
     assert_eq!(left, "", "left behind");
     for role in ["plimsoll-controller", "plimsoll-metrics", "plimsoll-operator"] {
         cluster.rolled_out(role);
