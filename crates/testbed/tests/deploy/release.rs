@@ -86,7 +86,16 @@ fn release_has_archives_images_chart_manifests_checksums_and_a_plugin() {
             assert!(held.lines().any(|line| line == path), "{archive} lacks {path}: {held}");
         }
     }
-    assert!(listed(&format!("plimsoll-{VERSION}.tgz")).contains("plimsoll/values.schema.json"));
+    let chart = listed(&format!("plimsoll-{VERSION}.tgz"));
+    // `files/crds` is a link in the repository, and without its files the chart would install no definitions.
+    for file in [
+        "values.schema.json",
+        "files/crds/autoscalers.plimsoll.dev.yaml",
+        "files/crds/keda/scaledobjects.keda.sh.yaml",
+    ] {
+        let path = format!("plimsoll/{file}");
+        assert!(chart.lines().any(|line| line == path), "the chart lacks {path}: {chart}");
+    }
     assert!(listed(&format!("plimsoll-{VERSION}-manifests.tar.gz")).contains("deploy/3-controller.yaml"));
 
     assert!(listed(&image_files[0]).lines().any(|line| line == "./index.json"));
