@@ -197,6 +197,8 @@ metadata:
     {{- include "plimsoll.labels" $root | nindent 4 }}
 spec:
   maxUnavailable: 1
+  # A pod that is not ready serves nobody, so a drain need not wait for it.
+  unhealthyPodEvictionPolicy: AlwaysAllow
   selector:
     matchLabels:
       app.kubernetes.io/name: {{ $name }}
