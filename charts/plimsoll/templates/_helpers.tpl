@@ -214,7 +214,7 @@ metadata:
   name: {{ .version }}.{{ .group }}
   labels:
     {{- include "plimsoll.labels" .root | nindent 4 }}
-  {{- if eq .root.Values.certificates.mode "cert-manager" }}
+  {{- if and (eq .root.Values.certificates.mode "cert-manager") (not .insecure) }}
   annotations:
     cert-manager.io/inject-ca-from: {{ .root.Release.Namespace }}/{{ include "plimsoll.account" . }}
   {{- end }}
