@@ -16,6 +16,35 @@
 {{ ternary "plimsoll" .name .root.Values.singleProcess.enabled }}
 {{- end }}
 
+{{/* The entries of a map of the one process and of its roles, as YAML. Entries of the process come first; roles that differ are an error,
+     because the pod would not have what one of them needs. Arguments: root, roles, path (such as serviceAccount.annotations). */}}
+{{- define "plimsoll.merged" -}}
+{{- $root := .root }}
+{{- $path := .path }}
+{{- $merged := dict }}
+{{- range $role := prepend .roles "singleProcess" }}
+{{- $entries := index $root.Values $role }}
+{{- range splitList "." $path }}
+{{- $entries = index $entries . | default dict }}
+{{- end }}
+{{- range $key, $value := $entries }}
+{{- if not (hasKey $merged $key) }}
+{{- $_ := set $merged $key (dict "role" $role "value" $value) }}
+{{- else }}
+{{- $first := get $merged $key }}
+{{- if and (ne $first.role "singleProcess") (ne $first.value $value) }}
+{{- fail (printf "%s.%s and %s.%s differ in %s, and one process has one: set it in singleProcess.%s" $first.role $path $role $path $key $path) }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- end }}
+{{- $values := dict }}
+{{- range $key, $entry := $merged }}
+{{- $_ := set $values $key $entry.value }}
+{{- end }}
+{{- toYaml $values }}
+{{- end }}
+
 {{- define "plimsoll.labels" -}}
 app.kubernetes.io/part-of: plimsoll
 app.kubernetes.io/instance: {{ .Release.Name }}
