@@ -210,7 +210,7 @@ fn keda(state: &ClusterState, operator: &InstalledProgram, place: &Destination<'
     values.set("operator.enabled", json!(true));
     values.set("operator.apiService", json!(false));
     values.set("operator.webhook", json!({"enabled": false}));
-    values.set("crds.install", json!(false));
+    values.set("crds.keda", json!(false));
     let is_part = |found: &&InstalledProgram| {
         found.program.peer() == Some(Peer::Keda) && found.namespace == operator.namespace
     };

@@ -420,6 +420,8 @@ fn plan_from_keda_never_deletes_its_definitions() {
         text.contains("name: KEDA_CLUSTER_OBJECT_NAMESPACE\n") && text.contains("value: keda\n"),
         "{text}"
     );
+    // The definition of Autoscaler is installed and updated all the same.
+    assert!(text.contains("keda: false\n") && !text.contains("install: false"), "{text}");
     assert!(!text.contains("\nhelm uninstall"), "{text}");
     let back = page::plans(&all, true);
     assert!(back.contains("\nkubectl -n keda scale deployment keda-operator --replicas=2\n"), "{back}");

@@ -118,7 +118,7 @@ const PROMETHEUS_ADAPTER: ValueTable = &[
 const KEDA: ValueTable = &[
     ("image", Lost(IMAGE)),
     ("imagePullSecrets", To(&["imagePullSecrets"])),
-    ("crds.install", To(&["crds.install"])),
+    ("crds.install", To(&["crds.keda"])),
     ("watchNamespace", By(watch_namespace)),
     ("networkPolicy.enabled", To(&["networkPolicies.enabled"])),
     ("clusterName", By(cluster_name)),
