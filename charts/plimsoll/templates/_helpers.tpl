@@ -45,6 +45,36 @@
 {{- toYaml $values }}
 {{- end }}
 
+{{/* "true" if the metrics server gets one of these flags by extraArgs: those of its own, and in one process those of all roles.
+     Arguments: root, flags. */}}
+{{- define "plimsoll.metrics-flag" -}}
+{{- $flags := .flags }}
+{{- $arguments := .root.Values.metrics.extraArgs }}
+{{- if .root.Values.singleProcess.enabled }}
+{{- range list "singleProcess" "controller" "operator" }}
+{{- $arguments = concat $arguments (index $.root.Values . "extraArgs") }}
+{{- end }}
+{{- end }}
+{{- range $arguments }}
+{{- if has (splitList "=" . | first) $flags }}true{{ end }}
+{{- end }}
+{{- end }}
+
+{{/* "true" if the metrics server registers external.metrics.k8s.io in the place of the operator. In one process it has the operator's metrics anyway. */}}
+{{- define "plimsoll.fronts-operator" -}}
+{{- with .Values }}
+{{- if and .metrics.enabled .operator.enabled .metrics.prometheus.url .metrics.apiServices.external (not .operator.apiService) (not .singleProcess.enabled) }}true{{ end }}
+{{- end }}
+{{- end }}
+
+{{/* "true" if the metrics server queries an operator in another process. */}}
+{{- define "plimsoll.asks-operator" -}}
+{{- include "plimsoll.fronts-operator" . }}
+{{- if .Values.metrics.enabled }}
+{{- include "plimsoll.metrics-flag" (dict "root" . "flags" (list "--operator")) }}
+{{- end }}
+{{- end }}
+
 {{- define "plimsoll.labels" -}}
 app.kubernetes.io/part-of: plimsoll
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -320,7 +350,7 @@ spec:
 {{- end }}
 
 {{/* The certificate of a role from cert-manager, or the permission to keep its own. Where all roles share a process, it has one certificate
-     for the names of all Services. Arguments: root, name, secret, apiservices. */}}
+     for the names of all Services. Arguments: root, name, secret, apiservices, readApiservices, webhook. */}}
 {{- define "plimsoll.certificates" -}}
 {{- $root := .root }}
 {{- $account := include "plimsoll.account" . }}
@@ -364,6 +394,16 @@ rules:
   - {{ . }}
   {{- end }}
   verbs: [get, patch]
+{{- with .readApiservices }}
+# These are patched only where the role serves them, but it reads them to find out whether they lead to it.
+- apiGroups: [apiregistration.k8s.io]
+  resources: [apiservices]
+  resourceNames:
+  {{- range . }}
+  - {{ . }}
+  {{- end }}
+  verbs: [get]
+{{- end }}
 {{- with .webhook }}
 - apiGroups: [admissionregistration.k8s.io]
   resources: [validatingwebhookconfigurations]

@@ -147,7 +147,7 @@ fn divided(state: &ClusterState, apis: &[MetricsApi]) -> Option<MigrationProblem
         field: "spec.service".to_owned(),
         message: format!("{adapter} has externalRules, too, and this API leads to {}", api.owner_title()),
         remedy: "with Plimsoll both are served: operator.apiService=false and \
-                 metrics.extraArgs={--operator=NAMESPACE/plimsoll-operator} (docs/federation.md)"
+                 metrics.apiServices.external=true (docs/federation.md)"
             .to_owned(),
     })
 }
