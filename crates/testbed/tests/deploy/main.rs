@@ -8,6 +8,7 @@
 //! | `shadow` | shadow mode works with its role, which cannot write status or scale |
 //! | `chart` | Helm and both API servers accept the chart in all combinations of roles and modes |
 //! | `values` | every value of the chart has an effect |
+//! | `conditional` | permissions, ports, definitions and annotations that depend on values |
 //! | `guides` | commands of Helm and kubectl in the documentation have flags and values that exist |
 //! | `removal` | `helm uninstall` keeps definitions, and deletes the Secrets and Leases that the roles create |
 //! | `image` | the files that the Dockerfile names exist |
@@ -27,6 +28,7 @@
 mod account;
 mod active;
 mod chart;
+mod conditional;
 mod definition;
 #[path = "../controller/env/mod.rs"]
 #[allow(dead_code, unused_imports, reason = "shared with the tests of the controller, which use more of it")]

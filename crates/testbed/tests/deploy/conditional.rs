@@ -1,0 +1,194 @@
+//! Permissions, ports, egress rules, definitions and annotations that the chart renders only with some values.
+
+use serde_json::{Value, json};
+
+use crate::chart::{helm, of_kind, rendered};
+
+/// The metrics server registers external metrics, and the operator does not.
+pub(crate) const FEDERATED: &str = "--set=metrics.enabled=true,operator.enabled=true,operator.apiService=false,\
+     metrics.prometheus.url=http://prometheus:9090,networkPolicies.enabled=true,networkPolicies.apiServerCIDRs={10.0.0.1/32}";
+const ONE_PROCESS: &str =
+    "singleProcess.enabled=true,controller.mode=active,metrics.enabled=true,operator.enabled=true";
+const EXTERNAL_METRICS: &str = "v1beta1.external.metrics.k8s.io";
+
+fn with(values: &[&str]) -> Vec<Value> {
+    rendered(&values.iter().map(|value| format!("--set={value}")).collect::<Vec<String>>())
+}
+
+fn find<'a>(objects: &'a [Value], kind: &str, name: &str) -> Option<&'a Value> {
+    of_kind(objects, kind).into_iter().find(|object| object["metadata"]["name"] == name)
+}
+
+fn named<'a>(objects: &'a [Value], kind: &str, name: &str) -> &'a Value {
+    find(objects, kind, name).unwrap_or_else(|| panic!("no {kind} is called {name}"))
+}
+
+/// The flags `--operator` of the metrics server.
+fn operator_flags(objects: &[Value]) -> Vec<&str> {
+    let deployment = named(objects, "Deployment", "plimsoll-metrics");
+    let arguments =
+        deployment["spec"]["template"]["spec"]["containers"][0]["args"].as_array().unwrap().iter();
+    arguments
+        .map(|argument| argument.as_str().unwrap())
+        .filter(|text| text.starts_with("--operator"))
+        .collect()
+}
+
+/// Whether the roles of an account allow a verb on a resource or path. With a name, the rule must be one for that name.
+fn allows(objects: &[Value], account: &str, verb: &str, resource: &str, name: &str) -> bool {
+    let holds = |rule: &Value, field: &str, value: &str| {
+        rule[field].as_array().is_some_and(|all| all.contains(&json!(value)))
+    };
+    let bindings = objects.iter().filter(|object| object["subjects"][0]["name"] == account);
+    let roles = bindings.flat_map(|binding| {
+        let role = &binding["roleRef"];
+        let is_bound = move |object: &&Value| {
+            object["kind"] == role["kind"] && object["metadata"]["name"] == role["name"]
+        };
+        objects.iter().filter(is_bound)
+    });
+    let mut rules = roles.flat_map(|role| role["rules"].as_array().unwrap());
+    rules.any(|rule| {
+        let is_covered = holds(rule, "resources", resource) || holds(rule, "nonResourceURLs", resource);
+        let is_named = name.is_empty() || holds(rule, "resourceNames", name);
+        holds(rule, "verbs", verb) && is_covered && is_named
+    })
+}
+
+#[test]
+fn metrics_server_queries_the_operator_where_it_registers_external_metrics() {
+    let objects = rendered(&[FEDERATED.to_owned()]);
+    assert_eq!(operator_flags(&objects), ["--operator=plimsoll-system/plimsoll-operator"]);
+    let service = &named(&objects, "APIService", EXTERNAL_METRICS)["spec"]["service"];
+    assert_eq!(service["name"], "plimsoll-metrics");
+    for (verb, resource, name) in [
+        ("get", "apiservices", "v1alpha1.operator.plimsoll.dev"),
+        ("patch", "apiservices", EXTERNAL_METRICS),
+        ("get", "namespaces", "kube-system"),
+        ("get", "*", ""),
+        ("list", "*", ""),
+    ] {
+        assert!(allows(&objects, "plimsoll-metrics", verb, resource, name), "{verb} {resource} {name}");
+    }
+    // Addresses of the API server are not those of the metrics server.
+    let ingress = &named(&objects, "NetworkPolicy", "plimsoll-operator")["spec"]["ingress"];
+    assert!(ingress.to_string().contains("plimsoll-metrics"), "{ingress}");
+
+    // Another operator, which the user names.
+    let other = rendered(&[FEDERATED.to_owned(), "--set=metrics.extraArgs={--operator=a/b}".to_owned()]);
+    assert_eq!(operator_flags(&other), ["--operator=a/b"]);
+
+    // A switch from KEDA without rules: KEDA's metrics adapter still serves the API, so the release must not register it.
+    let switching = with(&["metrics.enabled=true,operator.enabled=true,operator.apiService=false"]);
+    assert!(find(&switching, "APIService", EXTERNAL_METRICS).is_none());
+    let switching = rendered(&[FEDERATED.to_owned(), "--set=metrics.apiServices.external=false".to_owned()]);
+    assert!(find(&switching, "APIService", EXTERNAL_METRICS).is_none());
+    assert_eq!(operator_flags(&switching), [""; 0]);
+    // The roles of one process need no request for the metrics of each other.
+    let one_process = rendered(&[FEDERATED.to_owned(), format!("--set={ONE_PROCESS}")]);
+    assert!(!one_process.iter().any(|object| object.to_string().contains("--operator=")));
+}
+
+#[test]
+fn permissions_of_a_flag_are_granted_with_the_flag() {
+    let permissions = [
+        ("list", "endpointslices", ""),
+        ("get", "/plimsoll/samples", ""),
+        ("get", "namespaces", "kube-system"),
+        ("patch", "apiservices", "v1beta1.custom.metrics.k8s.io"),
+        ("get", "apiservices", "v1alpha1.operator.plimsoll.dev"),
+        ("list", "*", ""),
+    ];
+    let cases = [
+        ("metrics.extraArgs={--v=2}", [false, false, false, false, false, false]),
+        ("metrics.extraArgs={--shares=a/b}", [true, true, false, false, false, false]),
+        ("metrics.extraArgs={--upstreams=/f}", [false, false, true, true, false, false]),
+        ("metrics.extraArgs={--operator=a/b}", [false, false, true, true, true, true]),
+        ("metrics.prometheus.url=http://p", [false, false, false, true, false, false]),
+    ];
+    for (values, granted) in cases {
+        let objects = with(&["controller.enabled=false,metrics.enabled=true", values]);
+        let found = permissions
+            .map(|(verb, resource, name)| allows(&objects, "plimsoll-metrics", verb, resource, name));
+        assert_eq!(found, granted, "{values}: {permissions:?}");
+        // Without this permission, the server would log an error each time when it looks whether the APIService leads to it.
+        assert!(allows(&objects, "plimsoll-metrics", "get", "apiservices", "v1beta1.custom.metrics.k8s.io"));
+    }
+    let one_process = with(&[ONE_PROCESS, "singleProcess.extraArgs={--shares=a/b}"]);
+    assert!(allows(&one_process, "plimsoll", "get", "/plimsoll/samples", ""));
+}
+
+#[test]
+fn network_policies_open_the_given_ports_and_addresses() {
+    let policies = "controller.mode=active,operator.enabled=true,networkPolicies.enabled=true";
+    let given = "networkPolicies.apiServerPorts={8443,16443},networkPolicies.extraEgress[0].to[0].ipBlock.cidr=169.254.170.23/32";
+    let egress = |objects: &[Value], name: &str| {
+        named(objects, "NetworkPolicy", name)["spec"]["egress"].as_array().unwrap().clone()
+    };
+    let (usual, changed) = (with(&[policies]), with(&[policies, given]));
+    let ports = |ports: [u16; 2]| json!({"ports": ports.map(|port| json!({"port": port}))});
+    assert!(egress(&usual, "plimsoll-controller").contains(&ports([443, 6443])));
+    assert!(egress(&changed, "plimsoll-controller").contains(&ports([8443, 16443])));
+    let metadata = json!({"to": [{"ipBlock": {"cidr": "169.254.170.23/32"}}]});
+    assert!(egress(&changed, "plimsoll-operator").contains(&metadata));
+    assert!(!egress(&changed, "plimsoll-controller").contains(&metadata));
+    let one_process = with(&[ONE_PROCESS, "networkPolicies.enabled=true", given]);
+    assert!(egress(&one_process, "plimsoll").contains(&metadata));
+}
+
+#[test]
+fn one_process_has_the_labels_and_annotations_of_its_roles() {
+    let of_roles =
+        "operator.serviceAccount.annotations.role=arn,metrics.podLabels.team=a,controller.podAnnotations.x=y";
+    let objects = with(&[ONE_PROCESS, of_roles]);
+    let annotations =
+        |objects: &[Value]| named(objects, "ServiceAccount", "plimsoll")["metadata"]["annotations"].clone();
+    assert_eq!(annotations(&objects), json!({"role": "arn"}));
+    let pod =
+        |objects: &[Value]| named(objects, "Deployment", "plimsoll")["spec"]["template"]["metadata"].clone();
+    assert_eq!(pod(&objects)["labels"]["team"], "a");
+    assert_eq!(pod(&objects)["annotations"], json!({"x": "y"}));
+
+    let changed = with(&[ONE_PROCESS, of_roles, "singleProcess.podAnnotations.x=z,operator.enabled=false"]);
+    assert_eq!(pod(&changed)["annotations"], json!({"x": "z"}));
+    assert_eq!(annotations(&changed), Value::Null, "the operator does not run");
+
+    let values = format!("--set={ONE_PROCESS},controller.podLabels.team=a,operator.podLabels.team=b");
+    let error = helm(&["template", "plimsoll", "charts/plimsoll", &values]).unwrap_err();
+    assert!(error.contains("controller.podLabels and operator.podLabels differ in team"), "{error}");
+    let chosen = rendered(&[values, "--set=singleProcess.podLabels.team=c".to_owned()]);
+    assert_eq!(pod(&chosen)["labels"]["team"], "c");
+}
+
+#[test]
+fn definitions_of_keda_are_left_out_by_a_value_of_their_own() {
+    for (values, count) in [("crds.keep=true", 7), ("crds.keda=false", 1), ("crds.install=false", 0)] {
+        let objects = with(&["operator.enabled=true", values]);
+        let definitions = of_kind(&objects, "CustomResourceDefinition");
+        assert_eq!(definitions.len(), count, "{values}");
+        let ours = find(&objects, "CustomResourceDefinition", "autoscalers.plimsoll.dev");
+        assert_eq!(ours.is_some(), count > 0, "{values}");
+    }
+}
+
+#[test]
+fn shadow_mode_has_no_certificate_of_cert_manager() {
+    for (mode, has_certificate) in [("shadow", false), ("active", true)] {
+        let objects = with(&["certificates.mode=cert-manager", &format!("controller.mode={mode}")]);
+        let api = named(&objects, "APIService", "v1alpha1.decisions.plimsoll.dev");
+        let injected = &api["metadata"]["annotations"]["cert-manager.io/inject-ca-from"];
+        assert_eq!(injected.is_string(), has_certificate, "{api}");
+    }
+}
+
+#[test]
+fn one_process_has_no_port_of_the_metrics_service_with_cert_manager() {
+    for (mode, is_open) in [("self", true), ("cert-manager", false)] {
+        let certificates = format!("certificates.mode={mode}");
+        let objects = with(&[ONE_PROCESS, "networkPolicies.enabled=true", &certificates]);
+        for kind in ["Deployment", "NetworkPolicy"] {
+            let text = named(&objects, kind, "plimsoll").to_string();
+            assert_eq!(text.contains("9666"), is_open, "{mode}: {text}");
+        }
+    }
+}
