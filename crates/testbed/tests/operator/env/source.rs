@@ -32,6 +32,8 @@ struct Script(Arc<Mutex<HashMap<(String, String), Source>>>);
 #[derive(Default)]
 struct Source {
     says: Option<SourceResponse>,
+    /// The value that the external scaler reported last.
+    reported: Option<u32>,
     /// When it was queried.
     queried_at: Vec<Instant>,
 }
@@ -87,10 +89,14 @@ impl Sources {
 
 impl Script {
     fn response(&self, namespace: &str, source: &str) -> SourceResponse {
-        let mut all = self.0.lock().unwrap();
-        let source = all.entry((namespace.to_owned(), source.to_owned())).or_default();
-        source.queried_at.push(Instant::now());
-        source.says.clone().unwrap_or(SourceResponse::Value(0))
+        self.source(namespace, source, |source| {
+            source.queried_at.push(Instant::now());
+            source.says.clone().unwrap_or(SourceResponse::Value(0))
+        })
+    }
+
+    fn source<T>(&self, namespace: &str, source: &str, with: impl FnOnce(&mut Source) -> T) -> T {
+        with(self.0.lock().unwrap().entry((namespace.to_owned(), source.to_owned())).or_default())
     }
 }
 
@@ -103,7 +109,23 @@ impl ExternalScaler for Script {
     async fn metrics(&self, object: &ScaledObjectRef, metric: &str) -> Result<Vec<MetricValue>, Status> {
         match self.response(&object.namespace, object.text("source")?) {
             SourceResponse::Value(value) | SourceResponse::Guarded(value, _) => {
+                self.source(&object.namespace, object.text("source")?, |source| {
+                    source.reported = Some(value)
+                });
                 Ok(vec![MetricValue::new(metric, f64::from(value))])
+            }
+            SourceResponse::Fails(why) => Err(Status::unavailable(why)),
+            SourceResponse::Hangs | SourceResponse::Drips => std::future::pending().await,
+        }
+    }
+
+    /// Agrees with the value that was reported last: a poll asks for the metric first, and the response may be set between both requests.
+    async fn is_active(&self, object: &ScaledObjectRef) -> Result<bool, Status> {
+        let name = object.text("source")?;
+        match self.response(&object.namespace, name) {
+            SourceResponse::Value(value) | SourceResponse::Guarded(value, _) => {
+                let reported = self.source(&object.namespace, name, |source| source.reported);
+                Ok(reported.unwrap_or(value) > 0)
             }
             SourceResponse::Fails(why) => Err(Status::unavailable(why)),
             SourceResponse::Hangs | SourceResponse::Drips => std::future::pending().await,
