@@ -110,7 +110,7 @@ impl ExternalScaler for Script {
         match self.response(&object.namespace, object.text("source")?) {
             SourceResponse::Value(value) | SourceResponse::Guarded(value, _) => {
                 self.source(&object.namespace, object.text("source")?, |source| {
-                    source.reported = Some(value)
+                    source.reported = Some(value);
                 });
                 Ok(vec![MetricValue::new(metric, f64::from(value))])
             }
