@@ -14,11 +14,11 @@ use tokio::time::timeout;
 use super::broker::BrokerConnection;
 use super::messages::{
     BrokerAddress, ClusterMetadata, Coordinator, EARLIEST, GroupOffsets, LATEST, NO_OFFSET,
-    PartitionMetadata, PartitionOffset, TopicPartitions, describe, refusal, refused,
+    PartitionMetadata, PartitionOffset, TopicMetadata, TopicPartitions, describe, refusal, refused,
 };
 use super::sample::{OffsetMap, RoundOffsets};
 use super::task::{BrokerAnswer, BrokerTask, TopicsByGroup};
-use super::wire::InvalidResponse;
+use super::wire::{InvalidResponse, MAX_TOPIC_BYTES};
 use super::{KafkaServer, host_and_port};
 use crate::ScalerError;
 use crate::responses::excerpt;
@@ -29,6 +29,8 @@ const TASK_TIMEOUT: Duration = Duration::from_secs(4);
 const OTHER_COORDINATOR: [i16; 2] = [15, 16];
 /// The error of a partition without leader: `LEADER_NOT_AVAILABLE`.
 const NO_LEADER: i16 = 5;
+/// The error of a name that no topic can have: `INVALID_TOPIC_EXCEPTION`.
+const INVALID_TOPIC: i16 = 17;
 
 /// Maximum number of partitions of all topics of a round: offsets of each are kept in memory.
 const MAX_PARTITIONS: usize = 100_000;
@@ -69,8 +71,15 @@ impl Round {
         let mut offsets = RoundOffsets::default();
         let groups: BTreeSet<&str> = queries.iter().map(|query| &*query.group).collect();
         self.coordinators.retain(|group, _| groups.contains(&**group));
-        let mut topics: BTreeSet<String> =
-            queries.iter().flat_map(|query| query.topics.iter().cloned()).collect();
+        let named = queries.iter().flat_map(|query| query.topics.iter().cloned());
+        // A broker repeats the names, and a response with a name that no topic can have is refused for all queries.
+        let (mut topics, too_long): (BTreeSet<String>, BTreeSet<String>) =
+            named.partition(|topic| topic.len() <= MAX_TOPIC_BYTES);
+        for name in too_long.into_iter().map(Arc::<str>::from) {
+            let topic =
+                TopicMetadata { name: Arc::clone(&name), error: INVALID_TOPIC, partitions: Vec::new() };
+            offsets.metadata.insert(name, topic);
+        }
         topics.append(&mut std::mem::take(&mut self.found_topics));
         self.describe(server, topics, &mut offsets).await?;
         offsets.work_elsewhere(queries.len()).await;

@@ -11,6 +11,8 @@ use crate::ScalerError;
 
 /// Groups per request, so that responses stay far below their maximum size.
 const GROUPS_PER_REQUEST: usize = 200;
+/// Topics per request, for the same reason.
+const TOPICS_PER_REQUEST: usize = 10_000;
 
 /// Topics by group; all topics of the group if there are none.
 pub(super) type TopicsByGroup = BTreeMap<String, Option<TopicPartitions>>;
@@ -41,10 +43,7 @@ impl BrokerConnection {
     /// Performs a task. Requests to old brokers are for one group each.
     pub(super) async fn perform(&mut self, task: &BrokerTask) -> Result<BrokerAnswer, ScalerError> {
         Ok(match task {
-            BrokerTask::Metadata(topics) => {
-                let request = KafkaRequest::Metadata { topics: topics.clone() };
-                BrokerAnswer::Metadata(self.call(&request, messages::metadata).await?)
-            }
+            BrokerTask::Metadata(topics) => BrokerAnswer::Metadata(self.metadata(topics).await?),
             BrokerTask::Coordinators(groups) => BrokerAnswer::Coordinators(self.coordinators(groups).await?),
             BrokerTask::Committed(groups) => BrokerAnswer::Committed(self.committed(groups).await?),
             BrokerTask::Offsets(time, topics) => {
@@ -52,6 +51,18 @@ impl BrokerConnection {
                 BrokerAnswer::Offsets(self.call(&request, messages::list_offsets).await?)
             }
         })
+    }
+
+    /// Brokers are requested without any topic, too.
+    async fn metadata(&mut self, topics: &[String]) -> Result<ClusterMetadata, ScalerError> {
+        let (first, rest) = topics.split_at(topics.len().min(TOPICS_PER_REQUEST));
+        let request = KafkaRequest::Metadata { topics: first.to_vec() };
+        let mut all = self.call(&request, messages::metadata).await?;
+        for topics in rest.chunks(TOPICS_PER_REQUEST) {
+            let request = KafkaRequest::Metadata { topics: topics.to_vec() };
+            all.topics.extend(self.call(&request, messages::metadata).await?.topics);
+        }
+        Ok(all)
     }
 
     async fn coordinators(&mut self, groups: &[String]) -> Result<Vec<Coordinator>, ScalerError> {

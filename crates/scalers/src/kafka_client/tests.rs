@@ -180,6 +180,36 @@ async fn errors_concern_their_group_or_topic_only() {
 }
 
 #[tokio::test]
+async fn name_that_no_topic_can_have_concerns_its_trigger_only() {
+    let fake = FakeKafka::start(1, true, None).await;
+    fake.topic("t", &[(0, 0, 10)]);
+    fake.commit("g", 0, &[("t", 0, 4)]);
+    let clusters = KafkaClusters::default();
+    let long = clusters.interest(&server(&fake), "h", &["t".repeat(250)], false);
+    let good = clusters.interest(&server(&fake), "g", &["t".to_owned()], false);
+    let text = value(&long, &policy()).await.unwrap_err().message;
+    assert!(text.contains("INVALID_TOPIC_EXCEPTION"), "{text}");
+    // The round for this trigger is also one for the other, which was read a moment ago.
+    assert_eq!(value(&good, &policy()).await, Ok(6));
+}
+
+#[tokio::test]
+async fn many_topics_are_described_in_several_requests() {
+    let fake = FakeKafka::start(1, true, None).await;
+    fake.topic("t", &[(0, 0, 10)]);
+    fake.commit("g", 0, &[("t", 0, 4)]);
+    let clusters = KafkaClusters::default();
+    let missing: Vec<String> = (0..10_000).map(|number| format!("missing-{number}")).collect();
+    let many = clusters.interest(&server(&fake), "h", &missing, false);
+    assert!(value(&many, &policy()).await.is_err());
+    let good = clusters.interest(&server(&fake), "g", &["t".to_owned()], false);
+    let before = fake.requests().len();
+    assert_eq!(value(&good, &policy()).await, Ok(6));
+    let requests = fake.requests().split_off(before);
+    assert_eq!(requests.iter().filter(|(_, key)| *key == key::METADATA).count(), 2);
+}
+
+#[tokio::test]
 async fn a_coordinator_that_moved_is_found_again() {
     let fake = FakeKafka::start(2, true, None).await;
     fake.topic("t", &[(0, 0, 10)]);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 /// Maximum length of the name of a topic in Kafka, in bytes.
-const MAX_TOPIC_BYTES: usize = 249;
+pub(super) const MAX_TOPIC_BYTES: usize = 249;
 
 /// The bytes are no valid response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

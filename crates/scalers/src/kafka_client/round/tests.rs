@@ -1,7 +1,6 @@
 //! What is requested for a round, without a server.
 
 use super::*;
-use crate::kafka_client::messages::TopicMetadata;
 
 /// Metadata of a topic with these partitions: index, leader and error.
 fn offsets(name: &str, partitions: impl IntoIterator<Item = (i32, i32, i16)>) -> RoundOffsets {
