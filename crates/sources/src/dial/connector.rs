@@ -8,6 +8,8 @@ use futures::future::BoxFuture;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::TcpStream;
 
+use super::lookups::LOOKUPS;
+
 /// Idle time before the first TCP keepalive, which detects dead peers of long streams.
 const KEEPALIVE_TIME: Duration = Duration::from_secs(30);
 
@@ -30,7 +32,7 @@ pub struct SystemConnector;
 
 impl Connector for SystemConnector {
     fn resolve<'a>(&'a self, host: &'a str, port: u16) -> ConnectFuture<'a, Vec<SocketAddr>> {
-        Box::pin(async move { Ok(tokio::net::lookup_host((host, port)).await?.collect()) })
+        Box::pin(LOOKUPS.run(host, lookup(host.to_owned(), port)))
     }
 
     fn connect(&self, address: SocketAddr) -> ConnectFuture<'_, TcpStream> {
@@ -41,4 +43,8 @@ impl Connector for SystemConnector {
             Ok(stream)
         })
     }
+}
+
+async fn lookup(host: String, port: u16) -> io::Result<Vec<SocketAddr>> {
+    Ok(tokio::net::lookup_host((host, port)).await?.collect())
 }

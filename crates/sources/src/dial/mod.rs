@@ -3,6 +3,7 @@
 //! ```text
 //! policy     which resolved addresses are allowed
 //! connector  the system's resolver and sockets, replaceable in tests
+//! lookups    limits of name resolutions under way
 //! uri        connections of HTTP and gRPC clients
 //! proxy      connections through an HTTP proxy
 //! ```
@@ -12,6 +13,7 @@
 //! server returned are checked as well.
 
 mod connector;
+mod lookups;
 mod policy;
 mod proxy;
 #[cfg(test)]
