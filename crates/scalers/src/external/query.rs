@@ -53,9 +53,11 @@ pub(super) fn values(
     compat: Compat,
 ) -> Result<Vec<ReadingValue>, ParseError> {
     let one = |value: &MetricValue| {
-        // KEDA turns infinity into 0, which would scale the target in.
-        if value.metric_value_float.is_infinite() && !compat.is_strict() {
-            return Err(format!("the value of {requested} is infinite").into());
+        // KEDA turns infinity, and NaN without a whole value, into 0, which would scale the target in.
+        let float = value.metric_value_float;
+        if (float.is_infinite() || float.is_nan() && value.metric_value <= 0) && !compat.is_strict() {
+            let what = if float.is_nan() { "not a number" } else { "infinite" };
+            return Err(format!("the value of {requested} is {what}").into());
         }
         let amount = if value.metric_value_float > 0.0 {
             metric::milli(value.metric_value_float)

@@ -335,6 +335,8 @@ fn float_value_wins_if_positive_and_values_are_not_negative() {
     assert_eq!(read(7, -2.0, Compat::Better).unwrap(), "7");
     assert_eq!(read(-7, -2.0, Compat::Better).unwrap(), "0");
     assert_eq!(read(7, f64::NAN, Compat::Better).unwrap(), "7");
+    assert_eq!(read(0, f64::NAN, Compat::Better).unwrap_err(), "the value of s0-x is not a number");
+    assert_eq!(read(0, f64::NAN, Compat::Strict).unwrap(), "0");
     assert_eq!(read(i64::MAX, 0.0, Compat::Better).unwrap(), "9223372036854775807");
     assert_eq!(read(7, f64::INFINITY, Compat::Strict).unwrap(), "0");
     assert!(read(7, f64::INFINITY, Compat::Better).is_err());
