@@ -18,6 +18,8 @@ use crate::ScalerError;
 use crate::grpc::{CALL_TIMEOUT, CallError, Channel};
 
 const METHOD: &str = "StreamMetricSpec";
+/// Minimum time between two updates of one stream, so that a scaler that reports without end does not keep the operator busy.
+pub(super) const MIN_UPDATE_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Why a stream ended.
 enum StreamEnd {
@@ -102,6 +104,8 @@ impl Channel {
                 Ok(Some(update)) => {
                     call.received();
                     on_update(update);
+                    // Further updates wait in the windows of HTTP/2, and then at the scaler.
+                    tokio::time::sleep(MIN_UPDATE_INTERVAL).await;
                 }
                 Ok(None) => {
                     call.end(Code::Ok);

@@ -20,6 +20,10 @@ const MAX_BUFFERED_REPORTS: usize = 4;
 /// Minimum time between two reports of one trigger, so that a source that reports without end does not keep the operator busy.
 const MIN_REPORT_INTERVAL: Duration = Duration::from_millis(50);
 
+/// The same after a report that a trigger is inactive, which has no effect. It is shorter, so that activity is not noticed late behind
+/// many of them.
+const MIN_INACTIVE_REPORT_INTERVAL: Duration = Duration::from_millis(10);
+
 /// Minimum time between two changes of the metrics of one trigger, because each of them may rewrite an HPA.
 const MIN_SPECS_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -151,12 +155,14 @@ impl PushChannel {
         let forward = async move {
             while let Some(active) = reports.recv().await {
                 // Polls find out that a trigger is inactive (docs/spec/keda.md 3.8).
-                if active {
-                    if let Some(pending) = PendingPush::new(&channel.waits) {
-                        channel.send(PushReport::Active(pending));
-                    }
-                    tokio::time::sleep(MIN_REPORT_INTERVAL).await;
+                if !active {
+                    tokio::time::sleep(MIN_INACTIVE_REPORT_INTERVAL).await;
+                    continue;
                 }
+                if let Some(pending) = PendingPush::new(&channel.waits) {
+                    channel.send(PushReport::Active(pending));
+                }
+                tokio::time::sleep(MIN_REPORT_INTERVAL).await;
             }
         };
         let specs = self.follow_specs(scaler);
@@ -222,6 +228,7 @@ mod tests {
 
     use api::autoscaling::v2::MetricSpec;
     use scalers::{Reading, ScalerError, ScalerFuture, WakeFuture};
+    use tokio::time::Instant;
 
     use super::*;
 
@@ -283,5 +290,46 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_wake_up_waits_and_the_next_is_not_lost() {
         check_one_report_waits(true).await;
+    }
+
+    /// Reports inactivity a thousand times, as fast as it can, and then how long that took.
+    struct InactivePushes(mpsc::UnboundedSender<Duration>);
+
+    impl Scaler for InactivePushes {
+        fn specs(&self) -> ScalerFuture<'_, Vec<MetricSpec>> {
+            Box::pin(async { Err(ScalerError::new("it only pushes")) })
+        }
+
+        fn read<'a>(&'a self, _: &'a str) -> ScalerFuture<'a, Reading> {
+            Box::pin(async { Err(ScalerError::new("it only pushes")) })
+        }
+
+        fn push(
+            self: Arc<Self>,
+            reports: mpsc::Sender<bool>,
+        ) -> Option<Pin<Box<dyn Future<Output = ()> + Send>>> {
+            Some(Box::pin(async move {
+                let began = Instant::now();
+                for _ in 0..1000 {
+                    reports.send(false).await.unwrap();
+                }
+                self.0.send(began.elapsed()).unwrap();
+                std::future::pending().await
+            }))
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn reports_without_effect_are_read_slowly() {
+        let (sender, mut pushes) = mpsc::unbounded_channel();
+        let id = ResourceId::object("shop", "worker");
+        let channel = PushSender::new(sender, PanicCounter::default()).channel(&id, 0, false);
+        let (took_sender, mut took) = mpsc::unbounded_channel();
+        let scaler: Arc<dyn Scaler> = Arc::new(InactivePushes(took_sender));
+        let stream = channel.open(&scaler);
+        let took = took.recv().await.unwrap();
+        assert!(took > MIN_INACTIVE_REPORT_INTERVAL * 900, "{took:?}");
+        assert!(pushes.try_recv().is_err(), "polls find out that a trigger is inactive");
+        drop(stream);
     }
 }

@@ -6,6 +6,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::*;
+use crate::external::spec_stream::MIN_UPDATE_INTERVAL;
 
 const WAIT_TIMEOUT: Duration = Duration::from_mins(1);
 
@@ -73,6 +74,43 @@ async fn streamed_specs_replace_requests() {
     }
     timeout(WAIT_TIMEOUT, changes.recv()).await.unwrap().unwrap();
     assert_eq!(target(&scaler).await, "5");
+    streaming.abort();
+    serving.abort();
+}
+
+/// A scaler that streams updates as fast as they are read.
+struct Endless;
+
+impl ExternalScaler for Endless {
+    async fn metric_specs(&self, _: &ScaledObjectRef) -> Result<Vec<MetricSpec>, Status> {
+        Ok(specs(1.0))
+    }
+
+    async fn metrics(&self, _: &ScaledObjectRef, metric: &str) -> Result<Vec<MetricValue>, Status> {
+        Ok(vec![MetricValue::new(metric, 1.0)])
+    }
+
+    async fn metric_spec_changes(&self, _: &ScaledObjectRef) -> Result<MetricSpecStream, Status> {
+        Ok(Box::pin(futures::stream::repeat_with(|| Ok(specs(1.0)))))
+    }
+}
+
+#[tokio::test]
+async fn endless_updates_are_read_slowly() {
+    let (listener, address) = listener().await;
+    let serving = tokio::spawn(Server::new(Endless).serve_until(listener, std::future::pending()));
+    let backends = Backends::without_cluster(HttpSettings::allowing_loopback(), Compat::Strict);
+    let scaler = (PUSH.build)(&push_trigger(&address, KedaProfile::V2_21), &backends).unwrap();
+    let (changes_sender, mut changes) = mpsc::channel(1);
+    let streaming = tokio::spawn(Arc::clone(&scaler).push_specs(changes_sender).unwrap());
+    let begun = Instant::now();
+    timeout(WAIT_TIMEOUT, changes.recv()).await.unwrap().unwrap();
+    tokio::time::sleep(3 * MIN_UPDATE_INTERVAL).await;
+    let counts = calls(&backends).counts();
+    let streamed = counts.iter().filter(|(key, _)| key.method == "StreamMetricSpec");
+    let received: u64 = streamed.map(|(_, counts)| counts.received).sum();
+    let allowed = 1 + begun.elapsed().as_millis() / MIN_UPDATE_INTERVAL.as_millis();
+    assert!(u128::from(received) <= allowed, "{received} updates, not {allowed} at most");
     streaming.abort();
     serving.abort();
 }
