@@ -8,6 +8,8 @@ use std::process::ExitCode;
 
 use api::yaml::Diagnostic;
 
+use crate::output::without_controls;
+
 /// Why a command failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -61,7 +63,7 @@ impl Failure {
             Self::Quiet => return ExitCode::SUCCESS,
         };
         // A failure to print cannot be reported.
-        let _ = writeln!(out, "{}", text.trim_end());
+        let _ = writeln!(out, "{}", without_controls(text.trim_end()));
         ExitCode::from(code)
     }
 }

@@ -21,5 +21,5 @@ pub(crate) struct CompletionArgs {
 pub(crate) fn run(args: &CompletionArgs) -> CommandResult {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut crate::Cli::command(), "plimsoll", &mut script);
-    output::text_out(&String::from_utf8_lossy(&script))
+    output::exact_out(&String::from_utf8_lossy(&script))
 }

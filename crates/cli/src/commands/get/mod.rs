@@ -296,7 +296,7 @@ async fn watch(
             }
             GetForm::Json => {
                 for entry in changed {
-                    output::text_out(&format!("{}\n", entry.object.raw))?;
+                    output::exact_out(&format!("{}\n", entry.object.raw))?;
                 }
             }
             GetForm::Yaml => {

@@ -138,7 +138,7 @@ fn show(
         Format::Json => {
             let line = serde_json::to_string(record)
                 .map_err(|e| Failure::Outside(format!("failed to write the output: {e}")))?;
-            output::text_out(&format!("{line}\n"))
+            output::exact_out(&format!("{line}\n"))
         }
         Format::Yaml => {
             output::text_out("---\n")?;
