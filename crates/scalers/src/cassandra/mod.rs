@@ -104,12 +104,12 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     let target = if trigger.feeds_formula { 0 } else { parameters.target };
     let spec = external(trigger, &name, whole(target));
     let activation = parameters.activation as f64;
-    let source = parameters.source(backends).map_err(ScalerError::new);
+    let source = parameters.source(&trigger.owner.namespace, backends).map_err(ScalerError::new);
     SingleMetricScaler::build(spec, activation, CheckedSource(source))
 }
 
 impl Parameters {
-    fn source(self, backends: &Backends) -> Result<CassandraSource, ParseError> {
+    fn source(self, namespace: &str, backends: &Backends) -> Result<CassandraSource, ParseError> {
         let version = match self.protocol_version {
             version @ (3 | 4) => version as u8,
             _ => return Err("protocolVersion must be 3 or 4".into()),
@@ -121,7 +121,7 @@ impl Parameters {
         let tls = (self.tls == "enable").then(|| self.tls_settings(&backends.web.settings().authorities));
         let (user, password, dialer) = (self.username, self.password, backends.dialer.clone());
         let node = CassandraNode { host, port, user, password, version, tls, dialer };
-        let pool = backends.state::<Pools<CassandraNode>>().of(&node);
+        let pool = backends.state::<Pools<CassandraNode>>().of_namespace(namespace, &node);
         Ok(CassandraSource { query: CqlQuery { text: self.query, consistency }, pool })
     }
 

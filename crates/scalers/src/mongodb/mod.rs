@@ -125,7 +125,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     let parameters = Parameters::read(trigger)?;
     let name = format!("mongodb-{}", parameters.collection);
     let spec = external(trigger, &name, milli(parameters.target));
-    let source = parameters.source(backends).map_err(ScalerError::new);
+    let source = parameters.source(&trigger.owner.namespace, backends).map_err(ScalerError::new);
     SingleMetricScaler::build(spec, parameters.activation, MongoSource { source })
 }
 
@@ -151,7 +151,11 @@ impl Parameters {
         })
     }
 
-    fn source(&self, backends: &Backends) -> Result<(Arc<Pool<MongoServer>>, CountQuery), ParseError> {
+    fn source(
+        &self,
+        namespace: &str,
+        backends: &Backends,
+    ) -> Result<(Arc<Pool<MongoServer>>, CountQuery), ParseError> {
         let uri = self.uri()?;
         let tls = (self.tls == "enable" || uri.tls).then(|| {
             let certificate_check =
@@ -166,14 +170,8 @@ impl Parameters {
             collection: self.collection.clone(),
             filter: extended_json::filter(&self.query)?,
         };
-        Ok((
-            backends.state::<Pools<MongoServer>>().of(&MongoServer {
-                uri,
-                tls,
-                dialer: backends.dialer.clone(),
-            }),
-            query,
-        ))
+        let server = MongoServer { uri, tls, dialer: backends.dialer.clone() };
+        Ok((backends.state::<Pools<MongoServer>>().of_namespace(namespace, &server), query))
     }
 }
 

@@ -113,6 +113,8 @@ struct MssqlSource {
     /// Whose token replaces user and password, and its scope; none for a login of SQL Server.
     identity: Option<(AzureIdentity, String)>,
     identities: Arc<Identities>,
+    /// The namespace of the object with the trigger.
+    namespace: String,
     pools: Arc<Pools<MssqlServer>>,
     /// The pool of the last read, so that its connections stay open. Another token has another pool.
     pool: Mutex<Option<Arc<Pool<MssqlServer>>>>,
@@ -138,6 +140,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
         server,
         identity,
         identities: backends.state(),
+        namespace: trigger.owner.namespace.clone(),
         pools: backends.state(),
         pool: Mutex::default(),
         web: Arc::clone(&backends.web),
@@ -205,7 +208,7 @@ impl MssqlSource {
         if let Some((identity, scope)) = &self.identity {
             server.token = Some(self.identities.azure(identity, scope, &self.web).await?);
         }
-        let pool = self.pools.of(&server);
+        let pool = self.pools.of_namespace(&self.namespace, &server);
         *self.pool.locked() = Some(Arc::clone(&pool));
         pool.query(&self.query).await
     }

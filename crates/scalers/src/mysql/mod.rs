@@ -91,9 +91,10 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     let spec = external(trigger, &name, milli(parameters.target));
     let authorities = backends.web.settings().authorities.clone();
     let dialer = backends.dialer.clone();
+    let pools = backends.state::<Pools<MysqlServer>>();
     let pool = parameters
         .dsn()
-        .map(|dsn| backends.state::<Pools<MysqlServer>>().of(&MysqlServer { dsn, authorities, dialer }));
+        .map(|dsn| pools.of_namespace(&trigger.owner.namespace, &MysqlServer { dsn, authorities, dialer }));
     let pool = pool.map_err(ScalerError::new);
     SingleMetricScaler::build(spec, parameters.activation, MysqlSource { query: parameters.query, pool })
 }

@@ -1,4 +1,5 @@
-//! Connection pools: one per server, shared by all triggers with the same server and credentials.
+//! Connection pools: one per server, shared by all triggers with the same server and credentials. Where tenants write the queries, each
+//! namespace has pools of its own.
 //!
 //! Connections are made on first use and replaced after a failure, with backoff. A pool is dropped with the last trigger that
 //! uses it. Equal requests share an answer as long as their callers accept its age ([`crate::web::with_max_age_after`]).
@@ -75,8 +76,8 @@ pub(crate) trait PooledServer: Clone + Eq + Hash + Send + Sync + 'static {
     ) -> PoolFuture<'a, Self::Response, PoolError>;
 }
 
-/// All pools of one type of server.
-pub(crate) struct Pools<S: PooledServer>(Mutex<HashMap<S, Weak<Pool<S>>>>);
+/// All pools of one type of server, by namespace and server. The namespace is empty for pools that all namespaces share.
+pub(crate) struct Pools<S: PooledServer>(Mutex<HashMap<(Arc<str>, S), Weak<Pool<S>>>>);
 
 /// The connections to one server.
 pub(crate) struct Pool<S: PooledServer> {
@@ -106,15 +107,22 @@ impl<S: PooledServer> Default for Pools<S> {
 }
 
 impl<S: PooledServer> Pools<S> {
-    /// The pool of a server, created on first use.
+    /// The pool of a server, created on first use. All namespaces share it: for protocols whose requests tenants do not write.
     pub(crate) fn of(&self, server: &S) -> Arc<Pool<S>> {
+        self.of_namespace("", server)
+    }
+
+    /// The pool of a server for the triggers of a namespace, created on first use: for protocols whose requests tenants write. A query
+    /// can change the state of its session (`SET`, `BEGIN`, `USE`), and a slow one holds one of few connections.
+    pub(crate) fn of_namespace(&self, namespace: &str, server: &S) -> Arc<Pool<S>> {
+        let key: (Arc<str>, S) = (Arc::from(namespace), server.clone());
         let mut pools = self.0.locked();
-        if let Some(pool) = pools.get(server).and_then(Weak::upgrade) {
+        if let Some(pool) = pools.get(&key).and_then(Weak::upgrade) {
             return pool;
         }
         pools.retain(|_, pool| pool.strong_count() > 0);
         let pool = Arc::new(Pool::new(server.clone()));
-        pools.insert(server.clone(), Arc::downgrade(&pool));
+        pools.insert(key, Arc::downgrade(&pool));
         pool
     }
 }

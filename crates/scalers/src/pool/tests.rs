@@ -186,6 +186,22 @@ async fn equal_servers_share_a_pool_until_it_is_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn namespaces_share_neither_sessions_nor_places() {
+    let pools = Pools::default();
+    let server = Play { name: "play", state: Arc::default() };
+    let (one, other) = (pools.of_namespace("one", &server), pools.of_namespace("other", &server));
+    assert!(Arc::ptr_eq(&one, &pools.of_namespace("one", &server)));
+    assert!(!Arc::ptr_eq(&one, &other) && !Arc::ptr_eq(&one, &pools.of(&server)));
+    let hanging = futures::future::join_all((0..10).map(|_| one.query(&"hang")));
+    let answer = tokio::select! {
+        biased;
+        _ = hanging => panic!("queries that hang must not end first"),
+        answer = other.query(&"value") => answer,
+    };
+    assert!(answer.is_ok(), "slow queries of another namespace hold places of their own");
+}
+
+#[tokio::test(start_paused = true)]
 async fn equal_requests_share_a_response_of_accepted_age() {
     const MAX_AGE: Duration = Duration::from_secs(5);
     let (pool, state) = pool();

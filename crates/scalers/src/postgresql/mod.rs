@@ -152,12 +152,13 @@ impl Postgresql {
             Err(scaler_error!("logging in with azure-workload is not possible yet: give a password"))
         } else {
             parameters.dsn().map_err(ScalerError::new).map(|dsn| {
-                backends.state::<Pools<PostgresServer>>().of(&PostgresServer {
+                let server = PostgresServer {
                     dsn,
                     authorities: backends.web.settings().authorities.clone(),
                     dialer: backends.dialer.clone(),
                     files: backends.files.clone(),
-                })
+                };
+                backends.state::<Pools<PostgresServer>>().of_namespace(&trigger.owner.namespace, &server)
             })
         };
         Self {
