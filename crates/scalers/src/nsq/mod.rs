@@ -12,6 +12,8 @@ use crate::prelude::*;
 
 /// Maximum number of concurrent requests to nsqd.
 const MAX_CONCURRENT_REQUESTS: usize = 16;
+/// Maximum number of nsqd that nsqlookupd names: each is a server with connections of its own.
+const MAX_PRODUCERS: usize = 1_000;
 
 /// The scaler type `nsq`.
 pub const TYPE: ScalerType = ScalerType {
@@ -98,6 +100,9 @@ impl ValueSource for HttpSource<Parameters> {
             // All requests must succeed, otherwise the sum would be too small.
             let lookups = self.parameters.lookupds.iter().map(|lookupd| self.producers(lookupd));
             let nsqds: BTreeSet<String> = try_join_all(lookups).await?.into_iter().flatten().collect();
+            if nsqds.len() > MAX_PRODUCERS {
+                bail!("nsqlookupd names {} servers, more than {MAX_PRODUCERS}", nsqds.len());
+            }
             let nsqds: Vec<String> = nsqds.into_iter().collect();
             let mut depth = 0_u64;
             for some in nsqds.chunks(MAX_CONCURRENT_REQUESTS) {

@@ -71,3 +71,18 @@ async fn sums_depth_of_distinct_nsqd() {
     trigger.metadata.insert("nsqLookupdHTTPAddresses".into(), format!("{host},127.0.0.1:1"));
     assert!(read(&trigger).await.unwrap_err().message.contains("refused"));
 }
+
+#[tokio::test]
+async fn number_of_servers_that_a_source_names_is_limited() {
+    let lookupd = server(|head| {
+        assert!(head.starts_with("GET /lookup?topic=t "), "{head}");
+        let producer = |port: u32| format!(r#"{{"broadcast_address":"127.0.0.1","http_port":{port}}}"#);
+        let producers: Vec<String> = (1..=1001).map(producer).collect();
+        ServerAction::Answer(200, format!(r#"{{"producers":[{}]}}"#, producers.join(",")))
+    })
+    .await;
+    let host = lookupd.strip_prefix("http://").unwrap();
+    let trigger = trigger("nsq", &[("nsqLookupdHTTPAddresses", host), ("topic", "t"), ("channel", "c")]);
+    let error = read(&trigger).await.unwrap_err().message;
+    assert!(error.contains("1001 servers"), "{error}");
+}
