@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::SystemTime;
 
 use rustls::crypto::aws_lc_rs;
@@ -97,33 +97,50 @@ pub(super) fn config(endpoint: &Endpoint) -> Result<ClientConfig, HttpErrorCause
     }
 }
 
-fn authorities(endpoint: &Endpoint) -> Result<RootCertStore, HttpErrorCause> {
+/// The CA certificates of the system, read once for all clients: there is one for each server that triggers or their sources name. A
+/// system without a CA bundle is not an error here: the handshake fails and reports an unknown authority.
+static SYSTEM_ROOTS: LazyLock<Arc<RootCertStore>> = LazyLock::new(|| {
     let mut store = RootCertStore::empty();
-    let mut add = |pem: &[u8]| {
-        let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-        let found = found.map_err(|error| error.to_string())?;
-        match store.add_parsable_certificates(found) {
-            (0, _) => Err("no certificate in PEM form".to_owned()),
-            _ => Ok(()),
+    let pem = system_bundle().unwrap_or_default();
+    store.add_parsable_certificates(CertificateDer::pem_slice_iter(&pem).filter_map(Result::ok));
+    Arc::new(store)
+});
+
+fn authorities(endpoint: &Endpoint) -> Result<Arc<RootCertStore>, HttpErrorCause> {
+    let content;
+    let (path, pem) = match (&endpoint.ca_file, &endpoint.ca_bundle) {
+        (Some(path), _) => {
+            content = read(path)?;
+            (path.as_path(), &content)
         }
+        (None, Some(pem)) => (Path::new("CA bundle"), pem),
+        (None, None) => return Ok(Arc::clone(&SYSTEM_ROOTS)),
     };
-    let own = endpoint.ca_file.is_some() || endpoint.ca_bundle.is_some();
-    if let Some(path) = &endpoint.ca_file {
-        add(&read(path)?).map_err(|reason| file(path, reason))?;
-    } else if let Some(pem) = &endpoint.ca_bundle {
-        add(pem).map_err(|reason| file(Path::new("CA bundle"), reason))?;
+    let mut store =
+        if endpoint.system_roots_too { RootCertStore::clone(&SYSTEM_ROOTS) } else { RootCertStore::empty() };
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
+    let found = found.map_err(|error| file(path, error.to_string()))?;
+    if store.add_parsable_certificates(found).0 == 0 {
+        return Err(file(path, "no certificate in PEM form".to_owned()));
     }
-    if !own || endpoint.system_roots_too {
-        // A system without a CA bundle is not an error here: the handshake fails and reports an unknown authority.
-        if let Some(pem) = system_bundle() {
-            let _ = add(&pem);
-        }
-    }
-    Ok(store)
+    Ok(Arc::new(store))
 }
 
 /// The CA bundle (PEM) of the system; none if it has none.
 pub fn system_bundle() -> Option<Vec<u8>> {
     let own = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
     own.into_iter().chain(SYSTEM_BUNDLES.iter().map(PathBuf::from)).find_map(|path| fs::read(path).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_share_the_certificates_of_the_system() {
+        let of_system = || authorities(&Endpoint::default()).unwrap();
+        assert!(Arc::ptr_eq(&of_system(), &of_system()));
+        let missing = Endpoint { ca_bundle: Some(b"x".to_vec()), ..Endpoint::default() };
+        assert!(authorities(&missing).is_err(), "a bundle without certificates is no reason to trust others");
+    }
 }
