@@ -92,7 +92,7 @@ fn numbers_of_partitions(Ranges(numbers): &Ranges) -> Option<Vec<i32>> {
 
 impl KafkaTrigger<'_> {
     /// How the lag is counted.
-    fn policy(&self, trigger: &Trigger) -> LagPolicy {
+    fn policy(&self, trigger: &Trigger, backends: &Backends) -> LagPolicy {
         let LagOptions {
             allow_idle_consumers,
             exclude_persistent_lag: exclude_persistent,
@@ -107,6 +107,7 @@ impl KafkaTrigger<'_> {
             only_retained: trigger.behavior().kafka_counts_only_retained,
             zero_without_offset,
             allow_idle_consumers,
+            subtracts_lost_records: backends.compat.is_strict(),
             exclude_persistent,
             limit_to_partitions_with_lag,
             even_distribution: self.even_distribution,
@@ -116,7 +117,7 @@ impl KafkaTrigger<'_> {
 
     fn scaler(self, trigger: &Trigger, backends: &Backends) -> KafkaScaler {
         let settings = backends.web.settings();
-        let policy = self.policy(trigger);
+        let policy = self.policy(trigger, backends);
         let earliest = policy.from_earliest && policy.only_retained && !policy.zero_without_offset;
         let interest = self.login.map(|login| {
             let tls = self.tls.settings(login.as_ref());

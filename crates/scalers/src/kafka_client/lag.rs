@@ -25,6 +25,9 @@ pub(crate) struct LagPolicy {
     pub(crate) zero_without_offset: bool,
     /// Whether there may be more replicas than partitions.
     pub(crate) allow_idle_consumers: bool,
+    /// Whether a partition whose committed offset lies beyond its end reduces the lag of the others, as in KEDA. Records of a topic that
+    /// was created again would count only after as many as before.
+    pub(crate) subtracts_lost_records: bool,
     /// Whether lag counts only if the committed offset has moved.
     pub(crate) exclude_persistent: bool,
     /// Whether only partitions with lag bound the number of replicas.
@@ -122,7 +125,8 @@ impl LagPolicy {
         if latest < 0 {
             return Ok((0, 0));
         }
-        let lag = latest.saturating_sub(committed);
+        let least = if self.subtracts_lost_records { i64::MIN } else { 0 };
+        let lag = latest.saturating_sub(committed).max(least);
         let persists =
             self.exclude_persistent && previous.is_same((Arc::clone(topic), partition.index), committed);
         Ok((if persists { 0 } else { lag }, lag))

@@ -30,6 +30,15 @@ fn partitions_without_commit() {
 }
 
 #[test]
+fn offsets_beyond_the_end_hide_no_lag_of_other_partitions() {
+    // The second partition has lost the records that the group has read.
+    let offsets = [(0, 5), (1000, 10)];
+    assert_eq!(lag(&policy(), &offsets), (5, 5));
+    let as_keda = LagPolicy { subtracts_lost_records: true, ..policy() };
+    assert_eq!(lag(&as_keda, &offsets), (-985, -985));
+}
+
+#[test]
 fn lag_is_capped_at_the_partitions() {
     // Two partitions, a target of 10: not more than 20, but activity uses the full lag.
     assert_eq!(lag(&policy(), &[(0, 100), (0, 0)]), (20, 100));
