@@ -8,6 +8,10 @@ use keda::jobs::{self, JobPoll, JobTriggerResult, JobView, Propagation};
 
 use crate::operator::effect::Effect;
 
+/// Maximum number of jobs that one poll creates; later polls create the others. A manifest and a source choose the number, and each name
+/// costs memory and time on the thread of all objects.
+const MAX_JOBS_PER_POLL: usize = 2_000;
+
 /// What a poll of a ScaledJob has decided.
 pub(crate) struct JobDecision {
     pub(crate) round: JobPoll,
@@ -49,7 +53,7 @@ pub(crate) fn decide(
     profile: KedaProfile,
 ) -> JobDecision {
     let round = jobs::gather(job, answers);
-    let count = usize::try_from(jobs::decide(job, &round, jobs, compat)).unwrap_or(0);
+    let count = usize::try_from(jobs::decide(job, &round, jobs, compat)).unwrap_or(0).min(MAX_JOBS_PER_POLL);
     let manifest = jobs::job(job, profile).filter(|_| count > 0);
     let create = manifest.map(|manifest| {
         let mut names = free;

@@ -173,6 +173,24 @@ fn jobs_are_created_for_the_queue_and_reported() {
 }
 
 #[test]
+fn jobs_of_one_poll_are_limited() {
+    let scaled_job: ScaledJob = serde_json::from_value(json!({
+        "metadata": {"name": "mail", "namespace": "shop"},
+        "spec": {
+            "jobTargetRef": {"template": {"spec": {"containers": [{"name": "mail", "image": "mail"}]}}},
+            "minReplicaCount": i32::MAX,
+            "maxReplicaCount": i32::MAX,
+            "triggers": [],
+        },
+    }))
+    .unwrap();
+    let decision =
+        job::decide(&scaled_job, &[], &[], |_| false, Vec::new(), Compat::Better, KedaProfile::V2_20);
+    let Some(Effect::CreateJobs { names, .. }) = &decision.create else { panic!("no job is created") };
+    assert_eq!(names.len(), 2_000, "later polls create the others");
+}
+
+#[test]
 fn hpa_with_another_name_is_replaced_and_a_right_one_is_left() {
     let object = object();
     let named = |name: &str| -> HorizontalPodAutoscaler {
