@@ -6,7 +6,7 @@ mod expand;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
 use serde::Deserialize;
@@ -215,17 +215,24 @@ pub enum EnvironmentError {
     /// The expanded variables are too large.
     #[error("the variables of container {0:?} are larger than {MAX_ENVIRONMENT_BYTES} bytes")]
     TooLarge(String),
+    /// The variables come from too many objects.
+    #[error(
+        "the variables of container {0:?} come from more than {MAX_ENVIRONMENT_SOURCES} Secrets and ConfigMaps"
+    )]
+    TooManySources(String),
 }
 
 /// Maximum total size of a container's variables, in bytes.
 const MAX_ENVIRONMENT_BYTES: usize = 8 << 20;
+/// Maximum number of objects that a container's variables come from: each may cost one request.
+pub const MAX_ENVIRONMENT_SOURCES: usize = 1_000;
 
 /// The objects to read for a container; without secrets if they must not be read.
 pub fn needed(container: &Container, namespace: &str, secrets: bool) -> Vec<SourceRef> {
-    let mut found = Vec::new();
+    let (mut found, mut known) = (Vec::new(), HashSet::new());
     let mut add = |kind, name: &str| {
         let object = SourceRef { kind, namespace: namespace.to_owned(), name: name.to_owned() };
-        if (kind != SourceKind::Secret || secrets) && !found.contains(&object) {
+        if (kind != SourceKind::Secret || secrets) && known.insert(object.clone()) {
             found.push(object);
         }
     };

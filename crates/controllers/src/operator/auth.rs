@@ -40,7 +40,9 @@ use api::map::StringMap;
 use api::provider::Compat;
 use cluster::Clock;
 use keda::OperationError;
-use keda::environment::{FetchedSources, PodTemplate, needed, resolve};
+use keda::environment::{
+    EnvironmentError, FetchedSources, MAX_ENVIRONMENT_SOURCES, PodTemplate, needed, resolve,
+};
 use scalers::backends::Backends;
 use scalers::secret_managers::SecretManagers;
 use scalers::web::HttpSettings;
@@ -258,12 +260,16 @@ impl AuthResolver {
         template: Option<&PodTemplate>,
         container: &str,
         seen: &mut Vec<SourceRef>,
-    ) -> Result<BTreeMap<String, String>, keda::environment::EnvironmentError> {
+    ) -> Result<BTreeMap<String, String>, EnvironmentError> {
         let Some(template) = template else { return Ok(BTreeMap::new()) };
         let Some(container) = template.container(container)? else { return Ok(BTreeMap::new()) };
         let may_read = self.rules.secrets.allows(namespace);
         let mut fetched = FetchedSources::default();
-        for object in needed(container, namespace, may_read) {
+        let sources = needed(container, namespace, may_read);
+        if sources.len() > MAX_ENVIRONMENT_SOURCES {
+            return Err(EnvironmentError::TooManySources(container.name.clone()));
+        }
+        for object in sources {
             if object.kind == SourceKind::Secret {
                 let read = objects.secret(namespace, &object.name).await;
                 let read = read.map(|data| texts(&data)).map_err(OperationError::from_error);

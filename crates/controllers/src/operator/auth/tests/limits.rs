@@ -121,6 +121,17 @@ async fn lists_are_bounded() {
     }
 }
 
+#[tokio::test]
+async fn objects_of_variables_are_bounded() {
+    let from: Vec<Value> = (0..1001).map(|n| json!({"secretRef": {"name": format!("s{n}")}})).collect();
+    let template = json!({"template": {"spec": {"containers": [{"name": "app", "envFrom": from}]}}});
+    let template = PodTemplate::of_job(&template).unwrap();
+    let error = super::auth(&[], Compat::Better).environment("ns", Some(&template), "").await.unwrap_err();
+    let words = "the variables of container \"app\" come from more than 1000 Secrets and ConfigMaps";
+    assert!(error.to_string().contains(words), "{error}");
+    assert!(error.seen.is_empty(), "nothing is read");
+}
+
 fn auth_of(spec: &Value, compat: Compat) -> AuthResolver {
     super::auth(&[authentication(spec)], compat)
 }
