@@ -9,7 +9,7 @@ use api::provider::{
 use api::selector::{Operator, Selector};
 use jiff::SignedDuration;
 use keda::OperationError;
-use keda::activity::{self, MetricQuery, MetricValue};
+use keda::activity::{self, MetricQuery, MetricValue, NeededMetrics};
 use keda::fallback;
 use keda::status::StatusChanges;
 
@@ -76,13 +76,14 @@ impl ScaledObjectMetrics {
         let sample_age =
             if is_observed { settings.sample_age.min(SHARED_SAMPLE_MAX_AGE) } else { settings.sample_age };
         let max_age = settings.max_age(sample_age);
+        let needed = NeededMetrics::of(&object, metric);
         let sample_query = SampleQuery {
             max_age,
             max_failure_age: max_age,
             max_shared_age: max_age,
             not_before: None,
             deadline: settings.source_deadline,
-            wanted: &|name: &str| activity::is_needed(&object, metric, name),
+            wanted: &|name: &str| needed.contains(name),
             records: Some(&records),
             observed: None,
             woken: WokenTriggers::default(),

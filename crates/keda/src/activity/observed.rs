@@ -4,7 +4,7 @@ use api::keda::ScaledObject;
 use api::provider::Compat;
 
 use super::collect::{CollectedMetrics, HpaObservation, HpaObservations};
-use super::{MetricQuery, TriggerResult, is_needed};
+use super::{MetricQuery, NeededMetrics, TriggerResult};
 use crate::fallback::TargetFacts;
 
 /// Whether polls of an object may use observations of its HPA: the object never scales to zero or to an idle count, so that its
@@ -25,9 +25,8 @@ pub fn observations(
     compat: Compat,
 ) -> HpaObservations {
     let MetricQuery { object, metric, .. } = *metric_query;
-    let none = HpaObservations::new();
-    let collected =
-        CollectedMetrics::of(object, results, facts, &none, compat, |name| is_needed(object, metric, name));
+    let (none, needed) = (HpaObservations::new(), NeededMetrics::of(object, metric));
+    let collected = CollectedMetrics::of(object, results, facts, &none, compat, |name| needed.contains(name));
     let observed = collected.metrics.into_iter().map(|metric| {
         let observation = HpaObservation { reading: metric.sample.reading.clone(), served: metric.served };
         (metric.sample.name.clone(), observation)

@@ -1,5 +1,7 @@
 //! Responses to metric queries (docs/spec/keda.md 4.3).
 
+use std::collections::BTreeSet;
+
 use api::keda::ScaledObject;
 use api::provider::Compat;
 use jiff::Timestamp;
@@ -65,17 +67,26 @@ pub enum MetricQueryError {
     NoMatch(String),
 }
 
-/// Whether a metric is needed for a query: it is the requested one (ignoring case), or there is a formula, which
-/// needs all metrics.
-pub fn is_needed(object: &ScaledObject, requested: &str, name: &str) -> bool {
-    let same = |one: &str, other: &str| one.to_lowercase() == other.to_lowercase();
-    if object.modifiers().is_some_and(|modifiers| !modifiers.target.is_empty()) {
-        return object.status.external_metric_names.iter().any(|own| same(own, name));
+/// The metrics that a query needs: the requested one (ignoring case), or all if there is a formula. They are indexed, because an
+/// object may have thousands of triggers, and each looks up its metrics.
+#[derive(Clone, Debug)]
+pub struct NeededMetrics(BTreeSet<String>);
+
+impl NeededMetrics {
+    /// The metrics that a query for this one needs.
+    pub fn of(object: &ScaledObject, requested: &str) -> Self {
+        let has_formula = object.modifiers().is_some_and(|modifiers| !modifiers.target.is_empty());
+        let all = object.status.external_metric_names.iter().map(|name| name.to_lowercase());
+        Self(if has_formula { all.collect() } else { BTreeSet::from([requested.to_lowercase()]) })
     }
-    same(requested, name)
+
+    /// Whether the metric is one of them.
+    pub fn contains(&self, name: &str) -> bool {
+        self.0.contains(&name.to_lowercase())
+    }
 }
 
-/// Responds to a query. `results` has all triggers; metrics for which [`is_needed`] is false may be missing. A trigger with
+/// Responds to a query. `results` has all triggers; metrics that are not [`NeededMetrics`] may be missing. A trigger with
 /// `useCachedMetrics` has its cached reading, if there is one.
 pub fn respond(
     metric_query: &MetricQuery<'_>,
@@ -84,9 +95,8 @@ pub fn respond(
     compat: Compat,
 ) -> MetricResponse {
     let MetricQuery { object, metric, .. } = *metric_query;
-    let none = HpaObservations::new();
-    let collected =
-        CollectedMetrics::of(object, results, facts, &none, compat, |name| is_needed(object, metric, name));
+    let (none, needed) = (HpaObservations::new(), NeededMetrics::of(object, metric));
+    let collected = CollectedMetrics::of(object, results, facts, &none, compat, |name| needed.contains(name));
     MetricResponse {
         values: values(metric_query, &collected, compat),
         events: collected.events(None),

@@ -53,6 +53,17 @@ fn results(readings: &[Result<(&str, bool), &str>]) -> Vec<TriggerResult> {
     readings.iter().enumerate().map(one).collect()
 }
 
+#[test]
+fn formula_needs_all_metrics_of_its_triggers() {
+    let mut object = object(2);
+    let one = NeededMetrics::of(&object, "S1-m");
+    assert_eq!(["s0-m", "s1-M", "s2-m"].map(|name| one.contains(name)), [false, true, false]);
+    object.spec.advanced =
+        serde_json::from_value(json!({"scalingModifiers": {"formula": "t0", "target": "1"}})).unwrap();
+    let all = NeededMetrics::of(&object, "composite-metric");
+    assert_eq!(["s0-m", "s1-M", "s2-m"].map(|name| all.contains(name)), [true, true, false]);
+}
+
 fn facts() -> TargetFacts {
     TargetFacts { current: Ok(3), ready_pods: Ok(3) }
 }

@@ -1,5 +1,7 @@
 //! Conditions and events after a reconcile (docs/spec/keda.md 2.2, 2.4, 5.1).
 
+use std::collections::HashSet;
+
 use api::keda::{
     Condition, ConditionStatus, Conditions, FINALIZER, ScaledJob, ScaledObject, Trigger, annotations, types,
 };
@@ -215,9 +217,9 @@ pub(crate) fn conclude_job(
 /// The distinct types of triggers and the distinct names of their authentications, each joined with commas, for the status.
 pub(crate) fn summarize(triggers: &[Trigger]) -> (String, String) {
     let distinct = |names: &mut dyn Iterator<Item = &str>| {
-        let mut seen: Vec<&str> = Vec::new();
+        let (mut seen, mut known) = (Vec::new(), HashSet::new());
         for name in names {
-            if !seen.contains(&name) {
+            if known.insert(name) {
                 seen.push(name);
             }
         }

@@ -1,5 +1,6 @@
 //! The poll of a ScaledObject (docs/spec/keda.md 3.2, 3.6, 3.9).
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use api::keda::{ConditionStatus, ScaledObject, types};
@@ -135,6 +136,6 @@ pub(crate) fn conclude(
 
 /// Whether the HPA lacks metrics that triggers have. A trigger that does not list its metrics does not count.
 pub(crate) fn is_hpa_stale(object: &ScaledObject, samples: &[TriggerResult]) -> bool {
-    let known = &object.status.external_metric_names;
-    samples.iter().flat_map(TriggerResult::samples).any(|sample| !known.contains(&sample.name))
+    let known: HashSet<&str> = object.status.external_metric_names.iter().map(String::as_str).collect();
+    samples.iter().flat_map(TriggerResult::samples).any(|sample| !known.contains(&*sample.name))
 }
