@@ -31,6 +31,7 @@ mod text;
 mod types;
 mod value;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 pub use budget::EvaluationContext;
@@ -45,11 +46,17 @@ pub struct Program {
     source: Arc<str>,
 }
 
+/// The places of names. They are indexed, because there may be ten thousand, and a formula may use as many.
+type NamePlaces<'a> = HashMap<&'a str, usize>;
+
 impl Program {
     /// Parses and checks a formula in which each of `names` is a float (or nil at run time).
     pub fn compile(source: &str, names: &[String]) -> Result<Self, FormulaError> {
-        let mut tree = parser::parse(source, names)?;
-        check::check(&mut tree, names).map_err(|error| error.shown_in(source))?;
+        // The first of equal names counts.
+        let places: NamePlaces<'_> =
+            names.iter().enumerate().rev().map(|(place, name)| (name.as_str(), place)).collect();
+        let mut tree = parser::parse(source, &places)?;
+        check::check(&mut tree, &places).map_err(|error| error.shown_in(source))?;
         Ok(Self { tree: Arc::new(tree), names: names.into(), source: source.into() })
     }
 

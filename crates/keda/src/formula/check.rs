@@ -5,6 +5,7 @@ mod operations;
 
 use std::sync::Arc;
 
+use super::NamePlaces;
 use super::catalog::{self, Function};
 use super::error::FormulaError;
 use super::syntax::{Form, Id, Pointer, Tree, Unary};
@@ -12,7 +13,7 @@ use super::types::Type;
 use super::value::Value;
 
 /// Checks a formula in which `names` are floats, and resolves names.
-pub(super) fn check(tree: &mut Tree, names: &[String]) -> Result<(), FormulaError> {
+pub(super) fn check(tree: &mut Tree, names: &NamePlaces<'_>) -> Result<(), FormulaError> {
     let mut checker = Checker {
         tree,
         names,
@@ -31,7 +32,7 @@ pub(super) fn check(tree: &mut Tree, names: &[String]) -> Result<(), FormulaErro
 
 struct Checker<'a> {
     tree: &'a Tree,
-    names: &'a [String],
+    names: &'a NamePlaces<'a>,
     /// Types found so far: a node may have two parents, as `b` in `a < b < c`.
     types: Vec<Option<Type>>,
     /// Variables declared by `let` that are in scope.
@@ -157,7 +158,7 @@ impl Checker<'_> {
             self.found.push((id, Form::All));
             return Ok(Type::All);
         }
-        if let Some(place) = self.names.iter().position(|known| **known == **name) {
+        if let Some(place) = self.names.get(&**name).copied() {
             self.found.push((id, Form::Variable(place)));
             return Ok(Type::Float);
         }
@@ -170,7 +171,7 @@ impl Checker<'_> {
 
     fn declare(&self, name: &Arc<str>, at: u32) -> Result<(), FormulaError> {
         let refused = |text: String| Err(FormulaError::new(at, text));
-        if self.names.iter().any(|known| **known == **name) || &**name == "$env" {
+        if self.names.contains_key(&**name) || &**name == "$env" {
             return refused(format!("cannot redeclare {name}"));
         }
         if catalog::is_known(name) {

@@ -5,6 +5,7 @@ mod literals;
 
 use std::sync::Arc;
 
+use super::NamePlaces;
 use super::error::FormulaError;
 use super::lexer::{self, Token, TokenKind};
 use super::syntax::{Binary, Form, Id, Pointer, Tree, Unary};
@@ -14,7 +15,7 @@ use super::value::Value;
 const MAX_NESTING: usize = 200;
 
 /// Parses a formula; `names` hide functions of the same name.
-pub(super) fn parse(source: &str, names: &[String]) -> Result<Tree, FormulaError> {
+pub(super) fn parse(source: &str, names: &NamePlaces<'_>) -> Result<Tree, FormulaError> {
     let tokens = lexer::tokens(source).map_err(|error| error.shown_in(source))?;
     let mut parser =
         Parser { tokens: &tokens, next: 0, tree: Tree::default(), names, predicates: 0, depth: 0 };
@@ -26,7 +27,7 @@ struct Parser<'a> {
     tokens: &'a [Token<'a>],
     next: usize,
     tree: Tree,
-    names: &'a [String],
+    names: &'a NamePlaces<'a>,
     /// Nesting depth of predicates.
     predicates: usize,
     depth: usize,

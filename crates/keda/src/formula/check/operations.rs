@@ -60,7 +60,7 @@ impl Checker<'_> {
         let refused = |text: String| Err(FormulaError::new(at, text));
         match (&base_type, &name) {
             (Type::Any, _) => Ok(Type::Any),
-            (Type::All, Some(name)) if self.names.iter().any(|known| **known == **name) => Ok(Type::Float),
+            (Type::All, Some(name)) if self.names.contains_key(&**name) => Ok(Type::Float),
             (Type::All, Some(name)) => refused(format!("unknown name {name}")),
             (Type::Map | Type::All, _) if matches!(key_type, Type::Text | Type::Any) => Ok(Type::Any),
             (Type::Map | Type::All, _) => {

@@ -20,7 +20,7 @@ impl<'a> Parser<'a> {
 
     /// `name(…)`, with the piped value as first argument, if any.
     pub(super) fn call(&mut self, name: &str, at: u32, first: Option<Id>) -> Result<Id, FormulaError> {
-        let hidden = self.names.iter().any(|known| known == name);
+        let hidden = self.names.contains_key(name);
         if let Some(each) = Each::named(name).filter(|_| !hidden) {
             return self.each(each, at, first);
         }

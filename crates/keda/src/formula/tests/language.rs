@@ -251,6 +251,13 @@ fn unicode_names_are_allowed() {
 }
 
 #[test]
+fn first_of_equal_names_counts() {
+    let program = super::Program::compile("a + b", &["a", "b", "a"].map(str::to_owned)).unwrap();
+    let value = program.run(&[1.0, 2.0, 4.0].map(super::Value::Float), super::moment()).unwrap();
+    assert_eq!(value.number(), Some(3.0));
+}
+
+#[test]
 fn trigger_name_hides_function() {
     let names = ["max".to_owned()];
     assert!(super::Program::compile("max + 1", &names).is_ok());
