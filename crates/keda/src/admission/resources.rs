@@ -1,5 +1,7 @@
 //! Rule 2: targets of cpu and memory triggers must request the resource, and cannot scale to zero with only such triggers.
 
+use std::collections::BTreeSet;
+
 use api::gotext::quote;
 use api::keda::{ScaledObject, Trigger};
 use quantity::Quantity;
@@ -17,7 +19,13 @@ pub(super) fn check(
     // The containers of other kinds are unknown.
     let Some(kind) = WorkloadKind::of(target).filter(|_| !dry_run) else { return Ok(()) };
     let namespace = &object.metadata.namespace;
+    let is_alone = object.spec.triggers.iter().all(Trigger::is_resource);
+    let mut checked = BTreeSet::new();
     for trigger in object.spec.triggers.iter().filter(|trigger| trigger.is_resource()) {
+        // A review may have tens of thousands of triggers; those of the same resource and container have the same result.
+        if !checked.insert((&*trigger.type_, trigger.metadata.get("containerName"))) {
+            continue;
+        }
         let workload = around.workload(kind, namespace, &target.name).ok_or_else(|| {
             Denial::not_found(format!("{}.apps {} not found", kind.plural(), quote(&target.name)))
         })?;
@@ -33,7 +41,6 @@ pub(super) fn check(
             );
             return Err(Denial::of("missing-requests", text));
         }
-        let is_alone = object.spec.triggers.iter().all(Trigger::is_resource);
         if is_alone && matches!(object.spec.min_replica_count, None | Some(0)) {
             return Err(Denial::of(
                 "scale-to-zero-requirements-not-met",
