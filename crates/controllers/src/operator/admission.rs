@@ -1,6 +1,7 @@
 //! Reviews writes of KEDA's objects: reads what the rules need, and records their events.
 
 use std::collections::BTreeSet;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 
 use api::autoscaling::v2::HorizontalPodAutoscaler;
@@ -18,6 +19,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use tokio::sync::Semaphore;
+use tokio::task::JoinError;
 
 use super::admission_events::AdmissionEvents;
 use super::handle::OperatorHandle;
@@ -42,6 +44,10 @@ enum SnapshotError {
 /// limit of requests to the API server with writes of scales.
 const MAX_CONCURRENT_READS: usize = 2;
 
+/// How many reviews are checked at a time, each on a thread of its own: decoding an object and the trial run of a formula take long,
+/// and anybody who reaches the webhook can request them.
+const MAX_CONCURRENT_CHECKS: usize = 1;
+
 /// Maximum length of the names of a kind that is looked up, in bytes: those of the API are DNS names with a version.
 const MAX_KIND_BYTES: usize = 512;
 
@@ -53,6 +59,7 @@ const MAX_UNKNOWN_PARAMETERS: usize = 10;
 pub struct Admission {
     client: LeaderClient,
     reads: Arc<Semaphore>,
+    checks: Arc<Semaphore>,
     events: Option<AdmissionEvents>,
     compat: Compat,
     profile: KedaProfile,
@@ -63,7 +70,8 @@ impl Admission {
     pub fn new(client: Client, discovery: Discovery, compat: Compat) -> Self {
         let client = LeaderClient::new(client, discovery, Leadership::without_election());
         let reads = Arc::new(Semaphore::new(MAX_CONCURRENT_READS));
-        Self { client, reads, events: None, compat, profile: KedaProfile::default() }
+        let checks = Arc::new(Semaphore::new(MAX_CONCURRENT_CHECKS));
+        Self { client, reads, checks, events: None, compat, profile: KedaProfile::default() }
     }
 
     /// With the rules and texts of this release of KEDA.
@@ -91,12 +99,30 @@ impl Admission {
                 }
             },
         };
-        let rules = AdmissionRules { compat: self.compat, profile: self.profile, advice: &advice };
-        let verdict = admission::review(request, &around, &rules);
+        let verdict = self.check(request, around).await;
         if let Verdict::Allowed(allowed) = &verdict {
             self.record_events(request, allowed);
         }
         verdict
+    }
+
+    /// Checks a write on another thread. A panic there is a panic here.
+    async fn check(&self, request: &AdmissionInput<'_>, around: ClusterSnapshot) -> Verdict {
+        // The semaphore is never closed.
+        let _permit = self.checks.acquire().await;
+        let AdmissionInput { operation, kind, dry_run, object, old } = *request;
+        let (object, old) = (object.clone(), old.cloned());
+        let (compat, profile) = (self.compat, self.profile);
+        let checked = tokio::task::spawn_blocking(move || {
+            let request = AdmissionInput { operation, kind, dry_run, object: &object, old: old.as_ref() };
+            admission::review(&request, &around, &AdmissionRules { compat, profile, advice: &advice })
+        });
+        match checked.await.map_err(JoinError::try_into_panic) {
+            Ok(verdict) => verdict,
+            Err(Ok(panic)) => resume_unwind(panic),
+            // The runtime shuts down and takes this task with it.
+            Err(Err(_)) => std::future::pending().await,
+        }
     }
 
     fn record_events(&self, request: &AdmissionInput<'_>, allowed: &Allowed) {
@@ -233,11 +259,46 @@ fn advice(trigger: &Trigger) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
+    use http::{Request, Response};
+    use kube::client::Body;
+    use serde_json::json;
+
     use super::*;
 
     fn trigger(type_: &str, key: &str) -> Trigger {
         let metadata = [(key.to_owned(), "x".to_owned())].into();
         Trigger { type_: type_.to_owned(), metadata, ..Trigger::default() }
+    }
+
+    #[test]
+    fn writes_are_checked_on_another_thread() {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        let runtime = builder.enable_all().max_blocking_threads(1).build().unwrap();
+        runtime.block_on(async {
+            let server = tower::service_fn(|_: Request<Body>| async {
+                Ok::<_, Infallible>(Response::new(Body::from(Vec::<u8>::new())))
+            });
+            let client = Client::new(server, "default");
+            let admission = Admission::new(client.clone(), Discovery::new(client), Compat::Better);
+            let object = json!({"metadata": {"name": "a", "namespace": "shop"}, "spec": {"triggers": []}});
+            let request = AdmissionInput {
+                operation: admission::Operation::Create,
+                kind: admission::AdmissionKind::ScaledJob,
+                dry_run: false,
+                object: &object,
+                old: None,
+            };
+            // Nothing is checked while the only other thread is busy.
+            let (release, held) = std::sync::mpsc::channel::<()>();
+            let busy = tokio::task::spawn_blocking(move || held.recv());
+            let mut review = Box::pin(admission.review(&request));
+            assert!(futures::poll!(&mut review).is_pending());
+            drop(release);
+            assert!(busy.await.unwrap().is_err(), "the sender is gone");
+            assert!(matches!(review.await, Verdict::Denied(_)), "there is no trigger");
+        });
     }
 
     #[test]
