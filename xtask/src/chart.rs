@@ -144,7 +144,8 @@ const RENDERINGS: &[Rendering] = &[
              # API servers usually run outside of the pod network, at addresses that no selector names; so the ports that they\n\
              # call are open to all addresses, and the servers there authenticate their clients. Add\n\
              # `from: [{ipBlock: {cidr: …}}]` with the addresses of your control plane to close them.\n\
-             # The controller may reach API servers at the ports 443 and 6443: add that of yours if it is another one.\n\
+             # The controller may reach API servers at the ports 443 and 6443: add that of yours if it is another one, with\n\
+             # networks such as Cilium to all policies.\n\
              # The network always allows probes of the kubelet. Where pods get the credentials of a cloud from a metadata\n\
              # service, allow its address to the operator: {ipBlock: {cidr: 169.254.169.254/32}}.\n",
             &[Group::NetworkPolicy],

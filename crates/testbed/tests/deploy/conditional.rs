@@ -136,6 +136,30 @@ fn network_policies_open_the_given_ports_and_addresses() {
     assert!(egress(&one_process, "plimsoll").contains(&metadata));
 }
 
+/// For networks such as Cilium, an `ipBlock` has neither pods nor nodes.
+#[test]
+fn network_policies_open_pods_and_nodes_of_the_cluster_without_their_addresses() {
+    let given = "networkPolicies.enabled=true,networkPolicies.apiServerPorts={443,8443}";
+    let roles = with(&["controller.mode=active,metrics.enabled=true,operator.enabled=true", given]);
+    let one_process = with(&[ONE_PROCESS, given]);
+    let without_metrics = with(&[ONE_PROCESS, "metrics.enabled=false", given]);
+    let api_servers = [443, 8443].as_slice();
+    let with_kubelets = [443, 8443, 10250].as_slice();
+    for (objects, name, ports) in [
+        (&roles, "plimsoll-metrics", with_kubelets),
+        (&roles, "plimsoll-operator", api_servers),
+        (&one_process, "plimsoll", with_kubelets),
+        (&without_metrics, "plimsoll", api_servers),
+    ] {
+        let egress = &named(objects, "NetworkPolicy", name)["spec"]["egress"];
+        let rules = egress.as_array().unwrap();
+        let ports: Vec<Value> = ports.iter().map(|port| json!({"port": port})).collect();
+        assert!(rules.contains(&json!({"ports": ports})), "{name}: {egress}");
+        let mut peers = rules.iter().filter_map(|rule| rule["to"].as_array()).flatten();
+        assert!(peers.any(|peer| *peer == json!({"namespaceSelector": {}})), "{name}: {egress}");
+    }
+}
+
 #[test]
 fn one_process_has_the_labels_and_annotations_of_its_roles() {
     let of_roles =
