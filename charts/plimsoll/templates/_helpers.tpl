@@ -75,6 +75,21 @@
 {{- end }}
 {{- end }}
 
+{{/* The namespace of the Secrets of ClusterTriggerAuthentications: KEDA_CLUSTER_OBJECT_NAMESPACE of the operator, or that of the release. */}}
+{{- define "plimsoll.cluster-objects" -}}
+{{- $namespace := .Release.Namespace }}
+{{- $env := .Values.operator.env }}
+{{- if .Values.singleProcess.enabled }}
+{{- $env = concat $env .Values.singleProcess.env }}
+{{- end }}
+{{- range $env }}
+{{- if eq (get . "name" | toString) "KEDA_CLUSTER_OBJECT_NAMESPACE" }}
+{{- $namespace = get . "value" | default $namespace }}
+{{- end }}
+{{- end }}
+{{- $namespace }}
+{{- end }}
+
 {{- define "plimsoll.labels" -}}
 app.kubernetes.io/part-of: plimsoll
 app.kubernetes.io/instance: {{ .Release.Name }}

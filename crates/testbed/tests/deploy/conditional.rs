@@ -119,6 +119,39 @@ fn permissions_of_a_flag_are_granted_with_the_flag() {
 }
 
 #[test]
+fn restricted_operator_may_read_secrets_in_the_namespace_of_cluster_objects_only() {
+    let restricted = "operator.enabled=true,operator.restrictSecretAccess=true";
+    let keda = "env[0].name=KEDA_CLUSTER_OBJECT_NAMESPACE";
+    let of_operator = format!("operator.{keda},operator.env[0].value=keda");
+    let of_process =
+        format!("{ONE_PROCESS},{of_operator},singleProcess.{keda},singleProcess.env[0].value=other");
+    for (values, namespace, account) in [
+        ("operator.replicas=2", "plimsoll-system", "plimsoll-operator"),
+        (of_operator.as_str(), "keda", "plimsoll-operator"),
+        // Of two variables of one name, the last one counts.
+        (of_process.as_str(), "other", "plimsoll"),
+    ] {
+        let objects = with(&[restricted, values]);
+        let reads = objects.iter().filter(|object| {
+            let mut rules = object["rules"].as_array().into_iter().flatten();
+            rules.any(|rule| {
+                let names = |field: &str, value: &str| {
+                    rule[field].as_array().is_some_and(|all| all.contains(&json!(value)))
+                };
+                names("resources", "secrets") && names("verbs", "get") && rule["resourceNames"].is_null()
+            })
+        });
+        let places: Vec<(&Value, &Value)> =
+            reads.map(|role| (&role["kind"], &role["metadata"]["namespace"])).collect();
+        assert_eq!(places, [(&json!("Role"), &json!(namespace))], "{values}");
+        let binding = named(&objects, "RoleBinding", "plimsoll-operator-secrets");
+        assert_eq!(binding["metadata"]["namespace"], namespace);
+        assert_eq!(binding["subjects"][0]["name"], account);
+        assert_eq!(binding["subjects"][0]["namespace"], "plimsoll-system");
+    }
+}
+
+#[test]
 fn network_policies_open_the_given_ports_and_addresses() {
     let policies = "controller.mode=active,operator.enabled=true,networkPolicies.enabled=true";
     let given = "networkPolicies.apiServerPorts={8443,16443},networkPolicies.extraEgress[0].to[0].ipBlock.cidr=169.254.170.23/32";
