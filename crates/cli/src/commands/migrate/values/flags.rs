@@ -44,6 +44,9 @@ const SET_BY_OPERATOR_CHART: [&str; 15] = [
 /// Variables that the pods get by themselves.
 const POD_VARIABLES: [&str; 4] = ["OPERATOR_NAME", "POD_IP", "POD_NAME", "POD_NAMESPACE"];
 
+/// The variable for which the chart has a value, because permissions depend on it.
+const RESTRICTED_SECRETS: &str = "KEDA_RESTRICT_SECRET_ACCESS";
+
 /// Converts the flags of metrics-server and prometheus-adapter. `path` is where they were found.
 pub(in super::super) fn metrics_arguments(converted: &mut ConvertedValues, path: &str, words: &[String]) {
     for found in given(METRICS_FLAGS, words) {
@@ -91,9 +94,13 @@ fn extra(converted: &mut ConvertedValues, to: &str, path: &str, found: &GivenFla
 pub(in super::super) fn keda_variables(converted: &mut ConvertedValues, path: &str, variables: &[Value]) {
     for variable in variables {
         let name = variable.get("name").and_then(Value::as_str).unwrap_or_default();
-        let is_empty = variable.get("valueFrom").is_none()
-            && variable.get("value").and_then(Value::as_str).unwrap_or_default().is_empty();
-        if is_empty || POD_VARIABLES.contains(&name) {
+        let value = variable.get("value").and_then(Value::as_str).unwrap_or_default();
+        let is_literal = variable.get("valueFrom").is_none();
+        if (is_literal && value.is_empty()) || POD_VARIABLES.contains(&name) {
+            continue;
+        }
+        if is_literal && name == RESTRICTED_SECRETS {
+            converted.set("operator.restrictSecretAccess", json!(value.eq_ignore_ascii_case("true")));
             continue;
         }
         if IDLE_VARIABLES.contains(&name) {

@@ -57,6 +57,60 @@ fn values_of_keda_are_converted() {
     );
 }
 
+/// Permissions, identities and labels without which the operator would do more, or less, than KEDA's.
+#[test]
+fn permissions_and_identities_of_keda_are_kept() {
+    let given = json!({
+        "rbac": {"create": true, "scaledRefKinds": [{"apiGroup": "argoproj.io", "kind": "rollouts"}]},
+        "podIdentity": {
+            "aws": {"irsa": {"enabled": true, "roleArn": "arn:x", "audience": "own", "tokenExpiration": 900}},
+            "gcp": {"enabled": true}
+        },
+        "serviceAccount": {"annotations": {"a": "b"}},
+        "env": [{"name": "KEDA_RESTRICT_SECRET_ACCESS", "value": "True"}],
+        "prometheus": {"operator": {
+            "serviceMonitor": {"enabled": true, "interval": "", "additionalLabels": {"release": "prometheus"}},
+            "prometheusRules": {"enabled": true, "additionalLabels": {"role": "alerts"}}
+        }},
+        "metricsServer": {"useHostNetwork": false},
+        "webhooks": {"useHostNetwork": true}
+    });
+    let converted = convert(&given, table(Peer::Keda));
+    let scale = |group: &str, resource: &str| json!({"apiGroups": [group], "resources": [resource]});
+    assert_eq!(
+        converted.values,
+        json!({
+            "operator": {
+                "scaleTargets": [
+                    scale("apps", "deployments/scale"),
+                    scale("apps", "statefulsets/scale"),
+                    scale("argoproj.io", "rollouts/scale")
+                ],
+                "serviceAccount": {"annotations": {
+                    "eks.amazonaws.com/role-arn": "arn:x", "eks.amazonaws.com/audience": "own",
+                    "eks.amazonaws.com/token-expiration": "900", "a": "b"
+                }},
+                "nodeSelector": {"iam.gke.io/gke-metadata-server-enabled": "true"},
+                "restrictSecretAccess": true
+            },
+            "monitoring": {
+                "serviceMonitor": {"enabled": true, "labels": {"release": "prometheus"}},
+                "prometheusRule": {"enabled": true, "labels": {"role": "alerts"}}
+            }
+        })
+    );
+    assert_eq!(lost(&converted), ["webhooks.useHostNetwork"]);
+
+    let targets = |rbac: Value| {
+        let converted = convert(&json!({"rbac": rbac}), table(Peer::Keda));
+        converted.values.pointer("/operator/scaleTargets").and_then(Value::as_array).map(Vec::len)
+    };
+    // By default KEDA's chart allows all kinds, as ours does.
+    assert_eq!(targets(json!({"scaledRefKinds": [{"apiGroup": "*", "kind": "*"}]})), None);
+    assert_eq!(targets(json!({"scaledRefKinds": []})), None);
+    assert_eq!(targets(json!({"enabledCustomScaledRefKinds": false})), Some(2));
+}
+
 /// `generate` is a value of KEDA's chart and no field of cert-manager's `issuerRef`.
 #[test]
 fn issuer_that_kedas_chart_does_not_create_becomes_a_reference() {
@@ -99,8 +153,8 @@ fn values_of_metrics_server_are_converted() {
     );
     assert_eq!(lost(&converted), ["hostNetwork.enabled", "image"]);
     assert!(text(&converted).ends_with(
-        "\n# Without an equivalent:\n# - hostNetwork.enabled: pods are on the network of the cluster\n\
-         # - image: one image is used for all roles\n"
+        "\n# Without an equivalent:\n# - hostNetwork.enabled: pods are on the network of the cluster, \
+         where API servers must reach them\n# - image: one image is used for all roles\n"
     ));
 }
 
@@ -113,6 +167,14 @@ fn values_of_prometheus_adapter_are_converted() {
     let prometheus = json!({"url": "http://p.svc:80/x", "rules": {"rules": [{"seriesQuery": "a"}]}});
     assert_eq!(converted.values, json!({"metrics": {"extraArgs": ["--v=4"], "prometheus": prometheus}}));
     assert_eq!(lost(&converted), [""; 0]);
+
+    // The chart lists names of Secrets, and evaluates the address as a template.
+    let given = json!({"image": {"pullSecrets": ["registry"]}, "rules": {"default": false},
+        "prometheus": {"url": "http://{{ .Release.Name }}.svc"}});
+    let mut converted = convert(&given, table(Peer::PrometheusAdapter));
+    complete_adapter(&mut converted, &given, None);
+    assert_eq!(converted.values, json!({"imagePullSecrets": [{"name": "registry"}]}));
+    assert_eq!(lost(&converted), ["prometheus.url"]);
 
     // The default rules are not in the values.
     let mut converted = convert(&json!({}), table(Peer::PrometheusAdapter));
