@@ -152,6 +152,15 @@ fn restricted_operator_may_read_secrets_in_the_namespace_of_cluster_objects_only
 }
 
 #[test]
+fn operator_may_read_targets_of_the_given_kinds() {
+    let targets =
+        "operator.readTargets[0].apiGroups={argoproj.io},operator.readTargets[0].resources={rollouts}";
+    let (usual, changed) = (with(&["operator.enabled=true"]), with(&["operator.enabled=true", targets]));
+    let may_get = |objects: &[Value]| allows(objects, "plimsoll-operator", "get", "rollouts", "");
+    assert!(!may_get(&usual) && may_get(&changed));
+}
+
+#[test]
 fn network_policies_open_the_given_ports_and_addresses() {
     let policies = "controller.mode=active,operator.enabled=true,networkPolicies.enabled=true";
     let given = "networkPolicies.apiServerPorts={8443,16443},networkPolicies.extraEgress[0].to[0].ipBlock.cidr=169.254.170.23/32";
