@@ -1,5 +1,7 @@
 //! Flags and variables of the replaced programs that are unknown or have no effect here.
 
+use engine::KubernetesVersion;
+
 use super::Peer;
 use super::installed::{InstalledProgram, Program};
 use super::problem::{MigrationProblem, SwitchImpact};
@@ -14,6 +16,8 @@ const OWN_FILES: [&str; 4] = ["config", "kubeconfig", "tls-cert-file", "tls-priv
 const USUAL_FLAGS: [&str; 2] = ["cert-dir", "zap-time-encoding"];
 /// Flags of kube-controller-manager that concern HPAs.
 const HPA_PREFIX: &str = "--horizontal-pod-autoscaler-";
+/// Gates that set all gates of their stage.
+const ALL_GATES: [&str; 2] = ["AllAlpha", "AllBeta"];
 
 /// A flag of a command line.
 pub(super) struct GivenFlag {
@@ -149,7 +153,7 @@ fn variable_sources(program: &InstalledProgram) -> Vec<MigrationProblem> {
         .collect()
 }
 
-/// Flags of kube-controller-manager for HPAs, each as one word.
+/// Flags of kube-controller-manager for HPAs, each as one word. Of its feature gates these are the ones that change decisions.
 pub(super) fn hpa_arguments(program: &InstalledProgram) -> Vec<String> {
     let mut found = Vec::new();
     let mut words = program.arguments.iter().peekable();
@@ -160,6 +164,16 @@ pub(super) fn hpa_arguments(program: &InstalledProgram) -> Vec<String> {
         // Without an equals sign, the value is the next word, unless that is a flag: older releases have a boolean one.
         let value = if word.contains('=') { None } else { words.next_if(|next| !next.starts_with("--")) };
         found.push(value.map_or_else(|| word.clone(), |value| format!("{word}={value}")));
+    }
+    let is_known = |name: &str| {
+        let mut gates = KubernetesVersion::ALL.iter().flat_map(|version| version.profile().feature_gates);
+        ALL_GATES.contains(&name) || gates.any(|gate| gate.name == name)
+    };
+    let given = program.flag("feature-gates").unwrap_or_default().split(',');
+    let gates: Vec<&str> =
+        given.filter(|gate| is_known(gate.split('=').next().unwrap_or_default())).collect();
+    if !gates.is_empty() {
+        found.push(format!("--feature-gates={}", gates.join(",")));
     }
     found
 }

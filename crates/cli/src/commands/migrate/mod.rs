@@ -4,6 +4,7 @@
 //! look        reads the cluster                                    needs a cluster
 //! installed   recognizes the replaced programs by their images      pure
 //! arguments   flags and variables that have another effect here     pure
+//! deployment  the network and the owners of their Deployments       pure
 //! objects     KEDA's objects and prometheus-adapter's rules         pure
 //! problem     what would not be as before                           pure
 //! report      what would change and what would break                pure
@@ -15,6 +16,7 @@
 
 mod arguments;
 mod commands;
+mod deployment;
 mod installed;
 mod objects;
 mod page;

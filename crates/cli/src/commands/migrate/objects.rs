@@ -21,6 +21,16 @@ const LOCAL_HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
 const LINK_LOCAL: &str = "169.254.";
 /// Parts of connection strings that name files of the operator's pod.
 const FILE_PARAMETERS: [&str; 3] = ["sslrootcert=", "sslcert=", "sslkey="];
+/// Parts of an authentication that may use the identity of the operator at a cloud.
+const CLOUD_IDENTITIES: [&str; 4] = [
+    "podIdentity",
+    "awsSecretManager/podIdentity",
+    "azureKeyVault/podIdentity",
+    "gcpSecretManager/podIdentity",
+];
+const OTHER_IDENTITY: &str =
+    "the cloud knows KEDA's operator by its service account, and ours has another one";
+const TRUST_IDENTITY: &str = "let the cloud trust the service account plimsoll-operator in Plimsoll's namespace, too (docs/identities.md)";
 
 /// Checks one of KEDA's objects. `variables` are those that KEDA's operator has, and `profile` is its release.
 pub(super) fn check(object: &Value, variables: &[String], profile: KedaProfile) -> Vec<MigrationProblem> {
@@ -49,7 +59,22 @@ pub(super) fn check(object: &Value, variables: &[String], profile: KedaProfile) 
                 let field = format!("spec.triggers[{index}].metadata[{name}]");
                 found.push(problem(SwitchImpact::Breaks, &field, message.to_owned(), remedy));
             }
+            if (name.as_str(), value) == ("identityOwner", "operator") {
+                let field = format!("spec.triggers[{index}].metadata[{name}]");
+                found.push(problem(SwitchImpact::Breaks, &field, OTHER_IDENTITY.to_owned(), TRUST_IDENTITY));
+            }
         }
+    }
+    for part in CLOUD_IDENTITIES {
+        if !matches!(text(&object, &format!("/spec/{part}/provider")), "" | "none") {
+            let field = format!("spec.{}", part.replace('/', "."));
+            found.push(problem(SwitchImpact::Breaks, &field, OTHER_IDENTITY.to_owned(), TRUST_IDENTITY));
+        }
+    }
+    if let Some((group, resource)) = custom_target(&object).filter(|_| may_read_target(&object)) {
+        let message = format!("triggers may need variables or the identity of pods of {resource}.{group}");
+        let remedy = "list the resource in operator.readTargets, as `plimsoll migrate plan` does";
+        found.push(problem(SwitchImpact::Differs, "spec.scaleTargetRef", message, remedy));
     }
     let has = |variable: &str| variables.iter().any(|name| name == variable);
     if text(&object, "/spec/hashiCorpVault/authentication") == "kubernetes" && !has("KEDA_OUTBOUND_FILTER") {
@@ -65,6 +90,28 @@ pub(super) fn check(object: &Value, variables: &[String], profile: KedaProfile) 
         found.push(problem(SwitchImpact::Breaks, "spec.boundServiceAccountToken", message, remedy));
     }
     found
+}
+
+/// Group and resource of a target that the operator may not read with the chart's defaults: a custom resource, whose group has a dot.
+/// KEDA writes them into the status, where others may have written anything.
+pub(super) fn custom_target(object: &Value) -> Option<(&str, &str)> {
+    let [group, resource] =
+        ["group", "resource"].map(|field| text(object, &format!("/status/scaleTargetGVKR/{field}")));
+    let is_name = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '.' || c == '-');
+    let is_custom = group.contains('.') && !resource.is_empty() && is_name(group) && is_name(resource);
+    is_custom.then_some((group, resource))
+}
+
+/// Whether triggers may need the target itself: for variables of its containers, or for the service account of its pods.
+fn may_read_target(object: &Value) -> bool {
+    let names_variables = |trigger: &Value| {
+        let metadata = trigger.get("metadata").and_then(Value::as_object);
+        metadata.is_some_and(|metadata| metadata.keys().any(|key| key.ends_with("FromEnv")))
+    };
+    !text(object, "/spec/scaleTargetRef/envSourceContainerName").is_empty()
+        || triggers(object)
+            .iter()
+            .any(|trigger| names_variables(trigger) || trigger.get("authenticationRef").is_some())
 }
 
 /// Checks the rules of a prometheus-adapter.

@@ -1,5 +1,7 @@
 //! The steps of a switch, each with its way back.
 
+use std::collections::BTreeSet;
+
 use api::keda::KedaProfile;
 use api::yaml;
 use serde::Serialize;
@@ -9,6 +11,7 @@ use super::Peer;
 use super::arguments::hpa_arguments;
 use super::commands::{Destination, adoption, gone, helm, scale, start};
 use super::installed::{InstalledProgram, Program, text};
+use super::objects::custom_target;
 use super::read::{ClusterState, GROUPS, WEBHOOK};
 use super::values::{ConvertedValues, LostValue, keda_arguments, keda_variables, metrics_arguments};
 
@@ -23,6 +26,8 @@ const RESOURCE_METRICS: &str = "metrics.k8s.io";
 const EXTERNAL_METRICS: &str = "external.metrics.k8s.io";
 /// The variable with the namespace of the Secrets of ClusterTriggerAuthentications.
 const CLUSTER_OBJECTS: &str = "KEDA_CLUSTER_OBJECT_NAMESPACE";
+/// How annotations of service accounts and labels of pods begin by which clouds give an identity to pods.
+const IDENTITY_PREFIXES: [&str; 3] = ["azure.workload.identity/", "eks.amazonaws.com/", "iam.gke.io/"];
 /// The role with which users read `metrics.k8s.io`.
 const READER_ROLE: &str = "clusterrole system:aggregated-metrics-reader";
 /// KEDA's definitions.
@@ -210,7 +215,15 @@ fn keda(state: &ClusterState, operator: &InstalledProgram, place: &Destination<'
     values.set("operator.enabled", json!(true));
     values.set("operator.apiService", json!(false));
     values.set("operator.webhook", json!({"enabled": false}));
+    if state.webhook.as_ref().is_some_and(must_answer) {
+        values.set("operator.webhook.failurePolicy", json!("Fail"));
+    }
     values.set("crds.keda", json!(false));
+    let targets: BTreeSet<(&str, &str)> = state.keda_objects.iter().filter_map(custom_target).collect();
+    for (group, resource) in targets {
+        values.push("operator.readTargets", json!({"apiGroups": [group], "resources": [resource]}));
+    }
+    set_identity(&mut values, state, operator);
     let is_part = |found: &&InstalledProgram| {
         found.program.peer() == Some(Peer::Keda) && found.namespace == operator.namespace
     };
@@ -278,6 +291,29 @@ fn keda(state: &ClusterState, operator: &InstalledProgram, place: &Destination<'
     removed.commands.insert(0, keep);
     steps.push(removed);
     steps
+}
+
+/// Whether objects are refused while a webhook does not answer.
+fn must_answer(configuration: &Value) -> bool {
+    let webhooks = configuration.pointer("/webhooks").and_then(Value::as_array);
+    webhooks.is_some_and(|all| all.iter().any(|webhook| text(webhook, "/failurePolicy") == "Fail"))
+}
+
+/// Gives the operator the annotations and labels by which a cloud gives KEDA's operator its identity.
+fn set_identity(values: &mut ConvertedValues, state: &ClusterState, operator: &InstalledProgram) {
+    let account = state.keda_account.as_ref();
+    let account = account.filter(|account| text(account, "/metadata/namespace") == operator.namespace);
+    let annotations = account.and_then(|account| account.pointer("/metadata/annotations"));
+    let labels = operator.raw.pointer("/spec/template/metadata/labels");
+    for (path, found) in
+        [("operator.serviceAccount.annotations", annotations), ("operator.podLabels", labels)]
+    {
+        for (key, value) in found.and_then(Value::as_object).into_iter().flatten() {
+            if IDENTITY_PREFIXES.iter().any(|prefix| key.starts_with(prefix)) {
+                values.set(path, json!({key.as_str(): value}));
+            }
+        }
+    }
 }
 
 fn hpa(manager: Option<&InstalledProgram>, place: &Destination<'_>) -> Vec<PlanStep> {

@@ -38,6 +38,8 @@ pub(super) struct ClusterState {
     /// KEDA's objects, with `kind`.
     pub(super) keda_objects: Vec<Value>,
     pub(super) webhook: Option<Value>,
+    /// The service account of KEDA's operator, if it is visible.
+    pub(super) keda_account: Option<Value>,
     /// The number of HPAs; none if they cannot be listed.
     pub(super) hpas: Option<usize>,
     /// The holder of the lease of kube-controller-manager, if it is visible.
@@ -92,6 +94,10 @@ pub(super) async fn cluster_state(client: &ClusterClient) -> Result<ClusterState
     let lease = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-controller-manager";
     let lease: Option<Value> = client.get(lease).await.ok();
     state.manager_lease = lease.map(|lease| text(&lease, "/spec/holderIdentity").to_owned());
+    let operator = state.installed.iter().find(|found| found.program == Program::KedaOperator);
+    if let Some(path) = operator.and_then(service_account) {
+        state.keda_account = client.get(&path).await.ok();
+    }
     for adapter in state.installed.iter().filter(|found| found.program == Program::PrometheusAdapter) {
         if let Some(rules) = reader.rules(adapter).await {
             state.rules.push((adapter.shown(), rules));
@@ -177,6 +183,12 @@ impl Reader<'_> {
             }
         }
     }
+}
+
+/// The path of the service account of a program's pods; none if they have that of their namespace.
+fn service_account(program: &InstalledProgram) -> Option<String> {
+    let name = text(&program.raw, "/spec/template/spec/serviceAccountName");
+    (!name.is_empty()).then(|| below(&within("/api/v1/serviceaccounts", &program.namespace), [name]))
 }
 
 /// Whether an object has this name.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::installed::{InstalledProgram, Program, text};
 use super::problem::{MigrationProblem, SwitchImpact};
 use super::read::{ClusterState, GROUPS, WEBHOOK, is_named};
-use super::{Peer, arguments, objects};
+use super::{Peer, arguments, deployment, objects};
 
 /// The result of `migrate check`.
 #[derive(Debug, Serialize)]
@@ -64,6 +64,7 @@ impl MetricsApi {
 pub(super) fn report(state: &ClusterState, only: &[Peer]) -> MigrationReport {
     let apis: Vec<MetricsApi> = state.api_services.iter().map(|api| metrics_api(state, api)).collect();
     let mut problems: Vec<MigrationProblem> = state.installed.iter().flat_map(arguments::check).collect();
+    problems.extend(state.installed.iter().flat_map(deployment::check));
     for (adapter, rules) in &state.rules {
         problems.extend(objects::check_rules(adapter, rules));
     }

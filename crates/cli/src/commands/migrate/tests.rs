@@ -209,6 +209,77 @@ fn credentials_of_the_operator_need_settings() {
 }
 
 #[test]
+fn identities_and_targets_that_the_chart_does_not_know_are_named() {
+    let mut state = cluster();
+    let queue = json!({"type": "aws-sqs-queue", "authenticationRef": {"name": "a"}, "metadata":
+        {"queueURL": "https://sqs.eu-west-1.amazonaws.com/1/q", "queueLength": "5", "awsRegion": "eu-west-1"}});
+    let mut own = scaled_object("own", &queue);
+    own["spec"]["triggers"][0]["metadata"]["identityOwner"] = json!("operator");
+    let mut rollout = scaled_object("rollout", &queue);
+    rollout["spec"]["scaleTargetRef"] =
+        json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "name": "rollout"});
+    rollout["status"]["scaleTargetGVKR"] = json!({"group": "argoproj.io", "resource": "rollouts"});
+    let mut plain = scaled_object("plain", &queue);
+    plain["status"]["scaleTargetGVKR"] = json!({"group": "apps", "resource": "deployments"});
+    let auth = |name: &str, spec: Value| {
+        json!({"kind": "TriggerAuthentication", "apiVersion": "keda.sh/v1alpha1",
+        "metadata": {"namespace": "shop", "name": name}, "spec": spec})
+    };
+    state.keda_objects = vec![
+        own,
+        rollout,
+        plain,
+        auth("a", json!({"podIdentity": {"provider": "aws"}})),
+        auth("none", json!({"podIdentity": {"provider": "none"}})),
+        auth(
+            "vault",
+            json!({"azureKeyVault": {"vaultUri": "https://v.vault.azure.net",
+            "podIdentity": {"provider": "azure-workload"}, "secrets": [{"parameter": "p", "name": "n"}]}}),
+        ),
+    ];
+    let all = problems(&state);
+    let of = |object: &str, field: &str| {
+        let found = all.iter().find(|one| one.object == object && one.field == field);
+        found.map(|one| one.impact)
+    };
+    let (breaks, differs) = (Some(SwitchImpact::Breaks), Some(SwitchImpact::Differs));
+    for (object, field, impact) in [
+        ("ScaledObject shop/own", "spec.triggers[0].metadata[identityOwner]", breaks),
+        ("ScaledObject shop/plain", "spec.triggers[0].metadata[identityOwner]", None),
+        ("ScaledObject shop/rollout", "spec.scaleTargetRef", differs),
+        ("ScaledObject shop/plain", "spec.scaleTargetRef", None),
+        ("TriggerAuthentication shop/a", "spec.podIdentity", breaks),
+        ("TriggerAuthentication shop/none", "spec.podIdentity", None),
+        ("TriggerAuthentication shop/vault", "spec.azureKeyVault.podIdentity", breaks),
+    ] {
+        assert_eq!(of(object, field), impact, "{object}: {all:?}");
+    }
+}
+
+#[test]
+fn networks_of_nodes_and_owners_of_deployments_are_named() {
+    let named = |change: &dyn Fn(&mut Value)| {
+        let mut object = deployment("kube-system", "metrics-server", "x/metrics-server:1", &[]);
+        change(&mut object);
+        let installed = InstalledProgram::of_deployment(&object).into_iter().collect();
+        let found = problems(&ClusterState { installed, ..ClusterState::default() });
+        assert!(found.iter().all(|one| one.impact == SwitchImpact::Differs), "{found:?}");
+        found.into_iter().map(|one| one.field).collect::<Vec<String>>()
+    };
+    let owned = |field: &str, key: &str, value: &str| {
+        named(&|object| object["metadata"][field] = json!({key: value}))
+    };
+    assert_eq!(named(&|_| {}), [""; 0]);
+    let on_node = |object: &mut Value| object["spec"]["template"]["spec"]["hostNetwork"] = json!(true);
+    assert_eq!(named(&on_node), ["spec.template.spec.hostNetwork"]);
+    let addon = "addonmanager.kubernetes.io/mode";
+    assert_eq!(owned("labels", addon, "Reconcile"), [format!("metadata.labels[{addon}]")]);
+    assert_eq!(owned("labels", addon, "EnsureExists"), [""; 0]);
+    let argo = "argocd.argoproj.io/tracking-id";
+    assert_eq!(owned("annotations", argo, "a:b"), [format!("metadata.annotations[{argo}]")]);
+}
+
+#[test]
 fn unknown_flags_and_rules_that_do_not_compile_break() {
     let mut state = cluster();
     let adapter = deployment(
@@ -353,6 +424,7 @@ fn flags_of_two_words_and_variables_of_other_objects_are_named() {
         "--horizontal-pod-autoscaler-sync-period",
         "30s",
         "--horizontal-pod-autoscaler-tolerance=0.2",
+        "--feature-gates=AllBeta=false,HPAScaleToZero=true,NobodyKnows=true",
         "--v=2",
     ];
     let manager = json!({"metadata": {"namespace": "kube-system", "name": "m"}, "spec": {"containers":
@@ -367,11 +439,13 @@ fn flags_of_two_words_and_variables_of_other_objects_are_named() {
     for wanted in [
         "--horizontal-pod-autoscaler-sync-period=30s",
         "--horizontal-pod-autoscaler-tolerance=0.2",
+        "--feature-gates=AllBeta=false,HPAScaleToZero=true",
         "# without an equivalent: envFrom: Secret proxy: ",
         "# without an equivalent: envFrom: ConfigMap settings: ",
     ] {
         assert!(text.contains(wanted), "{wanted} is not in {text}");
     }
+    assert!(!text.contains("NobodyKnows"), "{text}");
     let found = problems(&state);
     let fields: Vec<&str> = found.iter().map(|one| one.field.as_str()).collect();
     assert_eq!(fields.iter().filter(|field| **field == "envFrom").count(), 2, "{fields:?}");

@@ -81,6 +81,55 @@ fn only_a_webhook_that_exists_is_saved_and_switched() {
 }
 
 #[test]
+fn operator_keeps_what_clouds_webhooks_and_custom_targets_need() {
+    let mut state = cluster();
+    let values = |state: &ClusterState| {
+        let steps = plan(state, Peer::Keda).steps;
+        let mut commands = steps.into_iter().flat_map(|step| step.commands);
+        commands.find(|command| command.starts_with("cat > ")).unwrap()
+    };
+    let wanted = [
+        "eks.amazonaws.com/role-arn",
+        "azure.workload.identity/use",
+        "failurePolicy: Fail",
+        "readTargets:",
+        "rollouts",
+        "restrictSecretAccess: true",
+    ];
+    let without = values(&state);
+    assert!(!wanted.iter().any(|text| without.contains(text)), "{without}");
+
+    let operator = state.installed.iter_mut().find(|found| found.program == Program::KedaOperator).unwrap();
+    let pod = &mut operator.raw["spec"]["template"];
+    pod["metadata"]["labels"]["azure.workload.identity/use"] = json!("true");
+    pod["spec"]["containers"][1]["env"] = json!([{"name": "KEDA_RESTRICT_SECRET_ACCESS", "value": "true"}]);
+    let annotations = json!({"eks.amazonaws.com/role-arn": "arn:x", "meta.helm.sh/release-name": "keda"});
+    state.keda_account =
+        Some(json!({"metadata": {"namespace": "keda", "name": "keda-operator", "annotations": annotations}}));
+    state.webhook = Some(json!({"webhooks": [{"failurePolicy": "Fail"}]}));
+    let target = |group: &str, resource: &str| json!({"kind": "ScaledObject", "status": {"scaleTargetGVKR": {"group": group, "resource": resource}}});
+    state.keda_objects = vec![
+        target("argoproj.io", "rollouts"),
+        target("argoproj.io", "rollouts"),
+        target("apps", "deployments"),
+        target("a.b", "*"),
+        target("", "secrets"),
+    ];
+    let kept = values(&state);
+    assert!(wanted.iter().all(|text| kept.contains(text)), "{kept}");
+    assert_eq!(kept.matches("rollouts").count(), 1, "{kept}");
+    for text in ["meta.helm.sh", "deployments", "a.b", "secrets"] {
+        assert!(!kept.contains(text), "{text}: {kept}");
+    }
+    // The chart sets the variable.
+    assert!(!kept.contains("KEDA_RESTRICT_SECRET_ACCESS"), "{kept}");
+
+    // An account of another installation.
+    state.keda_account.as_mut().unwrap()["metadata"]["namespace"] = json!("other");
+    assert!(!values(&state).contains("role-arn"));
+}
+
+#[test]
 fn resource_metrics_of_an_unknown_server_stay_with_it() {
     let adapter = deployment("m", "adapter", "x/prometheus-adapter:v1", &[]);
     let leaves_it = |service_name: &str, from: Option<Peer>| {

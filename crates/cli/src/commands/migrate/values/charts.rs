@@ -281,7 +281,8 @@ fn scrape_interval(converted: &mut ConvertedValues, _path: &str, value: &Value) 
     }
 }
 
-/// The resources whose scale KEDA may write: with its chart's default all, else Deployments, StatefulSets and those that are listed.
+/// The resources whose scale KEDA may write: with its chart's default all, else Deployments, StatefulSets and those that are listed, which it
+/// may also read.
 fn scale_targets(converted: &mut ConvertedValues, _path: &str, value: &Value) {
     let listed = value.get("scaledRefKinds").and_then(Value::as_array).filter(|kinds| !kinds.is_empty());
     let has_listed = value.get("enabledCustomScaledRefKinds") != Some(&json!(false));
@@ -290,11 +291,17 @@ fn scale_targets(converted: &mut ConvertedValues, _path: &str, value: &Value) {
         Some(kinds) => kinds.as_slice(),
         None => return,
     };
+    let field = |kind: &Value, name: &str| {
+        kind.get(name).and_then(Value::as_str).map(str::to_owned).unwrap_or_default()
+    };
     let mut targets = vec![scale_target("apps", "deployments"), scale_target("apps", "statefulsets")];
-    targets.extend(kinds.iter().map(|kind| {
-        let field = |name: &str| kind.get(name).and_then(Value::as_str).unwrap_or_default();
-        scale_target(field("apiGroup"), field("kind"))
-    }));
+    for kind in kinds {
+        let (group, resource) = (field(kind, "apiGroup"), field(kind, "kind"));
+        targets.push(scale_target(&group, &resource));
+        if group != "*" && resource != "*" {
+            converted.push("operator.readTargets", json!({"apiGroups": [group], "resources": [resource]}));
+        }
+    }
     if !targets.contains(&scale_target("*", "*")) {
         converted.set("operator.scaleTargets", Value::Array(targets));
     }

@@ -76,16 +76,17 @@ fn permissions_and_identities_of_keda_are_kept() {
         "webhooks": {"useHostNetwork": true}
     });
     let converted = convert(&given, table(Peer::Keda));
-    let scale = |group: &str, resource: &str| json!({"apiGroups": [group], "resources": [resource]});
+    let resource = |group: &str, name: &str| json!({"apiGroups": [group], "resources": [name]});
     assert_eq!(
         converted.values,
         json!({
             "operator": {
                 "scaleTargets": [
-                    scale("apps", "deployments/scale"),
-                    scale("apps", "statefulsets/scale"),
-                    scale("argoproj.io", "rollouts/scale")
+                    resource("apps", "deployments/scale"),
+                    resource("apps", "statefulsets/scale"),
+                    resource("argoproj.io", "rollouts/scale")
                 ],
+                "readTargets": [resource("argoproj.io", "rollouts")],
                 "serviceAccount": {"annotations": {
                     "eks.amazonaws.com/role-arn": "arn:x", "eks.amazonaws.com/audience": "own",
                     "eks.amazonaws.com/token-expiration": "900", "a": "b"
