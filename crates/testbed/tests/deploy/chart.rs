@@ -40,12 +40,14 @@ const PEER_VALUES: [(&str, &str, &str); 3] = [
     ),
     (
         "prometheus-adapter",
-        "prometheus: {url: http://p.svc, port: 80}\nrules: {default: false, custom: [{seriesQuery: a}]}\n",
+        "prometheus: {url: http://p.svc, port: 80}\nrules: {default: false, custom: [{seriesQuery: a}]}\nimage: {pullSecrets: [registry]}\n",
         "--prometheus-url=http://p.svc:80",
     ),
     (
         "keda",
-        "watchNamespace: shop\nlogging: {operator: {level: debug}}\nhttp: {timeout: 5000}\ncrds: {install: false}\n",
+        "watchNamespace: shop\nlogging: {operator: {level: debug}}\nhttp: {timeout: 5000}\ncrds: {install: false}\n\
+         rbac: {scaledRefKinds: [{apiGroup: argoproj.io, kind: rollouts}]}\n\
+         prometheus: {operator: {serviceMonitor: {enabled: true, interval: '', additionalLabels: {release: a}}}}\n",
         "--zap-log-level=debug",
     ),
 ];
