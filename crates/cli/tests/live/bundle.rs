@@ -33,7 +33,13 @@ async fn bundle_has_no_secrets() {
     flate2::read::GzDecoder::new(packed).read_to_end(&mut bytes).unwrap();
     let text = String::from_utf8(bytes).unwrap();
     assert!(!text.contains(CANARY), "{text}");
-    for name in ["version.json\0", "objects/horizontalpodautoscalers.json\0", "roles/deployments.json\0"] {
+    for name in [
+        "version.json\0",
+        "objects/horizontalpodautoscalers.json\0",
+        "events/autoscalers.json\0",
+        "roles/deployments.json\0",
+        "roles/default/events.json\0",
+    ] {
         assert!(text.contains(name), "{name:?} is not in {text}");
     }
     assert!(text.contains("\"VAULT_TOKEN\"") && text.contains("\"web\""), "{text}");

@@ -15,7 +15,7 @@ use crate::live::{ClusterClient, RequestError};
 /// The label of everything that the chart installs.
 const PART_OF: &str = "app.kubernetes.io/part-of=plimsoll";
 /// Objects and events, by file name; all of them may be in namespaces.
-const NAMESPACED: [(&str, &str); 9] = [
+const NAMESPACED: [(&str, &str); 10] = [
     ("objects/horizontalpodautoscalers", "/apis/autoscaling/v2/horizontalpodautoscalers"),
     ("objects/autoscalers", "/apis/plimsoll.dev/v1alpha1/autoscalers"),
     ("objects/scaledobjects", "/apis/keda.sh/v1alpha1/scaledobjects"),
@@ -26,6 +26,7 @@ const NAMESPACED: [(&str, &str); 9] = [
         "events/horizontalpodautoscalers",
         "/api/v1/events?fieldSelector=involvedObject.kind%3DHorizontalPodAutoscaler",
     ),
+    ("events/autoscalers", "/api/v1/events?fieldSelector=involvedObject.kind%3DAutoscaler"),
     ("events/scaledobjects", "/api/v1/events?fieldSelector=involvedObject.kind%3DScaledObject"),
     ("events/scaledjobs", "/api/v1/events?fieldSelector=involvedObject.kind%3DScaledJob"),
 ];
@@ -80,6 +81,9 @@ pub(super) async fn all(
     for namespace in namespaces {
         let leases = within("/apis/coordination.k8s.io/v1/leases", &namespace);
         keep(&format!("roles/{namespace}/leases"), client.get(&leases).await);
+        // Why a pod does not start: image, quota, node, volume.
+        let events = within("/api/v1/events", &namespace);
+        keep(&format!("roles/{namespace}/events"), client.get(&events).await);
         for role in ROLES {
             let ready =
                 format!("/api/v1/namespaces/{namespace}/services/https:{role}:443/proxy/readyz?verbose");
