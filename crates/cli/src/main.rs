@@ -35,7 +35,7 @@ use clap::{FromArgMatches as _, Parser};
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// Keeps Kubernetes workloads at their line, and can say why.
+/// The arguments of `plimsoll`; its description is that of the package.
 #[derive(Parser)]
 #[command(name = "plimsoll", version, about, propagate_version = true, after_help = commands::EXAMPLES)]
 struct Cli {

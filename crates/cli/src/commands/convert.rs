@@ -16,7 +16,7 @@ use crate::output;
 /// Convert autoscalers to another API version
 ///
 /// Everything goes through autoscaling/v2 with its defaults, as in the API server. What an older version has no field
-/// for travels in the annotations Kubernetes uses. Documents that are not autoscalers pass unchanged.
+/// for is kept in the annotations that Kubernetes uses. Documents that are not autoscalers pass unchanged.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

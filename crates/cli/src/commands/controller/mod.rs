@@ -27,7 +27,7 @@ pub(crate) use service::SERVICE;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  plimsoll controller                                   # in a pod: the service account; on a desk: the kubeconfig
+  plimsoll controller                                   # in a pod, or with a kubeconfig
   plimsoll controller --mode shadow                     # beside the built-in controller, then: plimsoll shadow report
   plimsoll controller --namespaces shop,web --mode dry-run
   plimsoll controller --horizontal-pod-autoscaler-sync-period 5s --log-format json

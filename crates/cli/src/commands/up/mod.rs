@@ -28,7 +28,7 @@ use workloads::ExampleName;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  plimsoll up                              # php-apache under load, and a worker that sleeps until there are orders
+  plimsoll up                              # php-apache under load, and a queue worker from zero
   plimsoll up --workloads all              # and a sidecar, a custom metric and a schedule
   plimsoll up examples/php-apache.yaml     # any scenario, in real time
   plimsoll up --speed 60                   # an hour per minute

@@ -26,11 +26,11 @@ pub(crate) use live::pass_at;
 
 /// Explain a decision as arithmetic a person can follow
 ///
-/// On a cluster (hpa/NAME, autoscaler/NAME) asks the controller, through the API server, what it decided and takes that
-/// apart: pods counted and set aside and why, ratio, tolerance, proposals, the winner, each limit, and what would change
-/// it next. Of a ScaledObject (so/NAME) reads from the operator: the value of each trigger, which was active, fallback,
-/// formula, cooldown; and then the HPA it acts through, if it does; of a ScaledJob (sj/NAME) its triggers, queue, running
-/// and created jobs. Of a scenario (FILE…) runs it up to that moment.
+/// On a cluster (hpa/NAME, autoscaler/NAME), reads a decision of the controller through the API server: which pods
+/// count and which do not, ratio, tolerance, the proposal of each metric, each limit, and what would change the count
+/// next. Of a ScaledObject (so/NAME), reads from the operator: the value of each trigger, which was active, fallback,
+/// formula, cooldown; then the decision about its HPA, if it has one. Of a ScaledJob (sj/NAME): triggers, queue,
+/// running and created jobs. With the files of a scenario, runs it up to that time.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -40,7 +40,7 @@ Examples:
   plimsoll why hpa/php-apache --recording FOLDER --since 8h # what `plimsoll controller --record FOLDER` wrote
   plimsoll why hpa/php-apache --follow                      # a line for each new one, until Ctrl-C
   plimsoll why deploy/checkout -n shop                      # whichever autoscaler scales it
-  plimsoll why so/orders-worker                             # a ScaledObject: why it sleeps, why it woke
+  plimsoll why so/orders-worker                             # a ScaledObject, also at zero
   plimsoll why sj/mails --since 1h                          # a ScaledJob: which jobs were created, and why
   plimsoll why so/orders-worker --since 1h -o yaml          # what its triggers led to in the last hour
   plimsoll why examples/php-apache.yaml --at 3m             # a scenario, three minutes after its start
