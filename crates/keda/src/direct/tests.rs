@@ -56,7 +56,7 @@ fn cpu() -> MetricSpec {
     }
 }
 
-/// Quiet since an hour, so that no cooldown holds.
+/// A ScaledObject whose last activity was an hour ago, so that no cooldown holds.
 fn object(min: i32, idle: Option<i32>) -> ScaledObject {
     let mut object = ScaledObject::default();
     object.metadata.name = "worker".into();

@@ -73,7 +73,7 @@ fn user_headers_are_read_only_from_the_front_proxy() {
     assert_eq!(who(&proxies.client("other", None).unwrap(), &carol), "refused");
     let alice = clients.client("alice", Some("team")).unwrap();
     assert_eq!(who(&alice, &carol), "alice");
-    // The right name of the wrong authority, a server's certificate, a stranger's.
+    // The right name of the wrong authority, a certificate of a server, one of an unknown authority.
     assert_eq!(who(&clients.client("front-proxy-client", None).unwrap(), &carol), "front-proxy-client");
     assert_eq!(who(&proxies.server(&["front-proxy-client"]).unwrap(), &carol), "refused");
     let stranger = Authority::new("clients").unwrap().client("alice", None).unwrap();

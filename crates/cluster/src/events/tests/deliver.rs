@@ -28,7 +28,7 @@ enum Fault {
     Status(u16),
 }
 
-/// A cluster whose requests fail as told, and a recorder there.
+/// A cluster with scripted failures of requests, and a recorder of events there.
 struct Case {
     cluster: Running,
     recorder: EventRecorder,
@@ -59,7 +59,7 @@ impl Case {
         self.faults.lock().unwrap().extend(faults);
     }
 
-    /// Tells, and waits until it is told.
+    /// Records an event, and waits until it is delivered.
     async fn deliver(&self, event: Event) {
         self.recorder.record(&place("web"), &event);
         self.recorder.flush(Duration::from_mins(10)).await;

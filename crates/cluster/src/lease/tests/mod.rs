@@ -1,4 +1,4 @@
-//! Three tiers: the machine alone, several machines in a world that loses and delays, and the driver on a cluster.
+//! Three tiers: one elector, several electors whose requests are lost and delayed, and the driver on a cluster.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 

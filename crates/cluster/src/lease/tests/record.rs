@@ -42,7 +42,7 @@ fn a_renewal_changes_the_time_and_an_acquisition_the_transitions() {
             "renewTime": "2026-01-01T00:00:00.000000Z", "leaseTransitions": 3, "strategy": "kept"
         }
     }));
-    // What is not ours stays, and the server is not told what it keeps by itself.
+    // Labels and fields of others stay, and fields that the server manages are not sent.
     let renewed = sent(&stored.held("me", 15, at("2026-01-01T00:00:02Z")));
     assert_eq!(renewed["metadata"], json!({"name": "l", "resourceVersion": "7", "labels": {"a": "b"}}));
     assert_eq!(renewed["spec"]["strategy"], "kept");

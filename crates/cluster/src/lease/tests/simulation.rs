@@ -128,7 +128,7 @@ impl ElectionSimulation {
         self.below(most + 1)
     }
 
-    /// Lets the next thing happen, and tells who leads afterwards.
+    /// Handles the next planned event; returns the electors that lead afterwards.
     fn advance(&mut self) -> Vec<usize> {
         let Some(((at, _), what)) = self.coming.pop_first() else { panic!("nothing is planned") };
         self.now = at;
@@ -267,7 +267,7 @@ proptest! {
                 (terms, last) = (terms + 1, Some(*leader));
             }
         }
-        // The world is bad, not hopeless; without leaders nothing would have been tested.
+        // Without a leader the assertion above would never have been checked.
         prop_assert!(terms > 0);
     }
 

@@ -1,4 +1,4 @@
-//! A server in this process that answers as it is told.
+//! A server in this process with scripted responses.
 
 use std::io;
 use std::sync::{Arc, Mutex};

@@ -60,7 +60,7 @@ async fn autoscalers_are_decoded_without_managed_fields() {
 
 #[tokio::test]
 async fn an_expired_version_is_followed_by_a_list() {
-    // The cluster remembers so little that a watch which does not read falls behind.
+    // The history of the cluster is so short that a watch which is not read expires.
     let options = Options { watch_history: 4, workloads: false, ..Options::default() };
     let cluster = Cluster::start(options).await.unwrap();
     let (health, changes) = watch::<api::pod::Pod>(cluster.client(), WatchSource::pods());

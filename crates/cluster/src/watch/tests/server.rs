@@ -1,4 +1,4 @@
-//! A server that does what it is told, in this process.
+//! A server in this process with scripted responses.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -34,7 +34,7 @@ pub(super) enum ScriptedResponse {
     Unreachable,
 }
 
-/// The answers to come; after the last one, silence.
+/// The scripted responses; after the last one, requests get no response.
 #[derive(Clone, Default)]
 pub(super) struct Server {
     answers: Arc<Mutex<VecDeque<ScriptedResponse>>>,

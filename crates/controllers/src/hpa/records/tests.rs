@@ -38,7 +38,7 @@ pub(in crate::hpa) fn mk_spec(name: &str) -> Spec {
     }
 }
 
-/// A life of `replicas` pods that request 500m and use so much each; `None` if that is unknown.
+/// A decision about `replicas` pods that started an hour ago, request 500m, and use so many millicores each (`None`: unknown).
 pub(in crate::hpa) fn decide(
     state: &mut State,
     now: Timestamp,
@@ -103,7 +103,7 @@ fn add_all(records: &Records, spec: &Arc<Spec>, decisions: &[Decision]) {
     }
 }
 
-/// Decisions of which no two neighbours are alike.
+/// Decisions each of which differs from the one before.
 fn restless(spec: &Spec, count: i64) -> Vec<Decision> {
     (0..count).map(|n| once(n * 15, spec, Some(100 + n * 17 % 100 + n % 2 * 200))).collect()
 }

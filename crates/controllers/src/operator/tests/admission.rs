@@ -51,7 +51,7 @@ async fn events_of_reviews_are_about_objects_that_the_watch_shows() {
     assert_eq!(review("kube-system", "ghost", "made-up", "first").await, 1);
     assert_eq!(review("shop", "so", "made-up", "second").await, 1);
     assert_eq!(review("kube-system", "so", &uid, "third").await, 1);
-    // The server may refuse to list such a namespace; then there is nothing to tell.
+    // The server may refuse to list such a namespace; then no event is recorded.
     review("default/configmaps?dryRun=All&x=", "so", &uid, "fourth").await;
     assert_eq!(review("shop", "so", &uid, "fifth").await, 1);
     let reported = async || {

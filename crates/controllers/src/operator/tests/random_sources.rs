@@ -156,7 +156,7 @@ impl RandomSources {
         );
     }
 
-    /// Waits until everything is as the sources ask for, and checks that it does not take long.
+    /// Waits until jobs and replica counts are those that the sources require; fails if that takes long.
     pub(super) async fn converge(&mut self, env: &TestEnv) {
         for name in self.jobs.iter().chain(&self.objects).cloned().collect::<Vec<_>>() {
             if self.values_by_source[&name].last().is_some_and(|(_, value)| value.is_none()) {

@@ -47,7 +47,7 @@ impl Candidate {
         Self { env, faults, name, _election: kept.unwrap() }
     }
 
-    /// Dies: nothing that it sends from now on arrives.
+    /// Kills the operator: nothing that it sends from now on arrives.
     async fn kill(self) {
         self.faults.kill();
         self.env.stop().await;

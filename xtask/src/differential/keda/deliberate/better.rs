@@ -192,7 +192,7 @@ pub(super) const LIST: &[Deliberate] = &[
             };
             let zero = |fallback: &FallbackFacts| fallback.replicas == 0 || current(fallback);
             let to_zero = case.facts.fallback.as_ref().is_some_and(zero);
-            // What was woken goes to sleep when the fallback is over.
+            // A target that the fallback has activated is scaled to zero when the fallback ends.
             let woken = format!(" from {} to 0", case.facts.wakes_to);
             let slept = |event: SeenEvent<'_>| {
                 event.reason == "KEDAScaleTargetDeactivated" && event.text.contains(&woken)
@@ -201,7 +201,7 @@ pub(super) const LIST: &[Deliberate] = &[
                 && (case.theirs_alone().is_some_and(slept)
                     || case.ours_tells(&["KEDAScaleTargetActivated"])
                     || case.is_status(&["lastActiveTime"]));
-            // What ours put to sleep is woken again.
+            // A target that ours has scaled to zero is activated again.
             let number = |text: &str| text.parse::<i64>().ok();
             let slept = |event: SeenEvent<'_>| {
                 event.reason == "KEDAScaleTargetDeactivated" && event.text.ends_with(" to 0")
