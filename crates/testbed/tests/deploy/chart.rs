@@ -372,7 +372,7 @@ fn collect_expressions(value: &Value, into: &mut Vec<String>) {
 /// The names of metrics in a query: words outside of selectors and label lists that are neither functions nor operators.
 fn metrics_in(query: &str) -> Vec<&str> {
     const LISTS: [&str; 6] = ["by", "without", "on", "ignoring", "group_left", "group_right"];
-    const OPERATORS: [&str; 4] = ["and", "or", "unless", "bool"];
+    const OPERATORS: [&str; 5] = ["and", "or", "unless", "bool", "offset"];
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
     let mut names = Vec::new();
     let mut rest = query;
@@ -417,6 +417,7 @@ fn metrics_are_found_in_queries() {
         "histogram_quantile(0.99, sum by (le, job) (rate(a_bucket{b=\"c\"}[5m]))) > 3 and on (job) d == 0";
     assert_eq!(metrics_in(query), ["a_bucket", "d"]);
     assert_eq!(metrics_in("topk(10, e)"), ["e"]);
+    assert_eq!(metrics_in("f > 0 unless f offset 15m"), ["f", "f"]);
 }
 
 fn read_sources(folder: &std::path::Path, into: &mut String) {
