@@ -29,7 +29,7 @@ enum ShadowCommand {
 
 /// Report differences between shadow mode and the active controller
 ///
-/// A controller that runs with `--mode shadow` decides in parallel with the active one, writes nothing, and records every
+/// A controller that runs with `--mode shadow` decides in parallel with the active one, scales nothing, and records every
 /// difference. It decides again with the readings that the active controller wrote into its status: only a difference
 /// that remains is one of logic; the others are of timing, and only counted. Without -n the report is about all
 /// namespaces.

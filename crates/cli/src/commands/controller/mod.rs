@@ -23,7 +23,7 @@ pub(crate) use service::SERVICE;
 ///
 /// Acts on autoscaling/v1 and v2 exactly as Kubernetes 1.36 or 1.37 does, and keeps a record of every decision for `plimsoll why`.
 /// Run it instead of kube-controller-manager's own (--controllers=*,-horizontal-pod-autoscaler-controller), or beside it
-/// with --mode shadow, which writes nothing and reports every difference.
+/// with --mode shadow, which scales nothing and reports every difference.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:

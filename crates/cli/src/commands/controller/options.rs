@@ -28,7 +28,7 @@ pub(crate) struct ControllerOptions {
     api_version: Option<String>,
     #[arg(skip)]
     kind: Option<String>,
-    /// What to do with decisions: active, shadow (compare with the active controller, write nothing), dry-run (only record).
+    /// What to do with decisions: active, shadow (compare with the active controller, scale nothing), dry-run (only record).
     #[arg(long, value_name = "MODE")]
     pub(crate) mode: Option<ModeName>,
     /// Only these namespaces; without it, all.
@@ -143,7 +143,7 @@ const KIND: &str = "ControllerConfiguration";
 pub(crate) enum ModeName {
     /// Act on decisions.
     Active,
-    /// Compare with the active controller, write nothing.
+    /// Compare with the active controller, scale nothing.
     Shadow,
     /// Only record.
     DryRun,

@@ -65,7 +65,7 @@ pub(crate) const FLAGS: &[Flag] = &[
     acts(Operator, "metrics-bind-address", Text, ":8080", "/metrics without TLS and authentication, only if this flag is given; else on --secure-port only"),
     acts(Operator, "enable-prometheus-metrics", Bool, "true", "false: no /metrics without TLS"),
     acts(Operator, "enable-high-cardinality-metrics-labels", Bool, "false", "keda_scaler_http_request_duration_seconds with the labels namespace, scaled_resource, trigger_name and metric_name"),
-    acts(Operator, "enable-opentelemetry-metrics", Bool, "false", "send the exported metrics to the OpenTelemetry collector that OTEL_EXPORTER_OTLP_ENDPOINT names too"),
+    acts(Operator, "enable-opentelemetry-metrics", Bool, "false", "also send the exported metrics to the OpenTelemetry collector of OTEL_EXPORTER_OTLP_ENDPOINT"),
     idle(Operator, "profiling-bind-address", Text, "", NO_GO),
     idle(Operator, "kube-api-qps", Number, "20", NO_LIMIT),
     idle(Operator, "kube-api-burst", Number, "30", NO_LIMIT),
