@@ -24,7 +24,7 @@ pub const TYPE: ScalerType = ScalerType {
     samples: &[Sample::fixed(
         &[
             ("databaseName", "d"),
-            ("endpoint", "http://{}"),
+            ("endpoint", "https://{}"),
             ("query", "T | count"),
             ("threshold", "5"),
             ("tenantId", "t"),
@@ -86,6 +86,26 @@ impl Parameters {
     }
 }
 
+/// Checks the endpoint as KEDA's client does: it reads a connection string, whose other keys are unknown here, and sends tokens over
+/// TLS only.
+fn check_endpoint(endpoint: &str) -> Result<(), ScalerError> {
+    const KIND: &str = "Op(OpServConn): Kind(KClientArgs)";
+    let (url, others) = endpoint.split_once(';').unwrap_or((endpoint, ""));
+    if url.contains('=') || others.split(';').any(|key| !key.trim().is_empty()) {
+        bail!("endpoint must be a URL without the other keys of a connection string");
+    }
+    if !is_url(url) {
+        let quoted = api::gotext::quote(url);
+        bail!("{KIND}: could not parse the endpoint({url}): parse {quoted}: it is no URL");
+    }
+    if !url.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:")) {
+        bail!(
+            "{KIND}: cannot use token provider with http endpoint, as it would send the token in clear text"
+        );
+    }
+    Ok(())
+}
+
 struct DataExplorer {
     parameters: Parameters,
     owner: Owner,
@@ -96,14 +116,9 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     target_type(trigger)?;
     let parameters = Parameters::read(trigger)?;
     parameters.check_access(trigger).map_err(|error| ScalerError::new(error).inside(PREFIX))?;
-    if !is_url(&parameters.endpoint) {
-        bail!(
-            "failed to create azure data explorer client: failed to create kusto client: Op(OpServConn): \
-             Kind(KClientArgs): could not parse the endpoint({0}): parse {1}: it is no URL",
-            parameters.endpoint,
-            api::gotext::quote(&parameters.endpoint)
-        );
-    }
+    check_endpoint(&parameters.endpoint).map_err(|error| {
+        error.inside("failed to create azure data explorer client: failed to create kusto client")
+    })?;
     let name = format!("azure-data-explorer-{}", parameters.database);
     let spec = external(trigger, &name, milli(parameters.threshold));
     let principal = AzurePrincipal {

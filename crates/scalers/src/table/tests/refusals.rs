@@ -95,6 +95,9 @@ fn refused((type_, metadata, auth): ValidTrigger, changed: &[(&str, &str)], pref
 fn invalid_parameters_are_refused() {
     let cassandra = "error parsing cassandra metadata: ";
     let data = "failed to parse azure data explorer metadata: ";
+    let kusto = "failed to create azure data explorer client: failed to create kusto client: ";
+    let clear = "Op(OpServConn): Kind(KClientArgs): cannot use token provider with http endpoint, as it would send the token in \
+                 clear text";
     let dynatrace = "error parsing dynatrace metadata: ";
     let forecast = "error parsing elastic-forecast metadata: ";
     let ibmmq = "error parsing IBM MQ metadata: ";
@@ -113,6 +116,16 @@ fn invalid_parameters_are_refused() {
         (CASSANDRA, cassandra, &[("@tls", "enable")], "both cert and key are required when TLS is enabled"),
         (DATA_EXPLORER, data, &[("tenantId", ""), ("clientId", "")], "missing required parameter tenantId"),
         (DATA_EXPLORER, data, &[("cloud", " ")], "invalid cloud environment  "),
+        (DATA_EXPLORER, kusto, &[("endpoint", "HTTPS://e.example")], ""),
+        (DATA_EXPLORER, kusto, &[("endpoint", "https://e.example; ;")], ""),
+        (DATA_EXPLORER, kusto, &[("endpoint", "http://e.example")], clear),
+        (DATA_EXPLORER, kusto, &[("endpoint", "日本")], clear),
+        (
+            DATA_EXPLORER,
+            kusto,
+            &[("endpoint", "x,y;z=w")],
+            "endpoint must be a URL without the other keys of a connection string",
+        ),
         (
             DYNATRACE,
             dynatrace,
