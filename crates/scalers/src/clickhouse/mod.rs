@@ -11,7 +11,7 @@ use crate::encrypted_key::opened;
 use crate::parameters::KedaProfile;
 use crate::parameters::groups::tls_endpoint;
 use crate::prelude::*;
-use crate::urls::is_url;
+use crate::urls::{host, is_url};
 
 /// Prefix of errors that are found after the parameters were read.
 const PREFIX: &str = "error parsing clickhouse metadata";
@@ -127,6 +127,11 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     if !given.is_empty() && !is_url(given) {
         // The string is not quoted, because it contains a password.
         bail!("error establishing clickhouse connection: failed to parse connection string: it is no URL");
+    }
+    if !given.is_empty() && host(given).is_empty() {
+        bail!(
+            "error establishing clickhouse connection: failed to parse connection string: parse dsn address failed"
+        );
     }
     let spec = external(trigger, "clickhouse", milli(parameters.target));
     let server = parameters.server().map_err(ScalerError::new);

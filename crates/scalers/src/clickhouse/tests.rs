@@ -1,6 +1,6 @@
 use super::query::{ClickHouseServer, value};
 use crate::parameters::{KedaProfile, Secret};
-use crate::test_support::{ServerAction, read, server, texts, trigger};
+use crate::test_support::{ServerAction, build, read, server, texts, trigger};
 
 fn answer(rows: &str) -> String {
     format!(r#"{{"meta":[{{"name":"x","type":"UInt64"}}],"data":{rows},"rows":1,"statistics":{{}}}}"#)
@@ -139,7 +139,19 @@ async fn uses_first_reachable_host_of_a_connection_string() {
         "error inspecting ClickHouse: could not query ClickHouse database: ClickHouse returned 403 with exception \
          516 (wrong user or password)"
     );
-    trigger.auth = texts(&[("connectionString", "h:9000")]);
+    trigger.auth = texts(&[("connectionString", "ftp://h:9000")]);
     let error = read(&trigger).await.unwrap_err().message;
     assert!(error.contains("must begin with clickhouse://"), "{error}");
+}
+
+#[test]
+fn connection_string_without_host_is_refused() {
+    let mut trigger = trigger("clickhouse", &[("query", "SELECT 1"), ("targetQueryValue", "5")]);
+    trigger.profile = KedaProfile::V2_21;
+    for bad in ["h:9000", "a/b.c:d", "with space", "日本", "clickhouse:///db", "clickhouse://u:p@"] {
+        trigger.auth = texts(&[("connectionString", bad)]);
+        let error = build(&trigger).err().map(|error| error.message);
+        let why = "error establishing clickhouse connection: failed to parse connection string: parse dsn address failed";
+        assert_eq!(error.as_deref(), Some(why), "{bad}");
+    }
 }
