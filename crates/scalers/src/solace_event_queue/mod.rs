@@ -95,9 +95,15 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     target_type(trigger)?;
     let parameters = Parameters::read(trigger)?;
     let Parameters { messages, spool, rate, queue_name, .. } = &parameters;
+    // KEDA's multiplication overflows.
+    let spool = if backends.compat.is_strict() {
+        spool.wrapping_mul(BYTES_PER_MEGABYTE)
+    } else {
+        spool.saturating_mul(BYTES_PER_MEGABYTE)
+    };
     let all: [(i64, &str, QueueMetric); 3] = [
         (*messages, "msgcount", |queue| queue.messages),
-        (spool.saturating_mul(BYTES_PER_MEGABYTE), "msgspoolusage", |queue| queue.spool),
+        (spool, "msgspoolusage", |queue| queue.spool),
         (*rate, "msgrcvrate", |queue| queue.rate),
     ];
     let wanted = all.into_iter().filter(|(target, ..)| *target > 0);

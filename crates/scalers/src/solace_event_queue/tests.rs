@@ -1,5 +1,10 @@
+use api::provider::Compat;
+
 use super::query::{SolaceQueue, check_vpn, queue, url, vpn_url};
+use crate::backends::Backends;
+use crate::table;
 use crate::test_support::{ServerAction, build, server, texts, trigger};
+use crate::web::HttpSettings;
 
 const VALID_QUEUE: &str =
     r#"{"collections":{"msgs":{"count":5}},"data":{"msgSpoolUsage":2097152,"averageRxMsgRate":3},"meta":{}}"#;
@@ -132,4 +137,23 @@ async fn three_metrics_share_one_response() {
         trigger.metadata.insert(key.into(), value.into());
     }
     assert!(!build(&trigger).unwrap().read("s0-solace-q-msgcount").await.unwrap().active);
+}
+
+/// 9007199254740993 is 2^53 + 1: a megabyte remains of as many megabytes in 64 bits.
+#[tokio::test]
+async fn spool_target_overflows_only_with_compat_strict() {
+    let metadata = [
+        ("solaceSempBaseURL", "http://s"),
+        ("messageVpn", "v"),
+        ("queueName", "q"),
+        ("messageSpoolUsageTarget", "9007199254740993"),
+    ];
+    let mut trigger = trigger("solace-event-queue", &metadata);
+    trigger.auth = texts(&[("username", "u"), ("password", "p")]);
+    for (compat, expected) in [(Compat::Strict, "1048576"), (Compat::Better, "9223372036854775807")] {
+        let backends = Backends::without_cluster(HttpSettings::allowing_loopback(), compat);
+        let specs = table::build(&trigger, &backends).unwrap().specs().await.unwrap();
+        let target = specs.first().and_then(|spec| spec.external.as_ref()?.target.average_value.clone());
+        assert_eq!(target.map(|target| target.canonical()).as_deref(), Some(expected), "{compat:?}");
+    }
 }
