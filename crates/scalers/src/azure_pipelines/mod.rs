@@ -5,6 +5,7 @@ mod query;
 #[cfg(test)]
 mod tests;
 
+use api::provider::Compat;
 use tokio::sync::OnceCell;
 
 use crate::prelude::*;
@@ -78,8 +79,15 @@ impl Parameters {
         Ok(())
     }
 
-    fn check_access(&self, trigger: &Trigger) -> Result<(), ParseError> {
-        if !self.token.reveal().is_empty() {
+    /// Whether requests carry a token. KEDA takes a variable that does not exist for an empty one.
+    fn has_token(&self, trigger: &Trigger, compat: Compat) -> bool {
+        let variable = trigger.metadata.get("personalAccessTokenFromEnv");
+        let is_named = variable.is_some_and(|name| !name.is_empty());
+        !self.token.reveal().is_empty() || (is_named && compat.is_strict())
+    }
+
+    fn check_access(&self, trigger: &Trigger, compat: Compat) -> Result<(), ParseError> {
+        if self.has_token(trigger, compat) {
             return Ok(());
         }
         match (&*trigger.identity.provider, trigger.behavior().pipelines_have_service_principal) {
@@ -120,6 +128,7 @@ struct Pipelines {
     trigger: Trigger,
     /// Whether jobs that an agent has received count.
     in_flight: bool,
+    has_token: bool,
     source: HttpSource<Parameters>,
     pool: OnceCell<i64>,
 }
@@ -129,19 +138,20 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     let inside = |error: ParseError| ScalerError::new(error).inside(PREFIX);
     check_jobs(trigger).map_err(inside)?;
     let parameters = Parameters::read(trigger)?;
-    parameters.check_access(trigger).map_err(inside)?;
+    parameters.check_access(trigger, backends.compat).map_err(inside)?;
     parameters.check_pool().map_err(inside)?;
     // KEDA 2.20 counts only jobs that no agent has received.
     let in_flight = parameters.scale_on_in_flight && trigger.behavior().pipelines_count_in_flight;
+    let has_token = parameters.has_token(trigger, backends.compat);
     let source = HttpSource::new(parameters, trigger, backends);
-    Ok(Arc::new(Pipelines { trigger: trigger.clone(), in_flight, source, pool: OnceCell::new() }))
+    Ok(Arc::new(Pipelines { trigger: trigger.clone(), in_flight, has_token, source, pool: OnceCell::new() }))
 }
 
 impl Pipelines {
     /// Reads a URL of the organization.
     async fn get(&self, path: &str) -> Result<(u16, bytes::Bytes, String), ScalerError> {
         let Parameters { organization_url, token, .. } = &self.source.parameters;
-        if token.reveal().is_empty() {
+        if !self.has_token {
             bail!(
                 "logging in to Azure DevOps needs a personalAccessToken: Azure identities are not possible yet"
             );

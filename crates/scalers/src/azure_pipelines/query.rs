@@ -15,9 +15,7 @@ const DEFAULT_JOBS: i64 = 250;
 /// Pools that have a name.
 #[derive(Deserialize)]
 struct AgentPools {
-    count: i64,
-    #[serde(default)]
-    value: Vec<AgentPool>,
+    value: Option<Vec<AgentPool>>,
 }
 
 #[derive(Deserialize)]
@@ -79,7 +77,7 @@ pub(super) struct DevOpsResponse<'a> {
 /// The body of a successful response.
 fn succeeded(response: DevOpsResponse<'_>) -> Result<&[u8], ScalerError> {
     let DevOpsResponse { url, status, body } = response;
-    if status == 200 {
+    if (200..=299).contains(&status) {
         return Ok(body);
     }
     let body = hidden(body);
@@ -96,11 +94,12 @@ fn decoded<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, ScalerError> {
 
 /// The id of the only pool with a name.
 pub(super) fn id_of_pool(name: &str, response: DevOpsResponse<'_>) -> Result<i64, ScalerError> {
-    let pools: AgentPools = decoded(succeeded(response)?)?;
-    match (pools.count, pools.value.first()) {
-        (1, Some(pool)) => Ok(pool.id),
-        (0, _) | (1, None) => Err(scaler_error!("agent pool with name `{name}` not found")),
-        (count, _) => Err(scaler_error!("found {count} agent pool with name `{name}`")),
+    // As in KEDA the list counts, not the number beside it.
+    let pools: Option<AgentPools> = decoded(succeeded(response)?)?;
+    match pools.and_then(|pools| pools.value).unwrap_or_default().as_slice() {
+        [pool] => Ok(pool.id),
+        [] => Err(scaler_error!("agent pool with name `{name}` not found")),
+        all => Err(scaler_error!("found {} agent pool with name `{name}`", all.len())),
     }
 }
 
@@ -108,7 +107,7 @@ pub(super) fn id_of_pool(name: &str, response: DevOpsResponse<'_>) -> Result<i64
 pub(super) fn check_pool(id: i64, response: DevOpsResponse<'_>) -> Result<i64, ScalerError> {
     let body =
         succeeded(response).map_err(|error| error.inside(format!("agent pool with id `{id}` not found")))?;
-    decoded::<serde_json::Map<String, serde_json::Value>>(body)?;
+    decoded::<Option<serde_json::Map<String, serde_json::Value>>>(body)?;
     Ok(id)
 }
 

@@ -1,7 +1,9 @@
 use api::keda::KedaProfile;
 
 use super::*;
+use crate::table;
 use crate::test_support::{ServerAction, build, read, server, texts, trigger};
+use crate::web::HttpSettings;
 
 const JOBS: &str = r#"{"count": 5, "value": [
     {"requestId": 1, "demands": ["maven", "Agent.Version -gtVersion 2.182.1"]},
@@ -127,6 +129,41 @@ async fn missing_pool_is_an_error() {
     given.auth = texts(&[("personalAccessToken", "pat")]);
     let error = build(&given).unwrap().specs().await.unwrap_err();
     assert_eq!(error.message, format!("{PREFIX}: agent pool with name `p` not found"));
+}
+
+#[test]
+fn pools_of_a_name_are_those_in_the_list() {
+    let found = |status, body: &str| {
+        let response = DevOpsResponse { url: "http://h/org", status, body: body.as_bytes() };
+        query::id_of_pool("p", response).map_err(|error| error.message)
+    };
+    assert_eq!(found(200, r#"{"value": [{"id": 7}]}"#), Ok(7));
+    assert_eq!(found(201, r#"{"count": 3, "value": [{"id": 7}]}"#), Ok(7));
+    for none in ["{}", "null", r#"{"value": null}"#, r#"{"count": 1, "value": []}"#] {
+        assert_eq!(found(200, none), Err("agent pool with name `p` not found".to_owned()), "{none}");
+    }
+    let two = r#"{"count": 1, "value": [{"id": 7}, {"id": 8}]}"#;
+    assert_eq!(found(200, two), Err("found 2 agent pool with name `p`".to_owned()));
+    let moved = found(302, r#"{"value": [{"id": 7}]}"#).unwrap_err();
+    assert!(moved.starts_with("the Azure DevOps REST API returned error"), "{moved}");
+}
+
+#[tokio::test]
+async fn token_of_a_missing_variable_is_empty_with_compat_strict() {
+    let address = server(|request| {
+        assert!(request.to_lowercase().contains("authorization: basic og==\r\n"), "{request}");
+        ServerAction::Answer(200, r#"{"value": [{"id": 7}]}"#.to_owned())
+    })
+    .await;
+    let url = format!("{address}/org");
+    let metadata = [("organizationURL", &*url), ("poolName", "p"), ("personalAccessTokenFromEnv", "GONE")];
+    let given = trigger("azure-pipelines", &metadata);
+    let error = build(&given).err().map(|error| error.message);
+    let why = format!("{PREFIX}: no personalAccessToken given or PodIdentity provider configured");
+    assert_eq!(error, Some(why));
+    let strict = Backends::without_cluster(HttpSettings::allowing_loopback(), Compat::Strict);
+    let specs = table::build(&given, &strict).unwrap().specs().await.unwrap();
+    assert_eq!(specs.first().unwrap().external.as_ref().unwrap().metric.name, "s0-azure-pipelines-7");
 }
 
 #[test]
