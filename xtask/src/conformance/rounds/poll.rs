@@ -7,8 +7,8 @@ use api::keda::{ScaledObject, ScaledObjectStatus};
 use api::provider::Compat;
 use jiff::Timestamp;
 use keda::activity::{
-    CachedReading, Formula, MetricQuery, MetricSample, PollRound, TriggerMetric, TriggerResult,
-    activity_state, is_needed, respond,
+    CachedReading, Formula, MetricQuery, MetricSample, NeededMetrics, PollRound, TriggerMetric,
+    TriggerResult, activity_state, respond,
 };
 use keda::executor::{ExecutorInput, decide};
 use keda::modifiers::CompiledFormula;
@@ -118,7 +118,8 @@ impl PollInput {
     fn query(&self, records: &Records, formula: Formula<'_>, compat: Compat) -> anyhow::Result<Value> {
         let stored = &self.scaled_object;
         let metric = self.metric_name.as_str();
-        let reported_by_all = self.reported(records, |name| is_needed(stored, metric, name))?;
+        let needed = NeededMetrics::of(stored, metric);
+        let reported_by_all = self.reported(records, |name| needed.contains(name))?;
         let facts = facts(stored, &self.target, &self.scale, &self.pods);
         let question = MetricQuery { now: self.now, object: stored, metric, formula };
         let answer = respond(&question, &reported_by_all, &facts, compat);
