@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use api::selector::{Selector, SelectorParseError};
-use api::url_escape::{path_unescaped, query_unescaped};
+use api::url_escape::{path_unescaped, unescaped_bytes};
 use http::Uri;
 
 use crate::status::Status;
@@ -17,12 +17,15 @@ pub struct Query {
 }
 
 impl Query {
-    /// Parses a query; like Go, it leaves out what cannot be decoded.
+    /// Parses a query; like Go, it leaves out what cannot be decoded. Bytes that are not UTF-8 are replaced: without its value a
+    /// selector would select everything, while no label, field or number contains the replacement character.
     pub fn parse(text: &str) -> Self {
         let pairs = text.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';'));
         let decoded = pairs.filter_map(|pair| {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-            Some((query_unescaped(key)?, query_unescaped(value)?))
+            let decode =
+                |text: &str| Some(String::from_utf8_lossy(&unescaped_bytes(text, true)?).into_owned());
+            Some((decode(key)?, decode(value)?))
         });
         Self { pairs: decoded.collect(), labels: OnceLock::new() }
     }
@@ -75,6 +78,13 @@ mod tests {
         assert!(query.is_set("watch") && query.is_set("c") && !query.is_set("e"));
         assert!(!Query::parse("watch=False").is_set("watch") && !Query::parse("watch=0").is_set("watch"));
         assert!(Query::parse("watch=f").is_set("watch"));
+    }
+
+    #[test]
+    fn a_selector_that_is_not_utf8_is_refused() {
+        let query = Query::parse("labelSelector=app%3D%ff&watch=%ff");
+        assert_eq!(query.get("labelSelector"), Some("app=\u{fffd}"));
+        assert!(query.labels().is_err() && query.is_set("watch"));
     }
 
     #[test]

@@ -117,10 +117,11 @@ impl Router {
         };
         let wanted = RequestAttributes::of(&method, &path, &query);
         let requested = RequestLabels::of(&wanted, &self.groups);
+        let time = self.time(&wanted, &query);
         let work = self.handle(request, path, query.clone(), wanted, &caller);
         // Handlers and providers of callers may panic.
         let work = AssertUnwindSafe(work).catch_unwind();
-        let answer = match self.time(&query) {
+        let answer = match time {
             Err(error) => Err(error),
             Ok(time) => match tokio::time::timeout(time, work).await {
                 Ok(Ok(answer)) => answer,
@@ -139,9 +140,12 @@ impl Router {
         gzip::compressed(response, &headers)
     }
 
-    /// The timeout of a request: the client's, if it is shorter than the limit.
-    fn time(&self, query: &Query) -> Result<Duration, Status> {
+    /// The timeout of a request: the client's, if it is shorter than the limit. As in Kubernetes a watch has none of the client.
+    fn time(&self, wanted: &RequestAttributes, query: &Query) -> Result<Duration, Status> {
         let limit = self.limits.answer;
+        if wanted.verb == "watch" {
+            return Ok(limit);
+        }
         let Some(text) = query.get("timeout").filter(|text| !text.is_empty()) else { return Ok(limit) };
         let time = api::time::parse_go_duration(text).ok_or_else(|| {
             let why = wrong_duration(text);

@@ -1,6 +1,6 @@
 //! The query parameters of a list.
 
-use api::gotext::quote;
+use api::gotext::{self, quote};
 use api::selector::{FieldSelector, Selector};
 
 use crate::query::Query;
@@ -130,7 +130,11 @@ fn forbidden(field: &str, why: &str) -> StatusCause {
 fn unsupported(matching: &str, supported: &str) -> StatusCause {
     StatusCause {
         reason: "FieldValueNotSupported".to_owned(),
-        message: format!("Unsupported value: {}: supported values: {supported}", quote(matching)),
+        // Kubernetes writes values of named string types as JSON.
+        message: format!(
+            "Unsupported value: {}: supported values: {supported}",
+            gotext::json(matching).unwrap_or_default()
+        ),
         field: RESOURCE_VERSION_MATCH.to_owned(),
     }
 }
@@ -179,6 +183,10 @@ mod tests {
         assert_eq!(
             faults("watch=true&sendInitialEvents=true"),
             ["Forbidden: sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"]
+        );
+        assert_eq!(
+            faults("resourceVersionMatch=%3C1&resourceVersion=1"),
+            ["Unsupported value: \"\\u003c1\": supported values: \"Exact\", \"NotOlderThan\", \"\""]
         );
         assert_eq!(
             faults("resourceVersionMatch=Exact&resourceVersion=0"),

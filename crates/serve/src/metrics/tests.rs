@@ -228,6 +228,16 @@ async fn wait_ends_at_the_timeout_of_the_caller() {
 }
 
 #[tokio::test]
+async fn timeout_of_a_watch_is_not_read() {
+    let (local, _) = local(Vec::new(), &settings(Compat::Better));
+    for (query, expected) in
+        [("timeout=abc", 400), ("watch=true&timeout=abc", 405), ("watch=false&timeout=abc", 400)]
+    {
+        assert_eq!(get(&local, &format!("{NODES}?{query}"), &[]).await.0, expected, "{query}");
+    }
+}
+
+#[tokio::test]
 async fn names_made_up_by_clients_are_not_counted_apart() {
     let (local, app) = local(Vec::new(), &settings(Compat::Better));
     for index in 0..50 {
