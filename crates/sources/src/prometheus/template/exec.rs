@@ -7,7 +7,7 @@ use super::functions::Function;
 use super::lex::TemplateFault;
 use super::number::Number;
 use super::tree::{Branch, NodeList, Operand, Pipe, TemplateNode};
-use super::value::Value;
+use super::value::{NO_VALUE, Value};
 use super::{BoundedOutput, EvalError, MAX_DEPTH, MAX_STEPS};
 
 /// Executes the template of this name.
@@ -81,7 +81,7 @@ impl Execution<'_> {
                 let value = self.pipe(pipe, dot)?;
                 if pipe.variables.is_empty() {
                     match value {
-                        Value::Nothing => self.output.put("<no value>")?,
+                        Value::Nothing => self.output.put(NO_VALUE)?,
                         value => self.output.put(&value.print())?,
                     }
                 }

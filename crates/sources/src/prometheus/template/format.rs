@@ -300,7 +300,8 @@ pub(super) fn js(text: &str) -> Result<String, EvalError> {
         '\'' => Some("\\'".to_owned()),
         '"' => Some("\\\"".to_owned()),
         '<' | '>' | '&' | '=' => Some(format!("\\u{:04X}", c as u32)),
-        c if c.is_control() => Some(format!("\\u{:04X}", c as u32)),
+        // Go leaves DEL as it is.
+        c if c.is_control() && c != '\u{7f}' => Some(format!("\\u{:04X}", c as u32)),
         _ => None,
     })
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::EvalError;
 use super::format::{self, sprint};
-use super::value::Value;
+use super::value::{NO_VALUE, Value};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Function {
@@ -108,9 +108,9 @@ impl Function {
                     );
                 }
             },
-            Self::Html => Value::text(format::html(&sprint(values)?)?),
-            Self::Js => Value::text(format::js(&sprint(values)?)?),
-            Self::Urlquery => Value::text(format::urlquery(&sprint(values)?)?),
+            Self::Html => Value::text(format::html(&escapable(values)?)?),
+            Self::Js => Value::text(format::js(&escapable(values)?)?),
+            Self::Urlquery => Value::text(format::urlquery(&escapable(values)?)?),
             Self::Call => return Err(format!("non-function of type {}", first.type_name()).into()),
             Self::Eq => Value::Bool(equal_to_any(first, values.get(1..).unwrap_or_default())?),
             Self::Ne => Value::Bool(!equal(first, second)?),
@@ -120,6 +120,15 @@ impl Function {
             Self::Ge => Value::Bool(order(first, second)? != Some(Ordering::Less)),
         })
     }
+}
+
+/// The text that an escape function gets: unlike `print` it shows a missing value as an action does.
+fn escapable(values: &[Value]) -> Result<String, EvalError> {
+    let shown = |value: &Value| match value {
+        Value::Nothing => Value::text(NO_VALUE),
+        value => value.clone(),
+    };
+    sprint(&values.iter().map(shown).collect::<Vec<_>>())
 }
 
 fn length(value: &Value) -> Result<i64, EvalError> {

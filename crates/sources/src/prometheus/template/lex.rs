@@ -6,6 +6,8 @@ const OPEN_DELIMITER: &str = "<<";
 const CLOSE_DELIMITER: &str = ">>";
 /// Bytes of `-` and the space behind it.
 const TRIM_MARKER_BYTES: usize = 2;
+/// Bytes of `/*`, and of `*/`.
+const COMMENT_MARKER_BYTES: usize = 2;
 
 /// Line and message of an error.
 pub(super) type TemplateFault = (usize, String);
@@ -150,8 +152,10 @@ impl Lexer<'_> {
     }
 
     fn comment(&mut self) -> Result<bool, TemplateFault> {
+        // The opening marker does not overlap the closing one: `/*/` is not closed.
+        self.advance(COMMENT_MARKER_BYTES);
         let Some(end) = self.rest.find("*/") else { return self.fault("unclosed comment") };
-        self.advance(end + 2);
+        self.advance(end + COMMENT_MARKER_BYTES);
         let Some((bytes, trim)) = self.closing() else {
             return self.fault("comment ends before closing delimiter");
         };

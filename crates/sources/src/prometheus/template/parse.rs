@@ -350,10 +350,8 @@ impl Parser {
                 Some(TokenKind::Space) => {}
                 Some(TokenKind::Close | TokenKind::RightParen) => break,
                 Some(TokenKind::Pipe) => {
+                    // As in Go, a pipeline may end with `|`.
                     self.next()?;
-                    if matches!(self.peek_word(), Some(TokenKind::Close | TokenKind::RightParen)) {
-                        return self.fault(format!("missing value for {context}"));
-                    }
                     break;
                 }
                 _ => {

@@ -6,6 +6,9 @@ use std::sync::Arc;
 use super::{EvalError, QueryArgs};
 use crate::prometheus::mapper::GroupResource;
 
+/// How an action shows a missing value.
+pub(super) const NO_VALUE: &str = "<no value>";
+
 #[derive(Clone, Debug)]
 pub(super) enum Value {
     /// A missing map key, or `nil`.
