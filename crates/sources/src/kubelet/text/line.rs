@@ -64,11 +64,8 @@ pub(super) fn head(text: &[u8]) -> Result<SeriesLine<'_>, LineError> {
         let series = SeriesLine { labels: &[], joined: true, rest: after };
         return if name > 0 { Ok(series) } else { Err(LineError::Start) };
     }
-    let labels = LabelPairs::end(spaced)?;
-    if name == 0 && !labels.named {
-        return Err(LineError::NoName);
-    }
-    let (labels, rest) = spaced.split_at_checked(labels.length).unwrap_or((spaced, &[]));
+    let length = LabelPairs::end(spaced, name > 0)?;
+    let (labels, rest) = spaced.split_at_checked(length).unwrap_or((spaced, &[]));
     Ok(SeriesLine { labels, joined: name > 0 && spaced.len() == after.len(), rest })
 }
 
@@ -114,14 +111,6 @@ pub(super) struct LabelPairs<'a> {
     at: usize,
 }
 
-/// End of the labels.
-#[derive(Clone, Copy, Debug)]
-struct LabelsEnd {
-    length: usize,
-    /// Whether the metric name is among the labels.
-    named: bool,
-}
-
 /// One token of the label list.
 enum LabelToken<'a> {
     /// Name and value as written, without quotes.
@@ -149,16 +138,18 @@ impl<'a> LabelPairs<'a> {
         }
     }
 
-    fn end(text: &'a [u8]) -> Result<LabelsEnd, LineError> {
+    /// Length of the labels. `named`: the metric name precedes them; otherwise it must be among them.
+    fn end(text: &'a [u8], mut named: bool) -> Result<usize, LineError> {
         let mut labels = Self::new(text);
-        let mut named = false;
         loop {
             match labels.part()? {
                 LabelToken::Label(_, value) => {
                     std::str::from_utf8(value).map_err(|_| LineError::Utf8)?;
                 }
+                LabelToken::Name if named => return Err(LineError::NamedTwice),
                 LabelToken::Name => named = true,
-                LabelToken::End => return Ok(LabelsEnd { length: labels.at, named }),
+                LabelToken::End if !named => return Err(LineError::NoName),
+                LabelToken::End => return Ok(labels.at),
             }
         }
     }

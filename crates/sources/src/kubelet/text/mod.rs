@@ -52,6 +52,9 @@ pub enum LineError {
     /// There is no metric name.
     #[error("expected a metric name among the labels")]
     NoName,
+    /// There is more than one metric name.
+    #[error("the metric name is given twice")]
+    NamedTwice,
     /// There is no name after `# HELP` or `# TYPE`.
     #[error("expected a metric name after HELP or TYPE")]
     CommentName,
@@ -98,7 +101,9 @@ pub fn parse(body: &[u8], sent: Timestamp, compat: Compat) -> Result<Scrape, Par
         let at = |flaw| error(number, text, flaw);
         // An unterminated last line means that the response is truncated.
         let must_be_good = strict || !ended;
-        let Some((family, rest)) = MetricFamily::of(text) else {
+        // metrics-server compares names from the start of the line, so it ignores an indented sample.
+        let indented = strict && matches!(text.first(), Some(b' ' | b'\t'));
+        let Some((family, rest)) = MetricFamily::of(text).filter(|_| !indented) else {
             if must_be_good && line::read(text).map_err(at)? == ExpositionLine::Comment(Comment::End) {
                 break;
             }

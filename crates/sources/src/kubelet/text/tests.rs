@@ -164,6 +164,24 @@ fn labels_are_matched_by_name() {
 }
 
 #[test]
+fn metric_name_is_given_once() {
+    for good in [r#"{"a"} 1"#, r#"{b="c","a"} 1"#, r#"a{"b"="c"} 1"#] {
+        assert_eq!(strict(good), Ok(Scrape::default()), "{good}");
+    }
+    for bad in [r#"{} 1"#, r#"{"a","b"} 1"#, r#"{"a",b="c","a"} 1"#, r#"a{"b"} 1"#, r#"a{"b",c="d"} 1"#] {
+        assert!(strict(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn indented_samples_are_ignored_strictly() {
+    let body = " node_cpu_usage_seconds_total 1\n\tnode_memory_working_set_bytes 1\n";
+    assert_eq!(strict(body), Ok(Scrape::default()));
+    assert!(better(body).unwrap().node.is_some());
+    assert!(strict(" node_cpu_usage_seconds_total x\n").is_err(), "their grammar counts");
+}
+
+#[test]
 fn line_order_does_not_matter() {
     let mut lines: Vec<String> = Vec::new();
     for (pod, name) in [("1", "a"), ("1", "b"), ("2", "a"), ("3", "c")] {

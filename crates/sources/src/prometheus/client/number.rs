@@ -12,6 +12,10 @@ pub(crate) fn value(text: &str) -> Option<f64> {
     }
     let parsed: f64 =
         if text.contains('_') { without_underscores(text)?.parse() } else { text.parse() }.ok()?;
+    // Go reads a sign before infinity, but not before `NaN`.
+    if parsed.is_nan() && plain.len() < text.len() {
+        return None;
+    }
     // `1e400` is an overflow, `+Inf` is a value.
     let overflows =
         parsed.is_infinite() && plain.starts_with(|first: char| first.is_ascii_digit() || first == '.');
@@ -85,7 +89,10 @@ mod tests {
             assert_eq!(value(text), Some(expected), "{text}");
         }
         assert!(value("NaN").is_some_and(f64::is_nan));
-        for bad in ["", "abc", "100m", "0x10", "1e400", "_1", "1_", "1__0", "1._5", "--1", "0xp1", " 1"] {
+        for bad in [
+            "", "abc", "100m", "0x10", "1e400", "_1", "1_", "1__0", "1._5", "--1", "0xp1", " 1", "+NaN",
+            "-nan",
+        ] {
             assert_eq!(value(bad), None, "{bad}");
         }
     }

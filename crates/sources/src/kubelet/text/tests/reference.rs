@@ -27,7 +27,8 @@ pub(super) fn parse(body: &[u8], sent: Timestamp, compat: Compat) -> Result<Scra
     ended.last_mut().unwrap().1 = false;
     for (line, is_ended) in ended {
         let must_be_good = strict || !is_ended;
-        let Some(family) = grammar.family(line) else {
+        let indented = strict && line.first().is_some_and(|first| b" \t".contains(first));
+        let Some(family) = grammar.family(line).filter(|_| !indented) else {
             if must_be_good {
                 if grammar.ends.is_match(line) {
                     break;
@@ -143,7 +144,7 @@ impl Grammar {
         let text = |text: &str| regex::Regex::new(&format!("(?s){text}")).unwrap();
         Self {
             label: text(&format!(r"(?:([a-zA-Z_][a-zA-Z0-9_]*)|({QUOTED}))[ \t]*(?:=[ \t]*({QUOTED}))?")),
-            bare_name: text(&format!(r"=[ \t]*{QUOTED}|{QUOTED}[ \t]*=|({QUOTED})")),
+            bare_name: text(&format!(r"{label}|({QUOTED})")),
             ends: bytes(r"^[ \t]*\x00"),
             nothing: bytes(r"^[ \t]*(?:#.*)?$"),
             comment: bytes(&format!(
@@ -242,10 +243,14 @@ fn closed(head: &Captures<'_>) -> bool {
     !rest.starts_with(b"{") || head.name("labels").is_some() || head.name("bare").is_some()
 }
 
+/// The metric name is given once: before the labels or among them.
 fn named(head: &Captures<'_>) -> bool {
-    let bare = head.name("bare").map(|bare| String::from_utf8_lossy(bare.as_bytes()).into_owned());
     let token = &GRAMMAR.bare_name;
-    bare.is_none_or(|bare| token.captures_iter(&bare).any(|found| found.get(1).is_some()))
+    let names = |part: &str| {
+        let labels = head.name(part).map(|labels| String::from_utf8_lossy(labels.as_bytes()).into_owned());
+        labels.map(|labels| token.captures_iter(&labels).filter(|found| found.get(1).is_some()).count())
+    };
+    names("bare").is_none_or(|count| count == 1) && names("labels").is_none_or(|count| count == 0)
 }
 
 fn utf8(head: &Captures<'_>) -> bool {
