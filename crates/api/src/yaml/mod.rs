@@ -32,4 +32,4 @@ pub use node::{Node, NodeKey, NodeValue};
 pub use parse::{parse, parse_within};
 pub use problem::{Diagnostic, UnknownField};
 pub use source::{SourceFile, Span};
-pub use write::to_yaml;
+pub use write::{to_folded_yaml, to_yaml};

@@ -9,14 +9,26 @@ use super::scalar::resolve;
 /// Longer keys, in bytes, need a `?` mark.
 const MAX_PLAIN_KEY_BYTES: usize = 1000;
 
+/// Column behind which `sigs.k8s.io/yaml` folds texts.
+const FOLDING_WIDTH: usize = 80;
+
 /// Writes a value as block-style YAML that every YAML 1.1 or 1.2 reader reads as the same value.
 pub fn to_yaml(value: &Value) -> String {
+    written(value, usize::MAX)
+}
+
+/// As [`to_yaml`], with long texts folded as `sigs.k8s.io/yaml` folds them in responses of Kubernetes' servers.
+pub fn to_folded_yaml(value: &Value) -> String {
+    written(value, FOLDING_WIDTH)
+}
+
+fn written(value: &Value, width: usize) -> String {
     let mut out = String::new();
     match value {
-        Value::Object(entries) if !entries.is_empty() => map(&mut out, entries, 0),
-        Value::Array(items) if !items.is_empty() => list(&mut out, items, 0),
+        Value::Object(entries) if !entries.is_empty() => map(&mut out, entries, 0, width),
+        Value::Array(items) if !items.is_empty() => list(&mut out, items, 0, width),
         scalar => {
-            self::scalar(&mut out, scalar, 2);
+            self::scalar(&mut out, scalar, 2, width);
             out.push('\n');
         }
     }
@@ -24,7 +36,7 @@ pub fn to_yaml(value: &Value) -> String {
 }
 
 /// Writes entries at `indent`; the first line is already indented.
-fn map(out: &mut String, entries: &serde_json::Map<String, Value>, indent: usize) {
+fn map(out: &mut String, entries: &serde_json::Map<String, Value>, indent: usize, width: usize) {
     for (index, (key, value)) in entries.iter().enumerate() {
         if index > 0 {
             pad(out, indent);
@@ -41,16 +53,16 @@ fn map(out: &mut String, entries: &serde_json::Map<String, Value>, indent: usize
             Value::Object(entries) if !entries.is_empty() => {
                 out.push('\n');
                 pad(out, indent + 2);
-                map(out, entries, indent + 2);
+                map(out, entries, indent + 2, width);
             }
             Value::Array(items) if !items.is_empty() => {
                 out.push('\n');
                 pad(out, indent);
-                list(out, items, indent);
+                list(out, items, indent, width);
             }
             value => {
                 out.push(' ');
-                scalar(out, value, indent + 2);
+                scalar(out, value, indent + 2, width);
                 out.push('\n');
             }
         }
@@ -58,17 +70,17 @@ fn map(out: &mut String, entries: &serde_json::Map<String, Value>, indent: usize
 }
 
 /// Writes items at `indent`; the first line is already indented.
-fn list(out: &mut String, items: &[Value], indent: usize) {
+fn list(out: &mut String, items: &[Value], indent: usize, width: usize) {
     for (index, item) in items.iter().enumerate() {
         if index > 0 {
             pad(out, indent);
         }
         out.push_str("- ");
         match item {
-            Value::Object(entries) if !entries.is_empty() => map(out, entries, indent + 2),
-            Value::Array(items) if !items.is_empty() => list(out, items, indent + 2),
+            Value::Object(entries) if !entries.is_empty() => map(out, entries, indent + 2, width),
+            Value::Array(items) if !items.is_empty() => list(out, items, indent + 2, width),
             item => {
-                scalar(out, item, indent + 2);
+                scalar(out, item, indent + 2, width);
                 out.push('\n');
             }
         }
@@ -80,7 +92,7 @@ fn pad(out: &mut String, indent: usize) {
 }
 
 /// Writes a scalar after its key, or as a block of lines at `indent`.
-fn scalar(out: &mut String, value: &Value, indent: usize) {
+fn scalar(out: &mut String, value: &Value, indent: usize, width: usize) {
     match value {
         Value::Null => out.push_str("null"),
         Value::Bool(truth) => out.push_str(if *truth { "true" } else { "false" }),
@@ -95,9 +107,42 @@ fn scalar(out: &mut String, value: &Value, indent: usize) {
             }
         }
         Value::String(text) if literal(text) => lines(out, text, indent),
-        Value::String(text) => out.push_str(&quoted(text)),
+        Value::String(text) => fold(out, &quoted(text), indent, width),
         Value::Array(_) => out.push_str("[]"),
         Value::Object(_) => out.push_str("{}"),
+    }
+}
+
+/// Appends a plain or quoted text. It continues on the next line at `indent` instead of at the first space behind column `width`.
+fn fold(out: &mut String, shown: &str, indent: usize, width: usize) {
+    let line = out.rsplit('\n').next().unwrap_or_default();
+    if line.len() + shown.len() <= width {
+        out.push_str(shown);
+        return;
+    }
+    let mut column = line.chars().count();
+    let quote = shown.chars().next().filter(|c| matches!(c, '"' | '\''));
+    let mut follows_space = false;
+    let mut rest = shown.char_indices().peekable();
+    while let Some((at, c)) = rest.next() {
+        let before_space = rest.peek().is_some_and(|(_, next)| *next == ' ');
+        // A space at the beginning or the end of a quoted text stays where it is.
+        let is_inner = quote.is_none() || (at > 1 && at + 2 < shown.len());
+        // Of several spaces only double quotes can keep the others, behind a backslash.
+        let can_fold = is_inner && !follows_space && (!before_space || quote == Some('"'));
+        follows_space = c == ' ';
+        if follows_space && can_fold && column > width {
+            out.push('\n');
+            pad(out, indent);
+            column = indent;
+            if before_space {
+                out.push('\\');
+                column += 1;
+            }
+        } else {
+            out.push(c);
+            column += 1;
+        }
     }
 }
 

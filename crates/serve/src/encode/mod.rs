@@ -66,9 +66,9 @@ pub(crate) fn converted(mut text: Vec<u8>, choice: Choice) -> Bytes {
     text.into()
 }
 
-/// Converts JSON to YAML with sorted keys.
+/// Converts JSON to YAML with sorted keys and folded texts.
 fn yaml(text: &[u8]) -> String {
     let mut value: Value = serde_json::from_slice(text).unwrap_or_default();
     value.sort_all_objects();
-    api::yaml::to_yaml(&value)
+    api::yaml::to_folded_yaml(&value)
 }

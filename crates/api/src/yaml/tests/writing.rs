@@ -88,6 +88,36 @@ fn texts_are_quoted_only_when_needed() {
 }
 
 #[test]
+fn long_texts_are_folded_as_by_go() {
+    let letters = "abcdefghijklmnopqrstuvwxyz ABCDEFGHIJKLMNOPQRSTUVWXYZ 1234567890";
+    let (single, plain) = (format!("{letters} {letters} "), format!("{letters} {letters}"));
+    // The test of goyaml.v2.
+    assert_eq!(
+        to_folded_yaml(&json!({"a": single})),
+        "a: 'abcdefghijklmnopqrstuvwxyz ABCDEFGHIJKLMNOPQRSTUVWXYZ 1234567890 abcdefghijklmnopqrstuvwxyz\n  \
+         ABCDEFGHIJKLMNOPQRSTUVWXYZ 1234567890 '\n"
+    );
+    assert_eq!(
+        to_folded_yaml(&json!({"a": {"b": [plain]}})),
+        "a:\n  b:\n  - abcdefghijklmnopqrstuvwxyz ABCDEFGHIJKLMNOPQRSTUVWXYZ 1234567890 abcdefghijklmnopqrstuvwxyz\n    \
+         ABCDEFGHIJKLMNOPQRSTUVWXYZ 1234567890\n"
+    );
+    let (line, many) = ("x".repeat(77), "y".repeat(90));
+    for (text, expected) in [
+        // Column 80 is not behind it; a text without spaces is not folded.
+        (format!("{line} b c"), format!("a: {line} b\n  c\n")),
+        (many.clone(), format!("a: {many}\n")),
+        (format!("{many}  b c"), format!("a: {many}  b\n  c\n")),
+        (format!("{many}\t  b c"), format!("a: \"{many}\\t\n  \\ b c\"\n")),
+        (format!("{many}: b"), format!("a: '{many}:\n  b'\n")),
+    ] {
+        assert_eq!(to_folded_yaml(&json!({"a": text})), expected);
+        assert_eq!(json(&expected), json!({"a": text}), "{expected}");
+    }
+    assert_eq!(to_yaml(&json!({"a": plain})), format!("a: {plain}\n"));
+}
+
+#[test]
 fn unusual_values_round_trip() {
     let long = "k".repeat(2000);
     let values = [
