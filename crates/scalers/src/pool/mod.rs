@@ -76,8 +76,11 @@ pub(crate) trait PooledServer: Clone + Eq + Hash + Send + Sync + 'static {
     ) -> PoolFuture<'a, Self::Response, PoolError>;
 }
 
-/// All pools of one type of server, by namespace and server. The namespace is empty for pools that all namespaces share.
-pub(crate) struct Pools<S: PooledServer>(Mutex<HashMap<(Arc<str>, S), Weak<Pool<S>>>>);
+/// All pools of one type of server.
+pub(crate) struct Pools<S: PooledServer>(Mutex<HashMap<PoolKey<S>, Weak<Pool<S>>>>);
+
+/// The namespace and the server of a pool. The namespace is empty for pools that all namespaces share.
+type PoolKey<S> = (Arc<str>, S);
 
 /// The connections to one server.
 pub(crate) struct Pool<S: PooledServer> {

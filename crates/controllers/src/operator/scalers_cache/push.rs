@@ -314,7 +314,7 @@ mod tests {
                     reports.send(false).await.unwrap();
                 }
                 self.0.send(began.elapsed()).unwrap();
-                std::future::pending().await
+                std::future::pending::<()>().await;
             }))
         }
     }
