@@ -25,7 +25,7 @@
 //!
 //! ```text
 //! protocol         messages, client and server of the published protocol, generated from proto/externalscaler.proto
-//! metrics_service  the same of the protocol between a metrics adapter and the operator, from proto/metricsservice.proto
+//! metrics_service  messages and servers of the protocol between a metrics adapter and the operator, from proto/metricsservice.proto
 //! metrics_adapter  serves a metrics adapter in that protocol
 //! raw_metrics      publishes every value to subscribers, in that protocol
 //! scaler           the trait of a scaler
@@ -47,7 +47,7 @@ pub mod protocol {
     include!("generated/externalscaler.rs");
 }
 
-/// Messages, clients and servers of the protocol between a metrics adapter and the operator, as generated.
+/// Messages and servers of the protocol between a metrics adapter and the operator, as generated.
 #[allow(missing_docs, unreachable_pub, clippy::all, clippy::pedantic)]
 pub mod metrics_service {
     include!("generated/api.rs");

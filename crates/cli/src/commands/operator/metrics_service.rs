@@ -137,13 +137,17 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use controllers::operator::{MetricRequester, RawMetric, RawMetricsSubscriber as _};
-    use external_scaler::metrics_service::metrics_service_client::MetricsServiceClient;
-    use external_scaler::metrics_service::raw_metrics_service_client::RawMetricsServiceClient;
-    use external_scaler::metrics_service::{RawMetricsRequest, ScaledObjectRef, SubscriptionRequest};
+    use external_scaler::metrics_service::{
+        ExternalMetricValueList, RawMetricsRequest, RawMetricsResponse, ScaledObjectRef, SubscriptionAck,
+        SubscriptionRequest,
+    };
+    use http::uri::PathAndQuery;
     use jiff::Timestamp;
     use keda::activity::MetricValue;
     use quantity::Quantity;
     use tonic::Code;
+    use tonic::client::Grpc;
+    use tonic_prost::ProstCodec;
     use tower::util::BoxCloneSyncService;
 
     use super::*;
@@ -182,16 +186,27 @@ mod tests {
     async fn one_address_serves_metrics_and_raw_metrics_if_enabled() {
         let own = RawMetrics { raw: RawMetricsBroker::default(), mode: RawMetricsMode::Hpa };
         let service = service(Some(&own.raw));
-        let answer = MetricsServiceClient::new(service.clone()).get_metrics(of("s0-q")).await.unwrap();
+        let mut client = Grpc::new(service);
+        client.ready().await.unwrap();
+        let path = PathAndQuery::from_static("/api.MetricsService/GetMetrics");
+        let codec = ProstCodec::<_, ExternalMetricValueList>::default();
+        let answer = client.unary(tonic::Request::new(of("s0-q")), path, codec).await.unwrap();
         let first = answer.into_inner().items.into_iter().next().unwrap();
         assert_eq!(first.value.unwrap().string, "7");
 
-        let mut client = RawMetricsServiceClient::new(service);
         let subscription =
             SubscriptionRequest { subscriber: "me".into(), metric_metadata: Some(of("queue")) };
-        assert!(!client.subscribe_metric(subscription).await.unwrap().into_inner().was_subscribed);
-        let inputs = RawMetricsRequest { subscriber: "me".into() };
-        let mut stream = client.get_raw_metrics_stream(inputs).await.unwrap().into_inner();
+        client.ready().await.unwrap();
+        let path = PathAndQuery::from_static("/api.RawMetricsService/SubscribeMetric");
+        let codec = ProstCodec::<_, SubscriptionAck>::default();
+        let answer = client.unary(tonic::Request::new(subscription), path, codec).await.unwrap();
+        assert!(!answer.into_inner().was_subscribed);
+        client.ready().await.unwrap();
+        let inputs = tonic::Request::new(RawMetricsRequest { subscriber: "me".into() });
+        let path = PathAndQuery::from_static("/api.RawMetricsService/GetRawMetricsStream");
+        let codec = ProstCodec::<_, RawMetricsResponse>::default();
+        let mut stream =
+            client.server_streaming(inputs, path.clone(), codec.clone()).await.unwrap().into_inner();
         for (by, value) in [(MetricRequester::Poll, 3), (MetricRequester::Hpa, 4)] {
             let value = Quantity::new(value, quantity::Format::DecimalSi);
             own.publish(&RawMetric {
@@ -209,8 +224,10 @@ mod tests {
             raw_metrics_route.iter().map(|one| (one.value, one.is_active)).collect();
         assert_eq!(raw_metrics_route, [(4.0, true)], "polls are not wanted in this mode");
 
-        let mut without = RawMetricsServiceClient::new(self::service(None));
-        let refused = without.get_raw_metrics_stream(RawMetricsRequest::default()).await.unwrap_err();
+        let mut without = Grpc::new(self::service(None));
+        without.ready().await.unwrap();
+        let inputs = tonic::Request::new(RawMetricsRequest::default());
+        let refused = without.server_streaming(inputs, path, codec).await.unwrap_err();
         assert_eq!(refused.code(), Code::Unimplemented);
     }
 }
