@@ -106,9 +106,8 @@ fn address(error: &(dyn Error + 'static)) -> Option<String> {
 fn known(error: &(dyn Error + 'static)) -> Option<TransportCause> {
     if let Some(error) = error.downcast_ref::<hyper::Error>() {
         if error.is_incomplete_message() {
-            // Go distinguishes a response that never began from one that was cut off; hyper does it in its text only.
-            let is_cut_off = error.to_string().contains("body");
-            return Some(if is_cut_off { TransportCause::UnexpectedEof } else { TransportCause::Eof });
+            // The response never began. The source of an error in a body is an `io::Error` of kind `UnexpectedEof`.
+            return Some(TransportCause::Eof);
         }
         if error.is_timeout() {
             return Some(TransportCause::TimedOut);
