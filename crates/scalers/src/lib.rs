@@ -161,7 +161,7 @@ scaler_folders! {
 
 pub use api::reading::{Reading, ReadingValue};
 pub use parse_error::ParseError;
-pub use scaler::{HttpStatusError, Scaler, ScalerError, ScalerFuture, SourceRefusal};
+pub use scaler::{HttpStatusError, Scaler, ScalerError, ScalerFuture, SourceRefusal, WakeFuture};
 pub use sources::dial;
 pub use trigger::{Owner, Trigger};
-pub use wake::{StreamPermits, WakeFuture, stream_permits};
+pub use wake::{StreamPermits, stream_permits};

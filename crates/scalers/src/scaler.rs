@@ -12,6 +12,9 @@ use sources::http::{HttpError, HttpErrorCause};
 /// A pending result of a scaler. The caller sets the deadline; the future can be dropped at any time.
 pub type ScalerFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, ScalerError>> + Send + 'a>>;
 
+/// Forwards wake-ups until it is dropped.
+pub type WakeFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
+
 /// Maximum length of an error message, in bytes.
 const MAX_ERROR_BYTES: usize = 1_500;
 
@@ -64,11 +67,10 @@ impl ScalerError {
         self.source.as_deref().and_then(|source| source.downcast_ref())
     }
 
-    /// With the status of the last HTTP response of this read as the cause, if none is known. Scalers report an unexpected status
-    /// with a message of their own, from which no caller could tell what the source refused.
+    /// With this status of a response as the cause, if none is known.
     #[must_use]
-    pub fn with_last_status(self) -> Self {
-        match crate::web::last_status() {
+    pub(crate) fn with_status(self, status: Option<u16>) -> Self {
+        match status {
             Some(status) if self.source.is_none() => {
                 Self { source: Some(Arc::new(HttpStatusError(status))), ..self }
             }
@@ -174,7 +176,7 @@ pub trait Scaler: Send + Sync {
 
     /// Sources that can report that they are to be queried: does so until the returned future is dropped. The value always comes from
     /// [`read`](Self::read). `None` for all other scalers.
-    fn wake(self: Arc<Self>, _query_now: tokio::sync::mpsc::Sender<()>) -> Option<crate::WakeFuture> {
+    fn wake(self: Arc<Self>, _query_now: tokio::sync::mpsc::Sender<()>) -> Option<WakeFuture> {
         None
     }
 }

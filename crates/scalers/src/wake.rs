@@ -7,7 +7,6 @@ mod permits;
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -17,15 +16,12 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep};
 
 use crate::backends::Backends;
-use crate::{ScalerFuture, Trigger};
+use crate::{ScalerFuture, Trigger, WakeFuture};
 pub use permits::StreamPermits;
 
 /// Delay before a stream is opened again; it doubles each time, and starts over after a stream that lasted longer than the maximum.
 const MIN_RECONNECT_DELAY: Duration = Duration::from_secs(1);
 const MAX_RECONNECT_DELAY: Duration = Duration::from_mins(1);
-
-/// Forwards wake-ups until it is dropped.
-pub type WakeFuture = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// A source that reports when something has changed. Equal sources share a stream.
 pub(crate) trait WakeSource: Clone + Eq + Hash + Send + Sync + 'static {

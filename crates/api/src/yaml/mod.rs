@@ -11,6 +11,7 @@
 //! misspelt field it reports only the number. It resolves plain scalars by the target type, so it accepts the label
 //! `version: 1.10`, which `kubectl` reads as a number and the API server rejects.
 
+mod bytes;
 mod decode;
 mod document;
 mod keys;
@@ -18,6 +19,7 @@ mod nearest;
 mod node;
 mod parse;
 mod path;
+mod printable;
 mod problem;
 mod scalar;
 mod source;

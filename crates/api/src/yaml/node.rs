@@ -1,11 +1,9 @@
 //! The tree of a document.
 
-use serde::de::DeserializeOwned;
 use serde_json::Number;
 
-use super::decode::{self, UnknownFields};
 use super::path::{self, Step};
-use super::{Diagnostic, SourceFile, Span};
+use super::source::Span;
 
 /// A value and its position.
 #[derive(Debug, Clone, PartialEq)]
@@ -45,32 +43,6 @@ pub struct NodeKey {
 }
 
 impl Node {
-    /// Reads the node as a `T`; fields that `T` does not have are problems, and all of them are reported.
-    ///
-    /// Unknown fields of types with `#[serde(flatten)]` are not found, since serde does not report their fields.
-    pub fn decode<T: DeserializeOwned>(&self, source: &SourceFile) -> Result<T, Vec<Diagnostic>> {
-        decode::decode(self, source, UnknownFields::Rejected)
-    }
-
-    /// Reads the parts of the node that can be read as a `T`, and reports the problems of the others. There is no value if too
-    /// much is missing.
-    pub fn decode_partial<T: DeserializeOwned>(&self, source: &SourceFile) -> (Option<T>, Vec<Diagnostic>) {
-        decode::decode_partial(self, source, UnknownFields::Rejected)
-    }
-
-    /// Like [`Node::decode_partial`], ignoring the fields that `T` does not have.
-    pub fn decode_partial_lenient<T: DeserializeOwned>(
-        &self,
-        source: &SourceFile,
-    ) -> (Option<T>, Vec<Diagnostic>) {
-        decode::decode_partial(self, source, UnknownFields::Ignored)
-    }
-
-    /// Reads the node as a `T`, ignoring the fields that `T` does not have.
-    pub fn decode_lenient<T: DeserializeOwned>(&self, source: &SourceFile) -> Result<T, Vec<Diagnostic>> {
-        decode::decode(self, source, UnknownFields::Ignored)
-    }
-
     /// The same tree without positions.
     pub fn to_json(&self) -> serde_json::Value {
         use serde_json::Value as Json;

@@ -4,6 +4,7 @@ use std::fmt::{self, Write as _};
 use std::sync::Arc;
 
 use super::nearest::nearest;
+use super::printable::{disturbs, printable};
 use super::{SourceFile, Span};
 use crate::text::truncated;
 
@@ -186,24 +187,7 @@ fn width(character: char) -> usize {
     }
 }
 
-/// Escapes characters that could disturb a terminal.
-pub(super) fn printable(text: &str) -> String {
-    text.chars().fold(String::with_capacity(text.len()), |mut out, c| {
-        if c != '\n' && disturbs(c) {
-            out.extend(c.escape_unicode());
-        } else {
-            out.push(c);
-        }
-        out
-    })
-}
-
 /// The first characters of a user's text.
 pub(super) fn shortened(text: &str) -> String {
     truncated(text, MAX_QUOTED_CHARS)
-}
-
-/// Whether it is a control character or changes the text direction.
-fn disturbs(c: char) -> bool {
-    c.is_control() || matches!(c, '\u{200E}' | '\u{200F}' | '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}')
 }

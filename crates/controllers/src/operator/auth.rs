@@ -52,11 +52,10 @@ use tokio::time::timeout;
 
 use object_cache::ObjectCache;
 
-pub use error::{AuthError, AuthFailure, FetchError, FileError};
+pub use error::{AuthError, AuthFailure, FetchError, FileError, VaultError};
 pub use keda::environment::{SourceKind, SourceRef};
 pub use manifests::ManifestObjects;
 pub use objects::{ApiServerObjects, AuthObjects, Fetch};
-pub use vault::VaultError;
 
 use super::OperatorSettings;
 use super::operator_identity::IdentityRules;

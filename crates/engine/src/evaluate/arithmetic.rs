@@ -5,6 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::pod_group::PodGroup;
 use super::uncounted::UncountedPod;
 
 use crate::units::{MilliValue, Replicas};
@@ -120,20 +121,6 @@ pub struct ClassifiedPod {
     pub usage: Option<MilliValue>,
     /// Its request.
     pub request: Option<MilliValue>,
-}
-
-/// Groups of pods (docs/spec/hpa.md 5.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum PodGroup {
-    /// The sample counts.
-    Ready,
-    /// Not ready yet.
-    Unready,
-    /// Without a sample.
-    Missing,
-    /// Failed, or being deleted.
-    Ignored,
 }
 
 /// One value and a target for the whole workload (docs/spec/hpa.md 5.7).

@@ -1,6 +1,7 @@
 //! Step 2: evaluates each metric by itself. The result is a proposal or a failure (docs/spec/hpa.md 4).
 
 mod arithmetic;
+mod pod_group;
 mod pods;
 mod requests;
 mod totals;
@@ -12,8 +13,9 @@ use serde::{Deserialize, Serialize};
 
 pub use arithmetic::{
     Arithmetic, AssumedUsage, ClassifiedPod, NoChangeReason, PerPodArithmetic, PerReplicaArithmetic,
-    PodCounts, PodGroup, TotalArithmetic,
+    PodCounts, TotalArithmetic,
 };
+pub use pod_group::PodGroup;
 pub use uncounted::{MAX_UNCOUNTED_PODS, UncountedPod, UncountedReason};
 
 use crate::CowStr;

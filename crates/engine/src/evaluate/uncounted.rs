@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::PodGroup;
+use super::pod_group::PodGroup;
 use crate::pod::{ConditionStatus, Pod, PodPhase};
 
 /// Number of pods that are recorded for one metric.

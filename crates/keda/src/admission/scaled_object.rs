@@ -53,7 +53,23 @@ pub(super) fn check_alone(object: &ScaledObject, rules: &AdmissionRules<'_>) -> 
 
 fn target_of(object: &ScaledObject, around: &dyn ClusterView) -> Result<Target, TargetError> {
     let target = &object.spec.scale_target_ref;
-    Target::resolve(&target.api_version, &target.kind, &target.name, around)
+    resolve(&target.api_version, &target.kind, &target.name, around)
+}
+
+/// Parses a reference and checks that the cluster has its kind. Deployments and StatefulSets are not checked.
+fn resolve(
+    api_version: &str,
+    kind: &str,
+    name: &str,
+    around: &dyn ClusterView,
+) -> Result<Target, TargetError> {
+    let target = Target::parse(api_version, kind, name)?;
+    let is_known = matches!(target.kind.as_str(), "Deployment" | "StatefulSet")
+        || around.has_kind(&target.group, &target.version, &target.kind);
+    if is_known {
+        return Ok(target);
+    }
+    Err(TargetError::NoMatch { version: target.api_version(), kind: target.kind })
 }
 
 /// The target of another object; unresolvable targets are ignored, except in strict mode.
@@ -154,7 +170,7 @@ fn autoscalers(
     all.sort_by(|a, b| a.metadata.name.cmp(&b.metadata.name));
     for hpa in all {
         let aim = &hpa.spec.scale_target_ref;
-        let theirs = Target::resolve(&aim.api_version, &aim.kind, &aim.name, around);
+        let theirs = resolve(&aim.api_version, &aim.kind, &aim.name, around);
         if foreign(theirs, rules)?.is_none_or(|theirs| theirs != *target) || is_own(&hpa) {
             continue;
         }

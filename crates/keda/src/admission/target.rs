@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use super::ClusterView;
-
 /// A resolved scale target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
@@ -50,23 +48,8 @@ impl Target {
         Ok(Self { group: own(group), version: own(version), kind: own(kind), name: own(name) })
     }
 
-    /// Parses a reference and checks that the cluster has its kind. Deployments and StatefulSets are not checked.
-    pub fn resolve(
-        api_version: &str,
-        kind: &str,
-        name: &str,
-        around: &dyn ClusterView,
-    ) -> Result<Self, TargetError> {
-        let target = Self::parse(api_version, kind, name)?;
-        let is_known = matches!(target.kind.as_str(), "Deployment" | "StatefulSet")
-            || around.has_kind(&target.group, &target.version, &target.kind);
-        if is_known {
-            return Ok(target);
-        }
-        Err(TargetError::NoMatch { version: target.api_version(), kind: target.kind })
-    }
-
-    fn api_version(&self) -> String {
+    /// `apps/v1`; `v1` in the core.
+    pub(super) fn api_version(&self) -> String {
         match self.group.as_str() {
             "" => self.version.clone(),
             group => format!("{group}/{}", self.version),

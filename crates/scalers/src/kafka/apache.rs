@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::query::KafkaScaler;
+use super::query::{KafkaScaler, KafkaTrigger, login};
 use super::rules::{KafkaTls, LagOptions, LagThresholds};
 use crate::aws::AwsCredentials;
+use crate::kafka_client::{MskLogin, SaslLogin};
 use crate::parameters::Ranges;
 use crate::prelude::*;
 
@@ -90,13 +91,52 @@ impl ApacheParameters {
     }
 
     /// The metric: the topics, or the group if all its topics count.
-    pub(super) fn metric(&self) -> String {
+    fn metric(&self) -> String {
         if self.topics.is_empty() {
             format!("kafka-{}-topics", self.group)
         } else {
             format!("kafka-{}", self.topics.join(","))
         }
     }
+
+    fn scaler(&self, trigger: &Trigger, backends: &Backends) -> KafkaScaler {
+        let requested = KafkaTrigger {
+            bootstrap: &self.bootstrap_servers,
+            group: &self.group,
+            topics: &self.topics,
+            metric: &self.metric(),
+            thresholds: &self.thresholds,
+            offset_reset_policy: &self.offset_reset_policy,
+            options: &self.options,
+            even_distribution: false,
+            partitions: self.partition_limitation.as_ref().and_then(numbers_of_partitions),
+            tls: &self.tls,
+            login: self.login(trigger, backends),
+        };
+        requested.scaler(trigger, backends)
+    }
+
+    pub(super) fn login(
+        &self,
+        trigger: &Trigger,
+        backends: &Backends,
+    ) -> Result<Option<SaslLogin>, ScalerError> {
+        match &*self.sasl {
+            "aws_msk_iam" => {
+                let identity = self.credentials.permitted_identity(trigger, backends)?;
+                let web = &backends.web;
+                let login = MskLogin::login(false, &self.region, &identity, backends.state(), web);
+                Ok(Some(SaslLogin::Token(login)))
+            }
+            sasl => login(sasl, &self.username, &self.password),
+        }
+    }
+}
+
+/// The partitions that count; none if all do. Unlike with kafka, an empty range limits nothing.
+fn numbers_of_partitions(Ranges(numbers): &Ranges) -> Option<Vec<i32>> {
+    let fitting = || numbers.iter().filter_map(|number| i32::try_from(*number).ok()).collect();
+    (!numbers.is_empty()).then(fitting)
 }
 
 fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, ScalerError> {
@@ -113,5 +153,5 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     if parameters.sasl == "aws_msk_iam" {
         parameters.credentials.identity(trigger).map_err(|error| error.inside(super::PREFIX))?;
     }
-    Ok(Arc::new(KafkaScaler::apache(&parameters, trigger, backends)))
+    Ok(Arc::new(parameters.scaler(trigger, backends)))
 }

@@ -4,16 +4,16 @@ use std::sync::Mutex;
 
 use locks::MutexExt as _;
 
+use super::Parameters;
 use super::rules::{KafkaTls, LagOptions, LagThresholds, partitions};
-use super::{ApacheParameters, Parameters};
+use crate::WakeFuture;
 use crate::kafka_client::{
     GroupInterest, KafkaClusters, KafkaServer, LagPolicy, MskLogin, NewRecords, OAuthToken, PreviousOffsets,
     SaslLogin,
 };
-use crate::parameters::Ranges;
 use crate::prelude::*;
 use crate::scram::ScramHash;
-use crate::wake::{WakeFuture, WakeStreams};
+use crate::wake::WakeStreams;
 
 /// The scaler of a trigger of either type.
 pub(super) struct KafkaScaler {
@@ -29,19 +29,19 @@ pub(super) struct KafkaScaler {
 }
 
 /// What both types have in common.
-struct KafkaTrigger<'a> {
-    bootstrap: &'a [String],
-    group: &'a str,
-    topics: &'a [String],
-    metric: &'a str,
-    thresholds: &'a LagThresholds,
-    offset_reset_policy: &'a str,
-    options: &'a LagOptions,
-    even_distribution: bool,
+pub(super) struct KafkaTrigger<'a> {
+    pub(super) bootstrap: &'a [String],
+    pub(super) group: &'a str,
+    pub(super) topics: &'a [String],
+    pub(super) metric: &'a str,
+    pub(super) thresholds: &'a LagThresholds,
+    pub(super) offset_reset_policy: &'a str,
+    pub(super) options: &'a LagOptions,
+    pub(super) even_distribution: bool,
     /// The partitions that count; none if all do.
-    partitions: Option<Vec<i32>>,
-    tls: &'a KafkaTls,
-    login: Result<Option<SaslLogin>, ScalerError>,
+    pub(super) partitions: Option<Vec<i32>>,
+    pub(super) tls: &'a KafkaTls,
+    pub(super) login: Result<Option<SaslLogin>, ScalerError>,
 }
 
 impl KafkaScaler {
@@ -64,30 +64,6 @@ impl KafkaScaler {
         };
         requested.scaler(trigger, backends)
     }
-
-    /// The scaler of a trigger of type `apache-kafka`.
-    pub(super) fn apache(parameters: &ApacheParameters, trigger: &Trigger, backends: &Backends) -> Self {
-        let requested = KafkaTrigger {
-            bootstrap: &parameters.bootstrap_servers,
-            group: &parameters.group,
-            topics: &parameters.topics,
-            metric: &parameters.metric(),
-            thresholds: &parameters.thresholds,
-            offset_reset_policy: &parameters.offset_reset_policy,
-            options: &parameters.options,
-            even_distribution: false,
-            partitions: parameters.partition_limitation.as_ref().and_then(numbers_of_partitions),
-            tls: &parameters.tls,
-            login: parameters.login(trigger, backends),
-        };
-        requested.scaler(trigger, backends)
-    }
-}
-
-/// The partitions that count; none if all do. Unlike with kafka, an empty range limits nothing.
-fn numbers_of_partitions(Ranges(numbers): &Ranges) -> Option<Vec<i32>> {
-    let fitting = || numbers.iter().filter_map(|number| i32::try_from(*number).ok()).collect();
-    (!numbers.is_empty()).then(fitting)
 }
 
 impl KafkaTrigger<'_> {
@@ -115,7 +91,8 @@ impl KafkaTrigger<'_> {
         }
     }
 
-    fn scaler(self, trigger: &Trigger, backends: &Backends) -> KafkaScaler {
+    /// The scaler, with the connections of these backends.
+    pub(super) fn scaler(self, trigger: &Trigger, backends: &Backends) -> KafkaScaler {
         let settings = backends.web.settings();
         let policy = self.policy(trigger, backends);
         let earliest = policy.from_earliest && policy.only_retained && !policy.zero_without_offset;
@@ -194,26 +171,8 @@ impl Parameters {
     }
 }
 
-impl ApacheParameters {
-    pub(super) fn login(
-        &self,
-        trigger: &Trigger,
-        backends: &Backends,
-    ) -> Result<Option<SaslLogin>, ScalerError> {
-        match &*self.sasl {
-            "aws_msk_iam" => {
-                let identity = self.credentials.permitted_identity(trigger, backends)?;
-                let web = &backends.web;
-                let login = MskLogin::login(false, &self.region, &identity, backends.state(), web);
-                Ok(Some(SaslLogin::Token(login)))
-            }
-            sasl => login(sasl, &self.username, &self.password),
-        }
-    }
-}
-
 /// A login with user name and password, or none.
-fn login(sasl: &str, user: &str, password: &Secret) -> Result<Option<SaslLogin>, ScalerError> {
+pub(super) fn login(sasl: &str, user: &str, password: &Secret) -> Result<Option<SaslLogin>, ScalerError> {
     let (user, password) = (user.to_owned(), password.clone());
     Ok(match sasl {
         "plaintext" => Some(SaslLogin::Plain { user, password }),

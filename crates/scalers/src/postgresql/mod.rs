@@ -18,11 +18,13 @@ mod tests;
 #[cfg(feature = "postgresql")]
 mod wake;
 
+#[cfg(feature = "postgresql")]
+use crate::WakeFuture;
 use crate::pool::{Pool, Pools};
 #[cfg(feature = "postgresql")]
 use crate::prelude::*;
 #[cfg(feature = "postgresql")]
-use crate::wake::{WakeFuture, WakeStreams};
+use crate::wake::WakeStreams;
 
 #[cfg(feature = "postgresql")]
 use client::PostgresServer;

@@ -27,12 +27,14 @@ pub mod untrusted;
 mod wake;
 
 #[cfg(feature = "redis")]
+use crate::WakeFuture;
+#[cfg(feature = "redis")]
 use crate::encrypted_key::opened;
 use crate::pool::{Pool, Pools};
 use crate::prelude::*;
 use crate::tls::{CertificateCheck, TlsSettings};
 #[cfg(feature = "redis")]
-use crate::wake::{WakeFuture, WakeStreams};
+use crate::wake::WakeStreams;
 
 #[cfg(feature = "redis")]
 use client::RedisServer;

@@ -53,7 +53,6 @@ pub(crate) use max_age::{allowed as allowed_age, used as response_used};
 use outgoing::OutgoingRequest;
 pub use progress::with_request_deadline;
 use quota::Quotas;
-pub(crate) use request_log::last_status;
 pub use request_log::{RequestLog, SentRequest, count_empty_response, with_request_log};
 pub use settings::HttpSettings;
 

@@ -6,6 +6,8 @@ use std::time::Duration;
 use sources::http::{HttpError, HttpResponse};
 use tokio::time::Instant;
 
+use crate::ScalerError;
+
 tokio::task_local! {
     static REQUEST_LOG: RefCell<RequestLog>;
 }
@@ -53,9 +55,13 @@ pub(super) fn answered(answer: &Result<HttpResponse, HttpError>) {
     note(|log| log.last_status = status);
 }
 
-/// The status of the last response of this read.
-pub(crate) fn last_status() -> Option<u16> {
-    REQUEST_LOG.try_with(|log| log.try_borrow().ok()?.last_status).ok().flatten()
+impl ScalerError {
+    /// With the status of the last HTTP response of this read as the cause, if none is known. Scalers report an unexpected status
+    /// with a message of their own, from which no caller could tell what the source refused.
+    #[must_use]
+    pub fn with_last_status(self) -> Self {
+        self.with_status(REQUEST_LOG.try_with(|log| log.try_borrow().ok()?.last_status).ok().flatten())
+    }
 }
 
 fn note(change: impl FnOnce(&mut RequestLog)) {

@@ -20,7 +20,7 @@ const MAX_DECODE_PASSES: usize = 20;
 
 /// Treatment of fields that a type does not have.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum UnknownFields {
+enum UnknownFields {
     Rejected,
     Ignored,
 }
@@ -34,8 +34,36 @@ struct Context<'a> {
     faulty: RefCell<Vec<usize>>,
 }
 
+impl Node {
+    /// Reads the node as a `T`; fields that `T` does not have are problems, and all of them are reported.
+    ///
+    /// Unknown fields of types with `#[serde(flatten)]` are not found, since serde does not report their fields.
+    pub fn decode<T: DeserializeOwned>(&self, source: &SourceFile) -> Result<T, Vec<Diagnostic>> {
+        decode(self, source, UnknownFields::Rejected)
+    }
+
+    /// Reads the parts of the node that can be read as a `T`, and reports the problems of the others. There is no value if too
+    /// much is missing.
+    pub fn decode_partial<T: DeserializeOwned>(&self, source: &SourceFile) -> (Option<T>, Vec<Diagnostic>) {
+        decode_partial(self, source, UnknownFields::Rejected)
+    }
+
+    /// Like [`Node::decode_partial`], ignoring the fields that `T` does not have.
+    pub fn decode_partial_lenient<T: DeserializeOwned>(
+        &self,
+        source: &SourceFile,
+    ) -> (Option<T>, Vec<Diagnostic>) {
+        decode_partial(self, source, UnknownFields::Ignored)
+    }
+
+    /// Reads the node as a `T`, ignoring the fields that `T` does not have.
+    pub fn decode_lenient<T: DeserializeOwned>(&self, source: &SourceFile) -> Result<T, Vec<Diagnostic>> {
+        decode(self, source, UnknownFields::Ignored)
+    }
+}
+
 /// Decodes a node as a `T`, or reports all its problems.
-pub(super) fn decode<T: DeserializeOwned>(
+fn decode<T: DeserializeOwned>(
     node: &Node,
     source: &SourceFile,
     unknown: UnknownFields,
@@ -50,7 +78,7 @@ pub(super) fn decode<T: DeserializeOwned>(
 /// an item of a list is faulty: the positions of other items would be wrong.
 ///
 /// Serde stops at the first error, so the document is decoded again without the node that caused it.
-pub(super) fn decode_partial<T: DeserializeOwned>(
+fn decode_partial<T: DeserializeOwned>(
     node: &Node,
     source: &SourceFile,
     unknown: UnknownFields,

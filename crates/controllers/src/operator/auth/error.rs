@@ -1,5 +1,7 @@
 //! Why credentials cannot be resolved. No text holds a secret.
 
+mod vault;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,9 +9,11 @@ use std::time::Duration;
 use cluster::request::ApiError;
 use keda::environment::{EnvironmentError, SourceRef};
 
-use super::vault::VaultError;
 use crate::operator::operator_identity::audiences::{TokenClaimsError, VARIABLE};
 use crate::operator::secret_access::RestrictedSecret;
+
+pub use vault::VaultError;
+pub(super) use vault::{VaultDataError, VaultResponseError, VaultValueError};
 
 /// Why a resolution failed, and the objects that were read.
 #[derive(Debug, thiserror::Error)]

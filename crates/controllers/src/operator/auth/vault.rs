@@ -1,11 +1,7 @@
 //! Secrets of HashiCorp Vault: log in, renew, read (docs/spec/keda.md 1.3, step 7).
 //!
-//! ```text
-//! error    why Vault gives no secret
-//! query    requests and responses, without IO
-//! ```
+//! `query` builds requests and decodes responses, without IO.
 
-mod error;
 mod query;
 #[cfg(test)]
 mod tests;
@@ -21,10 +17,9 @@ use serde_json::{Value, json};
 use sources::http::{Endpoint, HttpClient, HttpRequest, Secret};
 
 use super::steps::AuthSource;
-use super::{AuthFailure, SourceRef, VaultRules, files};
+use super::{AuthFailure, SourceRef, VaultError, VaultRules, files};
 use crate::operator::operator_identity::audiences::{TokenMode, check_claims, check_subject};
 use crate::operator::operator_identity::outbound::DestinationError;
-pub use error::VaultError;
 use query::{VaultRequest, groups, value};
 
 /// Limits of one response.

@@ -5,62 +5,12 @@ use std::collections::BTreeMap;
 use api::keda::{VaultPki, VaultSecret};
 use serde_json::{Map, Value};
 
+use crate::operator::auth::error::{VaultDataError, VaultResponseError, VaultValueError};
+
 /// Characters of Vault's message in an error.
 const MAX_ERROR_CHARS: usize = 200;
 /// Vault's own parts, beside the mounts of secrets. No namespace of Vault has one of these names.
 const OWN_PARTS: [&str; 3] = ["auth", "sys", "identity"];
-
-/// Why a response holds no data.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum VaultDataError {
-    /// It has no data in the form of KV version 2.
-    #[error("has no data of the second version of the store")]
-    NotVersion2,
-    /// It has no data.
-    #[error("has no data")]
-    NoData,
-    /// The type of the secret is unknown.
-    #[error("is of type {0:?}, which is not known")]
-    UnknownType(String),
-}
-
-/// Why a value is missing.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum VaultValueError {
-    /// The secret has no such key.
-    #[error("vault secret {path:?} has no key {key:?}")]
-    NoKey {
-        /// The path of the secret.
-        path: String,
-        /// The key.
-        key: String,
-    },
-    /// The value is an object or a list.
-    #[error("vault secret {path:?}: the value of key {key:?} is not text")]
-    NotText {
-        /// The path of the secret.
-        path: String,
-        /// The key.
-        key: String,
-    },
-}
-
-/// Why a response was refused. It holds Vault's messages, but not the body.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum VaultResponseError {
-    /// There is nothing at this path.
-    #[error("it does not exist")]
-    NotFound,
-    /// The status, without a message.
-    #[error("answered {0}")]
-    Status(u16),
-    /// The status and Vault's message.
-    #[error("answered {0}: {1}")]
-    Message(u16, String),
-    /// The body is not JSON.
-    #[error("answered what is not JSON")]
-    NotJson,
-}
 
 /// Secrets that one response holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

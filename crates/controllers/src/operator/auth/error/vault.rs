@@ -2,8 +2,7 @@
 
 use sources::http::HttpError;
 
-use super::query::{VaultDataError, VaultResponseError, VaultValueError};
-use crate::operator::auth::AuthFailure;
+use super::AuthFailure;
 use crate::operator::operator_identity::audiences::VARIABLE;
 use crate::operator::operator_identity::outbound::DestinationError;
 
@@ -81,4 +80,56 @@ pub enum VaultError {
     /// A value is missing.
     #[error(transparent)]
     Value(#[from] VaultValueError),
+}
+
+/// Why a response holds no data.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum VaultDataError {
+    /// It has no data in the form of KV version 2.
+    #[error("has no data of the second version of the store")]
+    NotVersion2,
+    /// It has no data.
+    #[error("has no data")]
+    NoData,
+    /// The type of the secret is unknown.
+    #[error("is of type {0:?}, which is not known")]
+    UnknownType(String),
+}
+
+/// Why a value is missing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum VaultValueError {
+    /// The secret has no such key.
+    #[error("vault secret {path:?} has no key {key:?}")]
+    NoKey {
+        /// The path of the secret.
+        path: String,
+        /// The key.
+        key: String,
+    },
+    /// The value is an object or a list.
+    #[error("vault secret {path:?}: the value of key {key:?} is not text")]
+    NotText {
+        /// The path of the secret.
+        path: String,
+        /// The key.
+        key: String,
+    },
+}
+
+/// Why a response was refused. It holds Vault's messages, but not the body.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum VaultResponseError {
+    /// There is nothing at this path.
+    #[error("it does not exist")]
+    NotFound,
+    /// The status, without a message.
+    #[error("answered {0}")]
+    Status(u16),
+    /// The status and Vault's message.
+    #[error("answered {0}: {1}")]
+    Message(u16, String),
+    /// The body is not JSON.
+    #[error("answered what is not JSON")]
+    NotJson,
 }
