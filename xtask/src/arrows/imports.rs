@@ -3,6 +3,8 @@
 //! The text is not parsed as Rust: comments and test modules are blanked, `use` trees are expanded, and every other
 //! `crate::…` or `super::…` is read as far as it is a path.
 
+use std::collections::BTreeMap;
+
 /// A path in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PathReference {
@@ -26,6 +28,29 @@ pub(super) fn references(text: &str) -> Vec<PathReference> {
         found.extend(tree.paths.into_iter().map(|segments| PathReference { line, segments }));
     }
     found
+}
+
+/// The names that `use` declarations of a module import, each with its path. Names after `as` and `*` are left out.
+pub(super) fn imported_names(text: &str) -> BTreeMap<String, Vec<String>> {
+    let code = code_only(text);
+    let mut names = BTreeMap::new();
+    for (offset, word) in code.match_indices("use ") {
+        let line = code.get(..offset).and_then(|before| before.rsplit('\n').next()).unwrap_or_default();
+        // Declarations in functions are indented, and import nothing into the module.
+        let is_declaration =
+            line.is_empty() || line == "pub " || line.starts_with("pub(") && line.ends_with(") ");
+        if !is_declaration {
+            continue;
+        }
+        let mut tree = Tree { rest: code.get(offset + word.len()..).unwrap_or_default(), paths: Vec::new() };
+        tree.read(&mut Vec::new());
+        for path in tree.paths {
+            if let Some(name) = path.last().cloned() {
+                names.insert(name, path);
+            }
+        }
+    }
+    names
 }
 
 /// Names of modules that are declared only for tests.
@@ -176,6 +201,14 @@ mod tests {
     fn comments_macros_and_tests_are_ignored() {
         let text = "// crate::a\n/// [`crate::b`]\n$crate::c();\n#[cfg(test)]\nuse crate::d;\n#[cfg(test)]\nmod tests {\n    use crate::e;\n}\nuse crate::f;\n";
         assert_eq!(paths(text), ["10 crate::f"]);
+    }
+
+    #[test]
+    fn imported_names_have_the_paths_of_their_declarations() {
+        let text = "pub use a::{B, c::D};\npub(super) use crate::e::F;\nfn g() {\n    use h::I;\n}\n#[cfg(test)]\nuse j::K;\n";
+        let names = imported_names(text);
+        let found: Vec<_> = names.iter().map(|(name, path)| (name.as_str(), path.join("::"))).collect();
+        assert_eq!(found, [("B", "a::B".into()), ("D", "a::c::D".into()), ("F", "crate::e::F".into())]);
     }
 
     #[test]

@@ -1,20 +1,27 @@
 //! Import cycles among sibling modules.
 //!
-//! A module counts with all modules below it: `a::b` that imports `c::d` is an import of `c` by `a`. Imports between a
-//! parent and its children are allowed, and tests are not checked.
+//! A module counts with all modules below it: `a::b` that imports `c::d` is an import of `c` by `a`. An import of a name
+//! that a module re-exports is an import of the module that has it. Imports between a parent and its children are allowed,
+//! and tests are not checked.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
-use super::imports::{references, test_modules};
+use super::imports::{imported_names, references, test_modules};
 
 /// `["hpa", "observe"]`; empty for the root of a crate.
 type ModulePath = Vec<String>;
 
 /// The file and line of an import.
 type ImportSite = (PathBuf, usize);
+
+/// The names that each module imports, with their paths.
+type ImportedNames = BTreeMap<ModulePath, BTreeMap<String, Vec<String>>>;
+
+/// Re-exports that are followed from one path, so that declarations which name each other end.
+const MAX_REEXPORTS: usize = 8;
 
 /// The imports of each child of one module by its siblings: importer, imported, and the first place.
 type SiblingImports = BTreeMap<String, BTreeMap<String, ImportSite>>;
@@ -69,10 +76,12 @@ fn read_folder(
 }
 
 fn cycles_in(modules: &BTreeMap<ModulePath, (PathBuf, String)>) -> Vec<String> {
+    let names: ImportedNames =
+        modules.iter().map(|(module, (_, text))| (module.clone(), imported_names(text))).collect();
     let mut by_parent: BTreeMap<ModulePath, SiblingImports> = BTreeMap::new();
     for (module, (file, text)) in modules {
         for reference in references(text) {
-            let Some(target) = resolve(module, &reference.segments, modules) else { continue };
+            let Some(target) = resolve(module, &reference.segments, &names, MAX_REEXPORTS) else { continue };
             let shared = module.iter().zip(&target).take_while(|(one, other)| one == other).count();
             let (Some(importer), Some(imported)) = (module.get(shared), target.get(shared)) else { continue };
             let parent = module.iter().take(shared).cloned().collect();
@@ -83,11 +92,12 @@ fn cycles_in(modules: &BTreeMap<ModulePath, (PathBuf, String)>) -> Vec<String> {
     by_parent.values().flat_map(cycles_among).collect()
 }
 
-/// The module of a path: its longest prefix that is a module.
+/// The module of a path: its longest prefix that is a module, or the module from which this one imports the next name.
 fn resolve(
     module: &[String],
     segments: &[String],
-    modules: &BTreeMap<ModulePath, (PathBuf, String)>,
+    names: &ImportedNames,
+    reexports: usize,
 ) -> Option<ModulePath> {
     let mut path: ModulePath = module.to_vec();
     for (at, segment) in segments.iter().enumerate() {
@@ -96,9 +106,12 @@ fn resolve(
             "super" => drop(path.pop()?),
             name => {
                 path.push(name.to_owned());
-                if !modules.contains_key(&path) {
+                if !names.contains_key(&path) {
                     path.pop();
-                    break;
+                    let imported = names.get(&path).and_then(|names| names.get(name));
+                    let Some(imported) = imported.filter(|_| reexports > 0) else { break };
+                    let rest = segments.get(at + 1..).unwrap_or_default();
+                    return resolve(&path, &[imported.as_slice(), rest].concat(), names, reexports - 1);
                 }
             }
         }
@@ -175,6 +188,17 @@ mod tests {
         let expected =
             "a -> b -> c -> a\n  a imports b at a.rs:1\n  b imports c at b.rs:2\n  c imports a at c::d.rs:1";
         assert_eq!(cycles, [expected]);
+    }
+
+    #[test]
+    fn cycles_through_reexports_of_the_parent_are_found() {
+        let cycles = found(&[
+            ("p", "mod a;\nmod b;\npub use a::A;\npub use b::c::C;\npub use serde::Serialize;"),
+            ("p::a", "use super::{C, Serialize};"),
+            ("p::b", "mod c;"),
+            ("p::b::c", "use crate::p::A;"),
+        ]);
+        assert_eq!(cycles, ["a -> b -> a\n  a imports b at p::a.rs:1\n  b imports a at p::b::c.rs:1"]);
     }
 
     #[test]
