@@ -12,7 +12,7 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use crate::certificates::trust::{self, CaBundleObjects, ServingCa};
 use crate::certificates::{self, Shared};
-use crate::failure::Failure;
+use crate::failure::{CommandResult, Failure};
 
 /// How long a loop may be silent before the liveness check fails.
 const MAX_LOOP_SILENCE: Duration = Duration::from_mins(1);
@@ -142,6 +142,26 @@ pub(crate) async fn ended(role: &str, task: &mut Option<JoinHandle<()>>) -> Fail
     ))
 }
 
+/// Waits until one of the tasks beside that of a role panics. A task that has nothing to do may end.
+pub(crate) async fn panicked(role: &str, tasks: &mut JoinSet<()>) -> Failure {
+    while let Some(result) = tasks.join_next().await {
+        if let Err(error) = result {
+            return Failure::Outside(format!(
+                "a part of the {role} ended unexpectedly: {error}; this process ends, so that it is started again"
+            ));
+        }
+    }
+    std::future::pending().await
+}
+
+/// Logs why a process stops.
+pub(crate) fn log_stop(outcome: &CommandResult) {
+    match outcome {
+        Ok(()) => tracing::info!("stopping"),
+        Err(failure) => tracing::error!("stopping: {failure}"),
+    }
+}
+
 /// Starts the listener of probes, if it has an address. It has limits of its own, so that clients of the server cannot
 /// make probes fail.
 pub(crate) async fn probes(
@@ -187,6 +207,22 @@ mod tests {
         let failure = ended("controller", &mut task).await;
         assert!(failure.to_string().starts_with("the controller ended unexpectedly; this process ends"));
         assert!(task.is_none(), "it is not awaited again");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn panic_of_a_task_beside_the_role_is_reported() {
+        async fn fails() {
+            panic!("no certificate");
+        }
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async {});
+        tasks.spawn(fails());
+        let failure = panicked("controller", &mut tasks).await.to_string();
+        assert!(failure.starts_with("a part of the controller ended unexpectedly: "), "{failure}");
+        assert!(failure.contains("no certificate"), "{failure}");
+        tasks.spawn(async {});
+        let waiting = tokio::time::timeout(Duration::from_secs(1), panicked("controller", &mut tasks)).await;
+        assert!(waiting.is_err(), "a task that ends is no failure");
     }
 
     #[test]

@@ -80,7 +80,7 @@ pub(super) fn run(args: &ControllerArgs, options: &ControllerOptions) -> Command
         let connection = connect(&target).await.map_err(|error| Failure::Outside(error.to_string()))?;
         // Dropped last: the lease is released and the server stopped on this thread.
         let (_thread, lease_runtime) = LeaseRuntime::start(&target).await?;
-        let process = start(&connection, options, Clock::system(), &lease_runtime).await?;
+        let mut process = start(&connection, options, Clock::system(), &lease_runtime).await?;
         tracing::info!(
             server = connection.server, version = build_info::VERSION, revision = build_info::REVISION,
             mode = ?options.settings()?.mode, "the controller runs"
@@ -90,13 +90,14 @@ pub(super) fn run(args: &ControllerArgs, options: &ControllerOptions) -> Command
         let reloaded = reloader.run(process.handle.clone(), async move || {
             hangup.recv().await;
         });
-        tokio::select! {
-            () = reloaded => {}
-            result = stopped() => result?,
-        }
-        tracing::info!("stopping");
+        let outcome = tokio::select! {
+            failure = process.ended() => Err(failure),
+            () = reloaded => Ok(()),
+            result = stopped() => result,
+        };
+        serving::log_stop(&outcome);
         process.stop().await;
-        Ok(())
+        outcome
     })
 }
 
@@ -199,9 +200,12 @@ impl ControllerRole {
 }
 
 impl ControllerProcess {
-    /// Waits until the controller ends by itself, which is a defect.
+    /// Waits until the controller or a task beside it ends by itself, which is a defect.
     pub(crate) async fn ended(&mut self) -> Failure {
-        serving::ended("controller", &mut self.task).await
+        tokio::select! {
+            failure = serving::ended("controller", &mut self.task) => failure,
+            failure = serving::panicked("controller", &mut self.background) => failure,
+        }
     }
 
     /// Stops in order: reconciles end, events are sent, the lease is released, the server closes.

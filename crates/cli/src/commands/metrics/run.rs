@@ -87,7 +87,7 @@ pub(super) fn run(options: &MetricsOptions) -> CommandResult {
             connect(&options.target).await.map_err(|error| Failure::Outside(error.to_string()))?;
         // Dropped last: the listener of probes is stopped on this thread.
         let (_thread, probe_runtime) = ProbeThread::start("probes")?;
-        let process = start(&connection, options, &probe_runtime).await?;
+        let mut process = start(&connection, options, &probe_runtime).await?;
         tracing::info!(
             server = connection.server,
             version = build_info::VERSION,
@@ -101,14 +101,17 @@ pub(super) fn run(options: &MetricsOptions) -> CommandResult {
                 rules.iter().for_each(Rules::request_reload);
             }
         };
-        tokio::select! {
-            () = stop_requested => {}
-            result = stopped() => result?,
+        let outcome = tokio::select! {
+            failure = process.ended() => Err(failure),
+            () = stop_requested => Ok(()),
+            result = stopped() => result,
+        };
+        serving::log_stop(&outcome);
+        if outcome.is_ok() {
+            tokio::time::sleep(options.serving.stop_after).await;
         }
-        tracing::info!("stopping");
-        tokio::time::sleep(options.serving.stop_after).await;
         process.stop().await;
-        Ok(())
+        outcome
     });
     // A DNS lookup may hang in a blocking thread; the process does not wait for it.
     runtime.shutdown_background();
@@ -337,15 +340,7 @@ impl MetricsRole {
 impl MetricsProcess {
     /// Waits until a part of the metrics server panics.
     pub(crate) async fn ended(&mut self) -> Failure {
-        while let Some(result) = self.tasks.join_next().await {
-            // Some tasks have nothing to do and end.
-            if let Err(error) = result {
-                return Failure::Outside(format!(
-                    "a part of the metrics server ended unexpectedly: {error}; this process ends, so that it is started again"
-                ));
-            }
-        }
-        std::future::pending().await
+        serving::panicked("metrics server", &mut self.tasks).await
     }
 
     /// Stops in order: requests end, then scrapes.

@@ -87,17 +87,20 @@ pub(super) fn run(options: &OperatorOptions) -> CommandResult {
             connect(&options.target).await.map_err(|error| Failure::Outside(error.to_string()))?;
         // Dropped last: the lease is released and the listeners are stopped on this thread.
         let (_thread, lease_runtime) = LeaseRuntime::start(&options.target).await?;
-        let process = start(&connection, options, Clock::system(), &lease_runtime).await?;
+        let mut process = start(&connection, options, Clock::system(), &lease_runtime).await?;
         log_options(options);
         let address = process.server.as_ref().map(|server| server.address().to_string());
         tracing::info!(
             server = connection.server, version = build_info::VERSION, revision = build_info::REVISION, act = ?options.settings.scaling_mode,
             address = %address.unwrap_or_default(), "the operator runs"
         );
-        stopped().await?;
-        tracing::info!("stopping");
+        let outcome = tokio::select! {
+            failure = process.ended() => Err(failure),
+            result = stopped() => result,
+        };
+        serving::log_stop(&outcome);
         process.stop().await;
-        Ok(())
+        outcome
     })
 }
 
@@ -293,9 +296,12 @@ fn credentials(settings: &OperatorSettings) -> AuthRules {
 }
 
 impl OperatorProcess {
-    /// Waits until the operator ends by itself, which is a defect.
+    /// Waits until the operator or a task beside it ends by itself, which is a defect.
     pub(crate) async fn ended(&mut self) -> Failure {
-        serving::ended("operator", &mut self.task).await
+        tokio::select! {
+            failure = serving::ended("operator", &mut self.task) => failure,
+            failure = serving::panicked("operator", &mut self.background) => failure,
+        }
     }
 
     /// Stops in order: reconciles end, events are sent, the lease is released, the server closes.

@@ -68,10 +68,7 @@ pub(super) fn run(options: &RunOptions) -> CommandResult {
             result = reload => result,
             result = stopped() => result,
         };
-        match &outcome {
-            Ok(()) => tracing::info!("stopping"),
-            Err(failure) => tracing::error!("stopping: {failure}"),
-        }
+        serving::log_stop(&outcome);
         if let (Ok(()), Some(metrics)) = (&outcome, &options.metrics) {
             tokio::time::sleep(metrics.serving.stop_after).await;
         }
@@ -270,12 +267,13 @@ impl CommonApp {
 }
 
 impl RunningRoles {
-    /// Waits until a role ends by itself.
+    /// Waits until a role or a task beside them ends by itself.
     async fn ended(&mut self) -> Failure {
         tokio::select! {
             failure = or_never(self.controller.as_mut().map(ControllerProcess::ended)) => failure,
             failure = or_never(self.metrics.as_mut().map(MetricsProcess::ended)) => failure,
             failure = or_never(self.operator.as_mut().map(OperatorProcess::ended)) => failure,
+            failure = serving::panicked("process", &mut self.background) => failure,
         }
     }
 
