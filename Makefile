@@ -69,8 +69,8 @@ STANDALONE_TESTS := $(notdir $(filter-out crates/testbed/%,$(TEST_PROGRAMS)))
 WAITING_TESTS := metrics operator controller scalers
 CLUSTER_TESTS := $(WAITING_TESTS) $(filter-out $(WAITING_TESTS),$(notdir $(filter crates/testbed/%,$(TEST_PROGRAMS))))
 
-unit: ## Unit, property and integration tests; every example.
-	$(CARGO) test $(WORKSPACE) --lib --bins --examples $(addprefix --test ,$(STANDALONE_TESTS))
+unit: ## Unit, property and integration tests.
+	$(CARGO) test $(WORKSPACE) --lib --bins $(addprefix --test ,$(STANDALONE_TESTS))
 	$(CARGO) test $(WORKSPACE) --doc
 
 ON_CLUSTERS := $(addprefix on-clusters-,$(CLUSTER_TESTS))
