@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cluster::Clock;
-use cluster::lease::Leadership;
+use cluster::lease::{Election, Leadership};
 use kube::Client;
 use serve::{App, Certificate, CheckFailure, ExtraListener, HealthChecks, Keyring, Server, StartError};
 use tokio::task::{JoinHandle, JoinSet};
@@ -152,6 +152,15 @@ pub(crate) async fn panicked(role: &str, tasks: &mut JoinSet<()>) -> Failure {
         }
     }
     std::future::pending().await
+}
+
+/// Waits until the election ends by itself; forever without one.
+pub(crate) async fn election_ended(election: Option<&mut Election>) -> Failure {
+    let Some(election) = election else { return std::future::pending().await };
+    election.ended().await;
+    Failure::Outside(
+        "the leader election ended unexpectedly; this process ends, so that it is started again".to_owned(),
+    )
 }
 
 /// Logs why a process stops.

@@ -35,7 +35,8 @@ pub use settings::{InvalidLeaseSettings, LeaseSettings};
 pub struct Election {
     view: watch::Sender<LeadershipView>,
     stop: Option<oneshot::Sender<()>>,
-    task: JoinHandle<()>,
+    /// None after it has ended.
+    task: Option<JoinHandle<()>>,
 }
 
 impl Election {
@@ -57,7 +58,15 @@ impl Election {
         let (stop, stopped) = oneshot::channel();
         let lease_client = drive::LeaseClient::new(client, settings, heartbeat);
         let task = handle.spawn(drive::run(lease_client, clock.clone(), view.clone(), stopped));
-        (Self { view, stop: Some(stop), task }, Leadership::elected(seen, clock))
+        (Self { view, stop: Some(stop), task: Some(task) }, Leadership::elected(seen, clock))
+    }
+
+    /// Waits until the election ends by itself, which is a defect: nobody acquires or renews the lease for this process then.
+    pub async fn ended(&mut self) {
+        if let Some(task) = &mut self.task {
+            let _ = task.await;
+        }
+        self.task = None;
     }
 
     /// Stops, and releases the lease if this process holds it. The term ends with the call, so call it after the response of
@@ -71,12 +80,14 @@ impl Election {
             let _ = stop.send(());
         }
         // The task ends in time: it makes few requests, and each has a deadline.
-        let _ = (&mut self.task).await;
+        self.ended().await;
     }
 }
 
 impl Drop for Election {
     fn drop(&mut self) {
-        self.task.abort();
+        if let Some(task) = &self.task {
+            task.abort();
+        }
     }
 }

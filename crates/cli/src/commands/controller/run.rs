@@ -200,11 +200,12 @@ impl ControllerRole {
 }
 
 impl ControllerProcess {
-    /// Waits until the controller or a task beside it ends by itself, which is a defect.
+    /// Waits until the controller, a task beside it or the election ends by itself, which is a defect.
     pub(crate) async fn ended(&mut self) -> Failure {
         tokio::select! {
             failure = serving::ended("controller", &mut self.task) => failure,
             failure = serving::panicked("controller", &mut self.background) => failure,
+            failure = serving::election_ended(self.election.as_mut()) => failure,
         }
     }
 

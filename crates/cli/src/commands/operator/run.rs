@@ -296,11 +296,12 @@ fn credentials(settings: &OperatorSettings) -> AuthRules {
 }
 
 impl OperatorProcess {
-    /// Waits until the operator or a task beside it ends by itself, which is a defect.
+    /// Waits until the operator, a task beside it or the election ends by itself, which is a defect.
     pub(crate) async fn ended(&mut self) -> Failure {
         tokio::select! {
             failure = serving::ended("operator", &mut self.task) => failure,
             failure = serving::panicked("operator", &mut self.background) => failure,
+            failure = serving::election_ended(self.election.as_mut()) => failure,
         }
     }
 

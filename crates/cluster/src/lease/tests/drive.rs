@@ -208,3 +208,15 @@ async fn candidates_see_the_address_of_the_leader() {
     assert_eq!(two.address(), Some("10.0.0.2:10257".parse().unwrap()));
     second.release().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn an_election_that_dies_is_noticed() {
+    let cluster = Cluster::start(Options::default()).await.unwrap();
+    let (mut election, leadership) = stand(&cluster.client(), "one");
+    within(1, &leadership).await;
+    election.task.as_ref().unwrap().abort();
+    timeout(Duration::from_secs(1), election.ended()).await.unwrap();
+    // The task is not awaited again.
+    timeout(Duration::from_secs(1), election.release()).await.unwrap();
+    assert!(!leadership.is_leader());
+}
