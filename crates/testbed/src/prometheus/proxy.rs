@@ -48,8 +48,6 @@ pub struct PrometheusProxy {
 struct PrometheusProxyState {
     upstream: String,
     fault: ResponseFault,
-    /// The requests since they were last taken: path, and query or body.
-    requests: Vec<(String, String)>,
     headers: HeaderMap,
 }
 
@@ -78,11 +76,6 @@ impl PrometheusProxy {
         locked(&self.shared).fault = fault;
     }
 
-    /// Returns and clears the requests so far: the path, and the query or body.
-    pub fn take_requests(&self) -> Vec<(String, String)> {
-        std::mem::take(&mut locked(&self.shared).requests)
-    }
-
     /// The headers of the last request.
     pub fn headers(&self) -> HeaderMap {
         locked(&self.shared).headers.clone()
@@ -94,10 +87,6 @@ async fn respond(request: Request<Incoming>, shared: &Mutex<PrometheusProxyState
     let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
     let (upstream, fault) = {
         let mut shared = locked(shared);
-        let query = parts.uri.query().unwrap_or_default();
-        let parameters =
-            if body.is_empty() { query.to_owned() } else { String::from_utf8_lossy(&body).into_owned() };
-        shared.requests.push((parts.uri.path().to_owned(), parameters));
         shared.headers.clone_from(&parts.headers);
         (shared.upstream.clone(), shared.fault.clone())
     };
