@@ -43,7 +43,7 @@ pub use store::{ObjectKey, ObjectStore, StoreChange, Versioned, WatchEvent};
 pub use work_queue::WorkQueue;
 
 /// The text of a panic, as far as it has one.
-fn panic_text(payload: &(dyn Any + Send)) -> String {
+pub fn panic_text(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| payload.downcast_ref::<String>().cloned()).unwrap_or_else(|| "unknown panic".to_owned())
 }

@@ -1,9 +1,12 @@
 //! Runs discovery periodically.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use locks::MutexExt as _;
+use runtime::panic_text;
 use tokio::task::AbortHandle;
 
 use super::{ProviderInner, ProviderState, known_series, selectors};
@@ -20,10 +23,18 @@ pub(super) fn spawn(inner: &Arc<ProviderInner>, family: RuleFamily) -> AbortHand
 }
 
 async fn run(inner: Weak<ProviderInner>, family: RuleFamily) {
-    let mut failures = 0_u32;
+    let (mut failures, mut panicked) = (0_u32, false);
     loop {
         let Some(provider) = inner.upgrade() else { return };
-        let all_answered = round(&provider, family, failures > 0).await;
+        // After a panic no selector is known to have failed.
+        let only_failed = failures > 0 && !panicked;
+        let done = AssertUnwindSafe(round(&provider, family, only_failed)).catch_unwind().await;
+        panicked = done.is_err();
+        // The loop goes on, or the served metrics would stay as they are for ever.
+        let all_answered = done.unwrap_or_else(|payload| {
+            tracing::error!(error = panic_text(&*payload), "discovery of series panicked");
+            false
+        });
         let settings = &provider.settings;
         let pause = settings.discovery.pause(settings.compat);
         let pause = if all_answered || settings.compat.is_strict() {

@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
+mod panics;
+
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
