@@ -290,13 +290,10 @@ impl pool::PooledServer for EventHubServer {
     type Request = ();
     type Response = Vec<PartitionInfo>;
     const MAX_CONNECTIONS: usize = 2;
+    const TIMEOUT: Duration = REQUEST_TIMEOUT;
 
     fn name(&self) -> String {
         format!("{}:{}", self.hub.host, self.hub.port)
-    }
-
-    fn within(&self) -> Duration {
-        REQUEST_TIMEOUT
     }
 
     fn sharing_key((): &()) -> String {

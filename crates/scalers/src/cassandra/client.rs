@@ -118,13 +118,10 @@ impl pool::PooledServer for CassandraNode {
     type Request = CqlQuery;
     type Response = f64;
     const MAX_CONNECTIONS: usize = 4;
+    const TIMEOUT: Duration = REQUEST_TIMEOUT;
 
     fn name(&self) -> String {
         format!("{}:{}", self.host, self.port)
-    }
-
-    fn within(&self) -> Duration {
-        REQUEST_TIMEOUT
     }
 
     fn sharing_key(request: &CqlQuery) -> String {

@@ -323,14 +323,11 @@ impl pool::PooledServer for MongoServer {
     type Request = CountQuery;
     type Response = f64;
     const MAX_CONNECTIONS: usize = 4;
+    const TIMEOUT: Duration = REQUEST_TIMEOUT;
 
     fn name(&self) -> String {
         let hosts: Vec<String> = self.uri.hosts.iter().map(|(host, port)| format!("{host}:{port}")).collect();
         hosts.join(",")
-    }
-
-    fn within(&self) -> Duration {
-        REQUEST_TIMEOUT
     }
 
     fn sharing_key(request: &CountQuery) -> String {

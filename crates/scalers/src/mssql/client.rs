@@ -212,13 +212,10 @@ impl pool::PooledServer for MssqlServer {
     type Request = String;
     type Response = f64;
     const MAX_CONNECTIONS: usize = 4;
+    const TIMEOUT: Duration = REQUEST_TIMEOUT;
 
     fn name(&self) -> String {
         format!("{}:{}", self.dsn.host, self.dsn.port)
-    }
-
-    fn within(&self) -> Duration {
-        REQUEST_TIMEOUT
     }
 
     fn sharing_key(request: &String) -> String {

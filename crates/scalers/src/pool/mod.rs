@@ -55,12 +55,11 @@ pub(crate) trait PooledServer: Clone + Eq + Hash + Send + Sync + 'static {
 
     /// Maximum number of connections.
     const MAX_CONNECTIONS: usize;
+    /// Timeout of a request, including the connection and the wait for a free one.
+    const TIMEOUT: Duration;
 
     /// Name of the server in errors, without secrets.
     fn name(&self) -> String;
-
-    /// Timeout of a request, including the connection and the wait for a free one.
-    fn within(&self) -> Duration;
 
     /// Identifies equal requests, whose callers share a response.
     fn sharing_key(request: &Self::Request) -> String;
@@ -144,7 +143,7 @@ impl<S: PooledServer> Pool<S> {
 
     /// Returns a recent response to an equal request, or sends the request over an idle or a new connection.
     pub(crate) async fn query(&self, request: &S::Request) -> Result<S::Response, ScalerError> {
-        let within = self.server.within();
+        let within = S::TIMEOUT;
         let deadline = Instant::now() + within;
         match timeout_at(deadline, self.answer(request)).await {
             Ok(answer) => answer,
@@ -254,7 +253,7 @@ impl<S: PooledServer> Drop for Attempt<'_, S> {
         let wait = state.failure.as_ref().map_or(MIN_BACKOFF, |failure| (failure.wait * 2).min(MAX_BACKOFF));
         let error = self.error.take().unwrap_or_else(|| {
             let text = format!("{}: did not accept a connection in time", self.pool.server.name());
-            ScalerError::caused_by(text, HttpErrorCause::TimedOut(self.pool.server.within()))
+            ScalerError::caused_by(text, HttpErrorCause::TimedOut(S::TIMEOUT))
         });
         state.failure = Some(Failure { error, wait, until: Instant::now() + wait });
     }

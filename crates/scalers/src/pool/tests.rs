@@ -49,13 +49,10 @@ impl PooledServer for Play {
     type Request = &'static str;
     type Response = usize;
     const MAX_CONNECTIONS: usize = 2;
+    const TIMEOUT: Duration = Duration::from_secs(3);
 
     fn name(&self) -> String {
         self.name.to_owned()
-    }
-
-    fn within(&self) -> Duration {
-        Duration::from_secs(3)
     }
 
     fn sharing_key(request: &&'static str) -> String {

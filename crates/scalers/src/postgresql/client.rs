@@ -181,13 +181,10 @@ impl pool::PooledServer for PostgresServer {
     type Request = String;
     type Response = f64;
     const MAX_CONNECTIONS: usize = 4;
+    const TIMEOUT: Duration = REQUEST_TIMEOUT;
 
     fn name(&self) -> String {
         self.dsn.name()
-    }
-
-    fn within(&self) -> Duration {
-        REQUEST_TIMEOUT
     }
 
     fn sharing_key(request: &String) -> String {

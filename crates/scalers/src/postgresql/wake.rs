@@ -21,7 +21,7 @@ pub(super) struct Notifications {
 
 impl Notifications {
     async fn signal_all(&self, signal: &WakeSignal) -> Result<(), ScalerError> {
-        let within = self.server.within();
+        let within = PostgresServer::TIMEOUT;
         let opened = timeout(within, self.server.open(Some(signal))).await;
         let mut connection =
             opened.unwrap_or_else(|_| Err(scaler_error!("no connection within {within:?}")))?;

@@ -180,14 +180,11 @@ impl pool::PooledServer for RedisServer {
     type Request = RedisCount;
     type Response = i64;
     const MAX_CONNECTIONS: usize = 4;
+    const TIMEOUT: Duration = REQUEST_TIMEOUT;
 
     fn name(&self) -> String {
         let addresses: Vec<String> = self.addresses.iter().map(|address| shown(address)).collect();
         format!("redis {}", addresses.join(","))
-    }
-
-    fn within(&self) -> Duration {
-        REQUEST_TIMEOUT
     }
 
     fn sharing_key(request: &RedisCount) -> String {

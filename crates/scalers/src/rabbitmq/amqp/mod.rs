@@ -225,14 +225,11 @@ impl pool::PooledServer for AmqpServer {
     /// The number of ready messages.
     type Response = u32;
     const MAX_CONNECTIONS: usize = 2;
+    const TIMEOUT: Duration = REQUEST_TIMEOUT;
 
     fn name(&self) -> String {
         let scheme = if self.tls.is_some() { "amqps" } else { "amqp" };
         format!("{scheme}://{}:{}", self.host, self.port)
-    }
-
-    fn within(&self) -> Duration {
-        REQUEST_TIMEOUT
     }
 
     fn sharing_key(queue: &String) -> String {
