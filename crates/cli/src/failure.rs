@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use api::yaml::Diagnostic;
 
-use crate::output::without_controls;
+use crate::control_characters::without_controls;
 
 /// Why a command failed.
 #[derive(Debug)]

@@ -4,6 +4,7 @@
 
 mod certificates;
 mod commands;
+mod control_characters;
 #[cfg(test)]
 mod documentation;
 mod failure;
