@@ -220,12 +220,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn panic_of_a_task_beside_the_role_is_reported() {
-        async fn fails() {
-            panic!("no certificate");
-        }
         let mut tasks = JoinSet::new();
         tasks.spawn(async {});
-        tasks.spawn(fails());
+        tasks.spawn(async { panic!("no certificate") });
         let failure = panicked("controller", &mut tasks).await.to_string();
         assert!(failure.starts_with("a part of the controller ended unexpectedly: "), "{failure}");
         assert!(failure.contains("no certificate"), "{failure}");
