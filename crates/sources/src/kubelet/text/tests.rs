@@ -168,7 +168,7 @@ fn metric_name_is_given_once() {
     for good in [r#"{"a"} 1"#, r#"{b="c","a"} 1"#, r#"a{"b"="c"} 1"#] {
         assert_eq!(strict(good), Ok(Scrape::default()), "{good}");
     }
-    for bad in [r#"{} 1"#, r#"{"a","b"} 1"#, r#"{"a",b="c","a"} 1"#, r#"a{"b"} 1"#, r#"a{"b",c="d"} 1"#] {
+    for bad in ["{} 1", r#"{"a","b"} 1"#, r#"{"a",b="c","a"} 1"#, r#"a{"b"} 1"#, r#"a{"b",c="d"} 1"#] {
         assert!(strict(bad).is_err(), "{bad}");
     }
 }
