@@ -194,7 +194,9 @@ pub fn decide(input: &ExecutorInput<'_>, compat: Compat) -> ScaleDecision {
         Ok(current) => *current,
         Err(error) => {
             decision.error = Some(format!("error getting current replicas count for ScaleTarget: {error}"));
-            decision.changes.conditions = vec![conditions::no_current(error.as_str())];
+            if !decision.is_refused {
+                decision.changes.conditions = vec![conditions::no_current(error.as_str())];
+            }
             return decision;
         }
     };
@@ -208,9 +210,10 @@ pub fn decide(input: &ExecutorInput<'_>, compat: Compat) -> ScaleDecision {
     if !object.is_paused() && !object.status.hpa_name.is_empty() {
         conditions.extend(input.hpa.and_then(conditions::hpa));
     }
-    // The reconcile owns `Ready=False`: a poll does not know whether the refused spec was corrected (trap 32).
+    // The reconcile owns `Ready=False`: a poll does not know whether the refused spec was corrected (trap 32). A failure of a poll
+    // would hide the refusal from the next poll, which would make the object ready.
     if decision.is_refused {
-        conditions.retain(|condition| *condition != conditions::ready());
+        conditions.retain(|condition| condition.type_ != types::READY);
     }
     decision.changes.conditions = conditions;
     decision

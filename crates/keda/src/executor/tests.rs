@@ -150,9 +150,15 @@ fn refused_object_does_not_become_ready_by_polling() {
     let mut object = object();
     let refused = Condition::new(types::READY, Truth::False, "ScaledObjectCheckFailed", "no such target");
     object.status.conditions.set(refused.clone());
-    let decision = decide(&input(&object, 1, true), Compat::Better);
-    merge(&mut object.status, &decision.finish(None).changes);
-    assert_eq!(object.status.conditions.get(types::READY), Some(&refused));
+    let before = object.clone();
+    let failed = |active| ExecutorInput { error: Some("trigger 0: down"), ..input(&before, 1, active) };
+    let unread = ExecutorInput { current: Err("no route".into()), ..input(&before, 1, true) };
+    // A failure must not replace the refusal either: the next poll would no longer know of it.
+    for poll in [input(&before, 1, true), failed(true), failed(false), unread] {
+        let decision = decide(&poll, Compat::Better);
+        merge(&mut object.status, &decision.finish(None).changes);
+        assert_eq!(object.status.conditions.get(types::READY), Some(&refused), "{poll:?}");
+    }
 }
 
 #[test]
