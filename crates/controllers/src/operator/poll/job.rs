@@ -52,7 +52,9 @@ pub(super) async fn poll_job(context: &OperatorContext, id: &ResourceId, age: Sa
 
     let _lock = entry.decision_lock.lock().await;
     let Some(job) = context.store().scaled_job(id) else { return };
-    if job.metadata.deletion_timestamp.is_some() || !scalers.are_of(&ScaledResource::Job(Arc::clone(&job))) {
+    // An object that was paused while its sources were queried creates no jobs; the reconcile that is under way reports the pause.
+    let is_ended = job.metadata.deletion_timestamp.is_some() || job.is_paused();
+    if is_ended || !scalers.are_of(&ScaledResource::Job(Arc::clone(&job))) {
         return;
     }
     let applier = Applier { context, id, metadata: &job.metadata };

@@ -132,6 +132,18 @@ async fn paused_scaled_job_creates_nothing_and_deleted_one_is_finalized() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn pause_during_a_query_creates_no_jobs() {
+    let env = TestEnv::start().await;
+    env.sources.set("orders", SourceResponse::Delayed(Duration::from_secs(8), 30));
+    scaled_job(&env).await;
+    env.until("the source is queried", async || env.sources.queries("orders") > 0).await;
+    env.patch(SCALED_JOB, json!({"metadata": {"annotations": {"autoscaling.keda.sh/paused": "true"}}})).await;
+    env.until("it is paused", async || state(&env, "Paused").await.0 == "True").await;
+    assert!(jobs(&env).await.is_empty());
+    env.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn history_limits_keep_the_newest_finished_jobs() {
     let env = TestEnv::start().await;
     scaled_job_with(&env, json!({"successfulJobsHistoryLimit": 1, "failedJobsHistoryLimit": 0})).await;
