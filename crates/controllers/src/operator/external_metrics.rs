@@ -68,7 +68,7 @@ impl ScaledObjectMetrics {
         let entry = context.entry(&id);
         let owner = ScaledResource::Object(Arc::clone(&object));
         let scalers = context.scalers(&entry, &owner);
-        let records = entry.state().records.clone();
+        let records = entry.state().records.of(object.metadata.generation);
         let settings = &context.settings;
         let is_observed = settings.profile.behavior().operator.reuses_hpa_observations
             && activity::uses_hpa_observations(&object);

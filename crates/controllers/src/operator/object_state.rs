@@ -64,7 +64,7 @@ pub(crate) struct ObjectState {
     /// The HPA that was last written or found correct.
     pub(crate) hpa: Option<CheckedHpa>,
     /// Samples of the last poll, for triggers with `useCachedMetrics`.
-    pub(crate) records: BTreeMap<String, CachedReading>,
+    pub(crate) records: PolledMetrics,
     /// What requests of the HPA found out, for polls.
     pub(crate) observed: ObservedMetrics,
     /// When the object was last active, exactly; the status may hold an older time.
@@ -99,6 +99,26 @@ pub(crate) struct ObjectState {
     pub(crate) unsettled_jobs: UnsettledJobs,
     /// The engine's state, in scaling mode `direct`.
     pub(crate) direct: Option<Box<DirectState>>,
+}
+
+/// Samples of the last poll of one generation of an object, for triggers with `useCachedMetrics`. A metric of another generation
+/// may have the same name and another query.
+#[derive(Default)]
+pub(crate) struct PolledMetrics {
+    generation: i64,
+    by_metric: BTreeMap<String, CachedReading>,
+}
+
+impl PolledMetrics {
+    /// The samples of a poll of this generation.
+    pub(crate) fn new(generation: i64, by_metric: BTreeMap<String, CachedReading>) -> Self {
+        Self { generation, by_metric }
+    }
+
+    /// The samples, if they are of this generation.
+    pub(crate) fn of(&self, generation: i64) -> BTreeMap<String, CachedReading> {
+        if self.generation == generation { self.by_metric.clone() } else { BTreeMap::new() }
+    }
 }
 
 /// What requests of the HPA found out about the metrics of one generation of an object.

@@ -22,7 +22,7 @@ use crate::operator::decide::object::{
 };
 use crate::operator::effect::Effect;
 use crate::operator::id::{NamespacedName, ResourceId, ResourceKind};
-use crate::operator::object_state::ObjectEntry;
+use crate::operator::object_state::{ObjectEntry, PolledMetrics};
 use crate::operator::raw_metrics::MetricRequester;
 use crate::operator::record::{RoundRecord, failed_triggers, keep_unpolled};
 use crate::operator::scaled_resource::ScaledResource;
@@ -294,9 +294,9 @@ fn record_poll(
     let failed = failed.count();
     let mut state = entry.state();
     if !object.spec.triggers.iter().any(|trigger| trigger.use_cached_metrics) {
-        state.records.clear();
+        state.records = PolledMetrics::default();
     } else if activity.skipped.is_none() {
-        state.records.clone_from(&activity.records);
+        state.records = PolledMetrics::new(object.metadata.generation, activity.records.clone());
     }
     state.formula_active = object.modifiers().map(|_| activity.active);
     state.formula_value = activity.composite.as_ref().map(quantity::Quantity::as_f64);

@@ -9,7 +9,7 @@ use crate::operator::decide::conditions::polls_stopped;
 use crate::operator::decide::hpa;
 use crate::operator::effect::{Effect, ScaleEffect};
 use crate::operator::id::NamespacedName;
-use crate::operator::object_state::{ObjectEntry, ObservedMetrics};
+use crate::operator::object_state::{ObjectEntry, ObservedMetrics, PolledMetrics};
 use crate::operator::resolve::target;
 
 /// Resolves the target; a failure may have an event of its own.
@@ -24,12 +24,12 @@ pub(super) async fn resolve_target(
     resolved
 }
 
-/// Drops the scalers and ends polls; an event follows if the object was polled.
+/// Drops the scalers and the metrics that they read, and ends polls; an event follows if the object was polled.
 pub(super) async fn stop_polls(applier: Applier<'_>, entry: &ObjectEntry) {
     entry.drop_scalers();
     let was_polled = {
         let mut state = entry.state();
-        state.observed = ObservedMetrics::default();
+        (state.observed, state.records) = (ObservedMetrics::default(), PolledMetrics::default());
         std::mem::take(&mut state.polled)
     };
     if was_polled {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::sleep;
 
-use super::env::TestEnv;
+use super::env::{TestEnv, annotate, objects};
 use super::sources::SourceResponse;
 use crate::operator::OperatorSettings;
 
@@ -42,6 +42,41 @@ async fn cached_metrics_are_not_queried_between_polls() {
     env.sources.set("orders", SourceResponse::Value(7));
     assert!(read_metric("s0-orders").await.unwrap_err().to_string().contains("connection refused"));
     env.until("it is heard again", async || read_metric("s0-orders").await.is_ok()).await;
+    env.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn cached_metrics_end_with_an_edit_and_a_pause() {
+    let env = TestEnv::start().await;
+    env.deployment("worker", 1).await;
+    let slow = |value: i64| SourceResponse::Delayed(Duration::from_secs(5), value);
+    let source = |target: &str| {
+        let metadata = json!({"source": "orders", "target": target});
+        json!([{"type": "scripted", "useCachedMetrics": true, "metadata": metadata}])
+    };
+    env.sources.set("orders", SourceResponse::Value(25));
+    env.scaled_object("worker", json!({"pollingInterval": 60, "triggers": source("10")})).await;
+    env.until("it was polled", async || env.condition("worker", "Active").await.0 == "True").await;
+    let read_metric =
+        async || env.handle.metric("shop", "worker", "s0-orders").await.unwrap()[0].value.to_string();
+    assert_eq!(read_metric().await, "25");
+
+    // The trigger reads something else under the same name, and the first poll of the new generation has not ended.
+    env.sources.set("orders", slow(50));
+    let builds = env.sources.builds("orders");
+    env.patch(&objects("worker"), json!({"spec": {"triggers": source("20")}})).await;
+    env.until("the edit is seen", async || env.sources.builds("orders") > builds).await;
+    assert_eq!(read_metric().await, "50");
+
+    let pause = "autoscaling.keda.sh/paused";
+    env.patch(&objects("worker"), annotate(pause, "true")).await;
+    env.until("the HPA is gone", async || env.hpa("keda-hpa-worker").await.is_none()).await;
+    env.until("it is paused", async || env.condition("worker", "Paused").await.0 == "True").await;
+    sleep(Duration::from_mins(1)).await;
+    env.sources.set("orders", slow(75));
+    env.patch(&objects("worker"), annotate(pause, serde_json::Value::Null)).await;
+    env.until("the HPA is back", async || env.hpa("keda-hpa-worker").await.is_some()).await;
+    assert_eq!(read_metric().await, "75");
     env.stop().await;
 }
 
