@@ -175,23 +175,31 @@ impl Admission {
             }
         }
         for (api_version, kind) in &targets {
-            self.look_up(&mut around, api_version, kind).await;
+            self.look_up(&mut around, api_version, kind).await?;
         }
         Ok(around)
     }
 
-    /// Adds a kind if the cluster serves it. The rules judge unknown kinds.
-    async fn look_up(&self, around: &mut ClusterSnapshot, api_version: &str, kind: &str) {
-        let Ok(target) = Target::parse(api_version, kind, "") else { return };
-        if api_version.len().max(kind.len()) > MAX_KIND_BYTES {
-            return;
+    /// Adds a kind if the cluster serves it. The rules judge unknown kinds; a failed discovery request does not mean that the kind is
+    /// unknown.
+    async fn look_up(
+        &self,
+        around: &mut ClusterSnapshot,
+        api_version: &str,
+        kind: &str,
+    ) -> Result<(), ApiError> {
+        let Ok(target) = Target::parse(api_version, kind, "") else { return Ok(()) };
+        // The rules need no discovery for these kinds.
+        let is_known = matches!(target.kind.as_str(), "Deployment" | "StatefulSet");
+        if is_known || api_version.len().max(kind.len()) > MAX_KIND_BYTES {
+            return Ok(());
         }
         // The version in the reference counts, not the preferred one of the server.
-        if let Ok(Some(found)) =
-            self.client.discovery.mapping(&target.group, &target.version, &target.kind).await
-        {
+        let found = self.client.discovery.mapping(&target.group, &target.version, &target.kind).await?;
+        if let Some(found) = found {
             around.add_kind(&found.group, &found.version, &found.kind);
         }
+        Ok(())
     }
 
     /// The objects of a collection that can be decoded; none if the cluster does not serve it. An object that cannot be decoded conflicts

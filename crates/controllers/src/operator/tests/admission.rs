@@ -102,3 +102,35 @@ async fn few_reviews_read_related_objects_at_a_time() {
     let verdicts = join_all((0..100).map(|_| admission.review(&request))).await;
     assert_eq!((verdicts.len(), most.load(Ordering::SeqCst)), (100, 2));
 }
+
+#[tokio::test(start_paused = true)]
+async fn failed_discovery_does_not_make_a_kind_unknown() {
+    let server = tower::service_fn(|request: Request<Body>| async move {
+        let status = if matches!(request.uri().path(), "/api" | "/apis") { 500_u16 } else { 200 };
+        let body = Body::from(br#"{"items": []}"#.to_vec());
+        Ok::<_, Infallible>(Response::builder().status(status).body(body).unwrap())
+    });
+    let client = Client::new(server, "default");
+    let admission = Admission::new(client.clone(), Discovery::new(client), Compat::Better);
+    let is_checked = async |api_version: &str, kind: &str| {
+        let target = json!({"apiVersion": api_version, "kind": kind, "name": "web"});
+        let object = json!({"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject",
+            "metadata": {"name": "so", "namespace": "shop"},
+            "spec": {"scaleTargetRef": target, "triggers": [trigger("orders")]}});
+        let request = AdmissionInput {
+            operation: Operation::Create,
+            kind: AdmissionKind::ScaledObject,
+            dry_run: false,
+            object: &object,
+            old: None,
+        };
+        match admission.review(&request).await {
+            Verdict::Allowed(allowed) => {
+                !allowed.warnings.iter().any(|warning| warning.contains("was not checked"))
+            }
+            Verdict::Denied(denial) => panic!("{denial:?}"),
+        }
+    };
+    assert!(!is_checked("argoproj.io/v1alpha1", "Rollout").await, "whether the cluster has it is unknown");
+    assert!(is_checked("apps/v1", "Deployment").await, "no discovery is needed");
+}
