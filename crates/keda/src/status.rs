@@ -59,8 +59,8 @@ impl StatusChanges {
 }
 
 /// Applies the changes to the newest known status and returns the merge patch of the status subresource;
-/// `None` if nothing changed. The patch contains the whole array of conditions, so it must be sent with
-/// the resource version it was made for, and rebuilt after a conflict.
+/// `None` if nothing changed. The patch contains the whole array of conditions, so that one which was made from
+/// an older status would overwrite newer conditions: the operator makes and sends patches while it holds the object's lock.
 pub fn merge(status: &mut ScaledObjectStatus, changes: &StatusChanges) -> Option<Value> {
     let before = status.clone();
     changes.apply(status);
