@@ -30,7 +30,7 @@ impl Course {
     pub fn choose(config: &ControllerConfig, spec: &Spec, status: &Status, scale: &Scale) -> Self {
         let current = scale.spec_replicas;
         if current == 0 {
-            let ours = config.gates.scale_to_zero && status.is_true(condition::SCALED_TO_ZERO);
+            let ours = scales_to_zero(config, spec, status) && status.is_true(condition::SCALED_TO_ZERO);
             return if ours && (spec.min != 0 || spec.can_leave_zero()) {
                 Self::Metrics
             } else {
@@ -45,6 +45,13 @@ impl Course {
             Self::Metrics
         }
     }
+}
+
+/// Whether this controller scales the target to zero and back (docs/spec/hpa.md 3.4). Without the gate `HPAScaleToZero` the API
+/// of HPAs refuses a lower bound of zero. That of Autoscalers accepts it, so that they need no gate to scale up again.
+pub(crate) fn scales_to_zero(config: &ControllerConfig, spec: &Spec, status: &Status) -> bool {
+    let without_gate = spec.min == 0 || status.is_true(condition::SCALED_TO_ZERO);
+    config.gates.scale_to_zero || (spec.zero_without_gate && without_gate)
 }
 
 impl Observation {

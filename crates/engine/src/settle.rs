@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 
 use crate::act::ScaleWriteError;
+use crate::course::scales_to_zero;
 use crate::decision::{Course, Decision, ErrorClass, ScaleOutcome, StepError, action};
 use crate::error::{RecordedError, label};
 use crate::observe::Observation;
@@ -84,7 +85,7 @@ impl State {
 
 /// Sets the condition `ScaledToZero` (docs/spec/hpa.md 3.7).
 fn mark_zero(status: &mut Status, now: Timestamp, seen: &Observation, current: Replicas, desired: Replicas) {
-    if !seen.config.gates.scale_to_zero {
+    if !scales_to_zero(&seen.config, &seen.spec, &seen.status) {
         status.unset(condition::SCALED_TO_ZERO);
         return;
     }

@@ -28,6 +28,9 @@ pub struct Spec {
     /// How proposals of several metrics are combined.
     #[serde(default)]
     pub aggregator: Aggregator,
+    /// Whether the lower bound can be zero without the gate `HPAScaleToZero`, as in the API of Autoscalers.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub zero_without_gate: bool,
 }
 
 /// The object that is scaled.

@@ -2,6 +2,7 @@
 
 use jiff::Timestamp;
 
+use crate::course::scales_to_zero;
 use crate::decision::{Course, Decision, ErrorClass, ScaleOutcome, StepError};
 pub use crate::detail::DecisionDetail;
 use crate::evaluate::{self, Context, MetricFailure};
@@ -291,7 +292,7 @@ fn disabled(decision: &mut Decision, seen: &Observation) {
         "ScalingDisabled",
         "scaling is disabled since the replica count of the target is zero",
     );
-    if !seen.config.gates.scale_to_zero {
+    if !scales_to_zero(&seen.config, &seen.spec, &seen.status) {
         decision.status.unset(condition::SCALED_TO_ZERO);
     }
 }

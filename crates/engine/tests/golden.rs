@@ -288,3 +288,26 @@ fn e20_zero_set_by_another_client_stays() {
     assert_eq!(conditions(&decision), "SucceededGetScale / ScalingDisabled / -");
     assert_eq!(decision.status.metrics, None);
 }
+
+/// An Autoscaler may have a lower bound of zero in every release, so it needs no gate to scale up again.
+#[test]
+fn autoscaler_returns_from_zero_without_the_gate() {
+    let without_gate = |mut fixture: Fixture| {
+        fixture.config.gates.scale_to_zero = false;
+        fixture.spec.zero_without_gate = true;
+        fixture
+    };
+    let asleep = without_gate(from_queue(0, 3, 0)).with_state(mk_state(&[(3, 301)], &[], &[])).run();
+    assert_eq!(written(&asleep), Some(0));
+    assert_eq!(shown(&asleep, "ScaledToZero"), "True ScaledToZero");
+
+    for (min, replicas) in [(0, 3), (5, 5)] {
+        let awake = without_gate(scaled_to_zero(from_queue(min, 0, 25_000))).run();
+        assert_eq!(written(&awake), Some(replicas), "lower bound {min}");
+        assert_eq!(shown(&awake, "ScaledToZero"), "False NotScaledToZero");
+    }
+    let paused = without_gate(from_queue(0, 0, 25_000)).run();
+    assert_eq!(conditions(&paused), "SucceededGetScale / ScalingDisabled / -", "another client set zero");
+    let above_zero = without_gate(from_queue(1, 3, 60_000)).run();
+    assert_eq!((written(&above_zero), shown(&above_zero, "ScaledToZero")), (Some(6), String::new()));
+}

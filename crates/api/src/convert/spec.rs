@@ -25,12 +25,14 @@ pub fn spec_of_hpa(hpa: &v2::HorizontalPodAutoscaler) -> Spec {
         metrics: spec.metrics.iter().map(metric).collect(),
         behavior: spec.behavior.as_ref().map(behavior),
         aggregator: Aggregator::Max,
+        zero_without_gate: false,
     }
 }
 
 /// Converts an Autoscaler with defaults: first its v2 part, then the fields that v2 does not have.
 pub fn spec_of_autoscaler(autoscaler: &Autoscaler) -> Spec {
     let mut spec = spec_of_hpa(&plimsoll::v2_view(autoscaler.clone()));
+    spec.zero_without_gate = true;
     spec.aggregator = match autoscaler.spec.replicas_aggregator.as_deref() {
         Some("min") => Aggregator::Min,
         Some("average") => Aggregator::Average,

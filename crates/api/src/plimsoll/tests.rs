@@ -202,6 +202,7 @@ fn age_and_series_of_samples() {
     let spec = crate::convert::spec_of_autoscaler(&object);
     assert_eq!(spec.metrics[0].max_age, Some(jiff::SignedDuration::from_secs(60)));
     assert_eq!(spec.metrics[0].series, engine::spec::SeriesAggregator::Min);
+    assert!(spec.zero_without_gate, "the API accepts a lower bound of zero");
     assert_eq!(
         to_v2(object).unwrap_err().to_string(),
         "autoscaling/v2 has no place for spec.metrics[0].maxAgeSeconds: 60, spec.metrics[0].seriesAggregator: min"
