@@ -66,9 +66,13 @@ impl<K: SpreadKey> WorkQueue<K> {
         self.insert(key, now + period, period);
     }
 
-    /// Adds a key that is due now.
+    /// Adds a key that is due now. A known key, whose object was deleted and created again, is due like a changed one.
     pub fn add_at_once(&mut self, key: &K, now: Instant, period: Duration) {
-        self.insert(key, now, period);
+        if self.entries.contains_key(key) {
+            self.enqueue(key, now, period);
+        } else {
+            self.insert(key, now, period);
+        }
     }
 
     /// The first moment of this phase that is not before `earliest`.
@@ -91,6 +95,15 @@ impl<K: SpreadKey> WorkQueue<K> {
             };
             self.entries.insert(key.clone(), entry);
             self.due.insert((at, key.clone()));
+            return;
+        }
+        // The object was deleted and created again: its period may differ, and the earlier due time counts.
+        let Some(entry) = self.entries.get_mut(key) else { return };
+        entry.period = period;
+        if let Some(waiting) = entry.waiting.filter(|waiting| *waiting > at) {
+            self.due.remove(&(waiting, key.clone()));
+            self.due.insert((at, key.clone()));
+            entry.waiting = Some(at);
         }
     }
 
@@ -251,7 +264,24 @@ mod tests {
             second - start
         );
         queue.add_at_once(&key("a"), start + secs(1.0), PERIOD);
-        assert_eq!(queue.next_due(), Some(second), "a known key is not added again");
+        assert_eq!(queue.next_due(), Some(start + secs(1.0) + COALESCE_DELAY), "created again");
+        assert_eq!(queue.len(), 1);
+    }
+
+    #[test]
+    fn key_of_an_object_that_was_created_again_has_the_new_period() {
+        let start = Instant::now();
+        let hour = Duration::from_hours(1);
+        let mut queue = WorkQueue::<Key>::new(start);
+        queue.add_after_period(&key("a"), start, hour);
+        queue.add_after_period(&key("a"), start + secs(1.0), PERIOD);
+        let due = start + secs(1.0) + PERIOD;
+        assert_eq!(queue.next_due(), Some(due));
+        queue.add_after_period(&key("a"), start + secs(2.0), PERIOD);
+        assert_eq!(queue.next_due(), Some(due), "the earlier due time counts");
+        queue.pop_due(due).unwrap();
+        queue.finish(&key("a"), due);
+        assert!(queue.next_due().unwrap() <= due + PERIOD);
     }
 
     #[test]
