@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use cluster::AutoscalerKey;
 use engine::snapshot::StateSnapshot;
-use engine::{ControllerConfig, Replicas, Spec, State};
+use engine::{ControllerConfig, Observation, Replicas, Spec, State};
 use jiff::{SignedDuration, Timestamp};
 use tokio::time::Instant;
 
@@ -23,6 +23,8 @@ pub(crate) struct PersistedState {
     pub(crate) state: State,
     /// The annotation on the object, as last read or written.
     kept: Option<StateSnapshot>,
+    /// Whether the state is not restored from the annotation yet, which needs the replica count of the target.
+    pub(crate) awaits_scale: bool,
     /// When the last separate write was made.
     separate_write: Option<Instant>,
     /// The replica count at the last reconcile, to detect changes by others.
@@ -52,8 +54,8 @@ pub(crate) enum PersistAction {
 }
 
 impl PersistedStates {
-    /// The state of an autoscaler; after a restart, that of its annotation.
-    pub(crate) fn of(&self, entry: &AutoscalerEntry, now: Timestamp, is_persisted: bool) -> PersistedState {
+    /// The state of an autoscaler; after a restart, that of its annotation once its scale is read.
+    pub(crate) fn of(&self, entry: &AutoscalerEntry, is_persisted: bool) -> PersistedState {
         if let Some(known) = self.by_key.get(&entry.key) {
             return PersistedState { jumped: self.jumped, ..known.clone() };
         }
@@ -69,8 +71,8 @@ impl PersistedStates {
                 None
             }
         });
-        let state = kept.as_ref().map(|snapshot| snapshot.restore(now)).unwrap_or_default();
-        PersistedState { state, kept, jumped: self.jumped, ..PersistedState::default() }
+        let awaits_scale = kept.is_some();
+        PersistedState { kept, awaits_scale, jumped: self.jumped, ..PersistedState::default() }
     }
 
     /// Puts a state back; its times are shifted by jumps of the clock since it was taken out.
@@ -101,6 +103,16 @@ impl PersistedStates {
 }
 
 impl PersistedState {
+    /// The state for a decision about this observation.
+    pub(crate) fn state_for(&self, now: Timestamp, seen: &Observation) -> State {
+        match (&self.kept, &seen.scale) {
+            (Some(kept), Ok(scale)) if self.awaits_scale => {
+                kept.restore_for(now, &seen.spec, &seen.config, scale.spec_replicas)
+            }
+            _ => self.state.clone(),
+        }
+    }
+
     /// How to persist the state after a decision at `at`. The annotation may cover the state and still contain more, so that a
     /// status write that is made anyway (`has_status_write`) carries the current state.
     pub(crate) fn keep(

@@ -112,11 +112,7 @@ impl Reconciler {
         if !self.leadership.is_leader() {
             return HpaReconcileOutcome::LeadershipLost;
         }
-        let mut persisted = self.states().of(
-            &entry,
-            self.clock.now(),
-            settings.persist_state && mode == DecisionMode::Active,
-        );
+        let mut persisted = self.states().of(&entry, settings.persist_state && mode == DecisionMode::Active);
         if persisted.annotation_error != entry.annotation_error {
             persisted.annotation_error.clone_from(&entry.annotation_error);
             if let Some(annotation_error) = &entry.annotation_error {
@@ -133,6 +129,7 @@ impl Reconciler {
         }
         let written = began.elapsed();
         persisted.state = decided.state;
+        persisted.awaits_scale &= decided.seen.observation.scale.is_err();
         persisted.current = decided.seen.observation.scale.as_ref().ok().map(|scale| scale.spec_replicas);
         if decided.decision.outcome == ScaleOutcome::Scaled {
             persisted.current = Some(decided.decision.desired);
@@ -198,8 +195,8 @@ impl Reconciler {
     }
 
     fn step(&self, mut seen: Observed, persisted: &PersistedState) -> Decided {
-        let mut state = persisted.state.clone();
         let now = self.now(persisted);
+        let mut state = persisted.state_for(now, &seen.observation);
         let Observation { spec, samples, .. } = &mut seen.observation;
         for ((metric, samples), fetch) in spec.metrics.iter().zip(samples).zip(&seen.fetches) {
             metric.check_age(now, samples, fetch.from.oldest);
@@ -288,7 +285,7 @@ impl Reconciler {
     ) {
         let status = entry.stored_status(settings.config.gates, decision);
         let changed = !same_status(entry.object.status(), &status);
-        let keep = if settings.persist_state {
+        let keep = if settings.persist_state && !persisted.awaits_scale {
             persisted.keep(at, Instant::now(), &entry.spec, &settings.config, changed)
         } else {
             PersistAction::Nothing

@@ -192,6 +192,37 @@ async fn reconciled(entry: AutoscalerEntry, seconds: i64) -> (DecisionRecord, St
     (records.latest(None).remove(0), handle.exposition())
 }
 
+/// The replicas that are desired 10 s after [`TAKEN`] by a controller that was just started. The target has two, one is proposed,
+/// and the HPA has this persisted state.
+async fn desired_after_restart(state: &str) -> i32 {
+    let metric = json!({"type": "External", "external": {"metric": {"name": "slow"},
+        "target": {"type": "AverageValue", "averageValue": "40"}}});
+    let hpa = json!({
+        "metadata": {"namespace": "shop", "name": "web", "resourceVersion": "10",
+            "annotations": {"plimsoll.dev/memory": state}},
+        "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+            "maxReplicas": 9, "metrics": [metric]},
+    });
+    let entry = AutoscalerEntry::of_hpa(serde_json::from_value(hpa).unwrap());
+    let (record, _) = reconciled(entry, 10).await;
+    assert_eq!(record.decision.recommendation.as_ref().map(|r| r.replicas.get()), Some(1));
+    record.decision.desired.get()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_old_persisted_state_neither_scales_down_nor_up() {
+    let taken = TAKEN.parse::<Timestamp>().unwrap().as_second();
+    let (minute, day) = (taken - 60, taken - 86_400);
+    let unknown = format!("1;r=1@{minute}");
+    assert_eq!(desired_after_restart(&unknown).await, 2, "the scale-up to two was not stored");
+    let other = format!("1;r=8@{day}");
+    assert_eq!(desired_after_restart(&other).await, 2, "another controller has scaled down for a day");
+    let held = format!("1;r=2@{minute},1@+30");
+    assert_eq!(desired_after_restart(&held).await, 2, "the window goes on");
+    let over = format!("1;r=2@{},1@+310", taken - 320);
+    assert_eq!(desired_after_restart(&over).await, 2, "two is not explained by a window that is over");
+}
+
 #[tokio::test(start_paused = true)]
 async fn computation_duration_is_measured_for_each_metric() {
     let (record, text) = reconciled(autoscaler("10"), 10).await;

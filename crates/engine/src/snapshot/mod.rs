@@ -3,8 +3,9 @@
 //!
 //! Kubernetes loses this state at a restart (docs/spec/hpa.md 7.5, T37). Here the next leader restores the
 //! [`StateSnapshot`] that was stored last. It was stored when the status last changed, and recommendations since then are
-//! unknown, so [`StateSnapshot::restore`] assumes that the newest recommendation was repeated until now: a change of
-//! leader may delay a scale-down or scale-up, but never hastens one.
+//! unknown, so [`StateSnapshot::restore`] assumes that the newest recommendation was repeated until now, and
+//! [`StateSnapshot::restore_for`] that a count which no recommendation explains was recommended too: a change of leader may
+//! delay a scale-down or scale-up, but never hastens one.
 //!
 //! Left out is what cannot matter while windows and policies stay the same: recommendations that a later one exceeds, and
 //! entries older than the longest window or period. If a window is enlarged later, [`State`] may still have old slots
@@ -106,6 +107,40 @@ impl StateSnapshot {
             downs: changes(&self.downs),
             last_good: self.last_good.iter().map(|(name, good)| (name.clone(), past(good))).collect(),
         }
+    }
+
+    /// [`StateSnapshot::restore`] for a target with `current` replicas.
+    ///
+    /// A count that the recommendations do not explain was reached by decisions that were not stored, or by another client. It
+    /// counts as recommended now, as Kubernetes assumes after each restart (T37).
+    pub fn restore_for(
+        &self,
+        now: Timestamp,
+        spec: &Spec,
+        config: &ControllerConfig,
+        current: Replicas,
+    ) -> State {
+        let mut state = self.restore(now);
+        let windows = Windows::of(spec, config);
+        let seed = TimestampedReplicas { value: current, at: now };
+        if let (Some(stored), Some(repeated)) =
+            (self.recommendations.last(), state.recommendations.last_mut())
+        {
+            // A recommendation older than all windows counts as repeated only if the target still has its count.
+            let held = windows.hold_down(now, stored.at) || windows.hold_up(now, stored.at);
+            if !held && stored.value.max(spec.min).min(spec.max) != current {
+                *repeated = seed;
+            }
+        }
+        let recommendations = || state.recommendations.iter();
+        let highest = recommendations().filter(|r| windows.hold_down(now, r.at)).map(|r| r.value).max();
+        let lowest = recommendations().filter(|r| windows.hold_up(now, r.at)).map(|r| r.value).min();
+        let too_many = highest.is_some_and(|highest| current > highest.max(spec.min));
+        let too_few = lowest.is_some_and(|lowest| current < lowest.min(spec.max));
+        if too_many || too_few {
+            state.recommendations.push(seed);
+        }
+        state
     }
 
     /// Whether the snapshot is empty.

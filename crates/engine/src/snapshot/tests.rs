@@ -146,6 +146,29 @@ fn restore_moves_future_times_to_now() {
 }
 
 #[test]
+fn a_count_that_the_snapshot_does_not_explain_counts_as_recommended() {
+    let config = ControllerConfig::default();
+    let (classic, both) = (mk_spec(None, 60), mk_spec(Some((300, 300)), 60));
+    let restored = |spec: &Spec, recommended: &[(i32, i64)], now: i64, current: i32| {
+        let stored = mk_state(recommended, &[], &[]).snapshot(at(15), spec, &config);
+        stored.restore_for(at(now), spec, &config, current.into())
+    };
+    let expected = |recommended: &[(i32, i64)]| mk_state(recommended, &[], &[]);
+    assert_eq!(restored(&classic, &[(3, 15)], 100, 8), expected(&[(3, 15), (3, 100), (8, 100)]));
+    assert_eq!(restored(&both, &[(8, 15)], 100, 4), expected(&[(8, 15), (8, 100), (4, 100)]));
+    // The snapshot or a bound explains the count.
+    let known = expected(&[(8, 0), (3, 15), (3, 100)]);
+    assert_eq!(restored(&classic, &[(8, 0), (3, 15)], 100, 8), known);
+    assert_eq!(restored(&classic, &[(8, 15)], 100, 4), expected(&[(8, 15), (8, 100)]), "no window holds it");
+    assert_eq!(restored(&both, &[(20, 15)], 100, 10), expected(&[(20, 15), (20, 100)]), "the upper bound");
+    assert_eq!(restored(&both, &[(0, 15)], 100, 1), expected(&[(0, 15), (0, 100)]), "the lower bound");
+    // After all windows the newest recommendation counts only if the target still has its count.
+    assert_eq!(restored(&classic, &[(8, 15)], 1000, 8), expected(&[(8, 15), (8, 1000)]));
+    assert_eq!(restored(&classic, &[(8, 15)], 1000, 3), expected(&[(8, 15), (3, 1000)]));
+    assert_eq!(restored(&classic, &[], 1000, 3), State::default(), "the first step seeds it");
+}
+
+#[test]
 fn last_good_proposals_are_kept_while_they_are_valid() {
     let name = "cpu/cpu resource utilization (percentage of request)/0".to_owned();
     let mut state = mk_state(&[(4, 0)], &[], &[]);
