@@ -160,7 +160,7 @@ fn external_target(target: &v2::MetricTarget) -> MetricTarget {
     }
 }
 
-/// Scaling rules. A direction is absent only in objects that were stored without defaults; it has no limits.
+/// Scaling rules. A direction is absent only in objects that were stored without defaults; it allows no change.
 pub(super) fn behavior(behavior: &v2::HorizontalPodAutoscalerBehavior) -> Behavior {
     let direction = |rules: Option<&v2::HPAScalingRules>| rules.map_or_else(no_rules, self::rules);
     Behavior { up: direction(behavior.scale_up.as_ref()), down: direction(behavior.scale_down.as_ref()) }

@@ -66,8 +66,8 @@ pub fn hpa_status(
     }
 }
 
-/// Whether two statuses are equal, so that no write is needed (docs/spec/hpa.md 3.0). Quantities are compared by value,
-/// times by whole seconds; null equals empty.
+/// Whether two statuses are equal, so that no write is needed (docs/spec/hpa.md 3.0). Quantities are compared by value;
+/// null equals empty.
 pub fn same_status<'a>(
     old: &'a v2::HorizontalPodAutoscalerStatus,
     new: &'a v2::HorizontalPodAutoscalerStatus,
