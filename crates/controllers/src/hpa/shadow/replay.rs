@@ -12,6 +12,9 @@ use engine::{
 };
 use jiff::Timestamp;
 
+/// The most pods of a decision that is made again. Any replica count can be set, also one of which few pods exist.
+const MAX_REPLAYED_PODS: usize = 65_536;
+
 /// The windows and scale events of the acting controller, built from its own history.
 #[derive(Debug, Default)]
 pub(super) struct Replay {
@@ -93,6 +96,9 @@ fn replayed(
         .as_ref()
         .is_ok_and(|scale| usize::try_from(scale.spec_replicas.get()) == Ok(seen.pods.len()))
     {
+        if count > MAX_REPLAYED_PODS {
+            return None;
+        }
         resize(&mut replayed, count);
     }
     Some(replayed)
@@ -316,6 +322,16 @@ mod tests {
         assert!(Replay::default().decide(at(0), &seen, &[None]).is_empty());
         assert!(Replay::default().decide(at(0), &seen, &[]).is_empty());
         seen.samples = vec![Err("no answer".into())];
+        assert!(Replay::default().decide(at(0), &seen, &[Some(reading)]).is_empty());
+    }
+
+    /// A pod for each replica in the status would need more memory than the machine has.
+    #[test]
+    fn a_count_far_beyond_the_pods_is_not_replayed() {
+        let acting = ActingController::new(ControllerConfig::default());
+        let mut seen = acting.observe(&ControllerConfig::default(), 250);
+        seen.status.current_replicas = i32::MAX.into();
+        let reading = CurrentMetricValue { average_utilization: Some(50), ..CurrentMetricValue::default() };
         assert!(Replay::default().decide(at(0), &seen, &[Some(reading)]).is_empty());
     }
 
