@@ -7,7 +7,7 @@ use crate::decision::{Course, Decision, ErrorClass, ScaleOutcome, StepError};
 pub use crate::detail::DecisionDetail;
 use crate::evaluate::{self, Context, MetricFailure};
 use crate::failure::SelectionFailure;
-use crate::normalize::{self, Normalized};
+use crate::normalize::{self, Normalized, TooManyEntries};
 use crate::observe::{Observation, PodSelection, ScaleReadError};
 use crate::recommend;
 use crate::report::{Condition, Event, condition};
@@ -209,7 +209,11 @@ impl State {
         }
         let next =
             normalize::next_change(self, now, &seen.config, spec, current, decision.desired, &normalized);
-        decision.normalized = Some(Normalized { next, ..normalized });
+        let (next, next_unknown) = match next {
+            Ok(next) => (next, false),
+            Err(TooManyEntries) => (None, true),
+        };
+        decision.normalized = Some(Normalized { next, next_unknown, ..normalized });
         MetricsOutcome::Decided
     }
 }

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{Fixture, external, mk_spec, mk_state, secs};
+use common::{Fixture, default_behavior, external, mk_rules, mk_spec, mk_state, secs};
 use engine::normalize::StabilizationHold;
 use engine::spec::{
     Behavior, MetricTarget, ScalingPolicy, ScalingPolicyType, ScalingRules, SelectPolicy, Spec,
@@ -117,4 +117,24 @@ fn window_holds_until_the_highest_recommendation_leaves_it() {
     let next = normalized.next.unwrap();
     assert_eq!(next.replicas, 7);
     assert!(next.at > fixture.now + secs(10) && next.at < fixture.now + secs(11), "{next:?}");
+}
+
+/// A search through thousands of policies would take minutes, and with it every other decision.
+#[test]
+fn next_change_is_unknown_with_thousands_of_policies() {
+    let with_policies = |count: i64| {
+        let policy = |period| (ScalingPolicyType::Pods, 1, 1 + period % 1800);
+        let up = mk_rules(&(0..count).map(policy).collect::<Vec<_>>());
+        let behavior = Some(Behavior { up, ..default_behavior() });
+        let metric = external(MetricTarget::AverageValue(1000.into()));
+        let ups: Vec<_> = (1..=100).map(|ago| (1, ago * 15)).collect();
+        let spec = Spec { max: 1000.into(), behavior, ..mk_spec([metric]) };
+        let decision = propose(&mut target(spec, 500).with_state(mk_state(&[], &ups, &[])), 0, 900);
+        assert_eq!(decision.desired.get(), 501, "with {count} policies");
+        decision.normalized.unwrap()
+    };
+    let few = with_policies(2);
+    assert!(few.next.is_some() && !few.next_unknown);
+    let many = with_policies(20_000);
+    assert_eq!((many.next, many.next_unknown), (None, true));
 }

@@ -47,6 +47,9 @@ pub(super) fn text(spec: &Spec, decision: &Decision, period: SignedDuration) -> 
         };
     }
     match normalized.limited.limit {
+        ScalingLimit::Up | ScalingLimit::Down if normalized.next_unknown => {
+            return format!("{soon}, decided again; too many scaling policies to say when the count changes");
+        }
         ScalingLimit::Up | ScalingLimit::Down if to != wanted => {
             return format!(
                 "stays at {to} as long as the proposal is {wanted}: its scaling policies allow no change"

@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 pub use next::NextChange;
-pub(crate) use next::next_change;
+pub(crate) use next::{TooManyEntries, next_change};
 
 use crate::config::ControllerConfig;
 use crate::report::{Status, condition};
@@ -27,6 +27,9 @@ pub struct Normalized {
     /// When the count changes next although the recommendation stays: a window or a rate limit holds it until then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<NextChange>,
+    /// Whether the next change is not known, because too many policies, scale events and recommendations can limit the count.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub next_unknown: bool,
 }
 
 /// A recommendation after the stabilization windows.
@@ -182,7 +185,7 @@ pub(crate) fn normalize(
     let (reason, message) = limited.limit.condition();
     let is_limited = limited.replicas != stabilized.replicas;
     status.set(now, condition::SCALING_LIMITED, is_limited, reason, message);
-    Normalized { stabilized, limited, next: None }
+    Normalized { stabilized, limited, next: None, next_unknown: false }
 }
 
 /// Applies windows, then rate limits and bounds, and records the recommendation in `state`.

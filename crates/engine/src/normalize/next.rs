@@ -22,6 +22,13 @@ pub struct NextChange {
     pub replicas: Replicas,
 }
 
+/// The most entries that can limit a count for which the next change is searched. The time of a search grows with their square, and
+/// an object can have thousands of policies.
+const MAX_LIMITING_ENTRIES: usize = 2_000;
+
+/// The next change is not searched, because more than [`MAX_LIMITING_ENTRIES`] can limit the count.
+pub(crate) struct TooManyEntries;
+
 /// Finds the next change after a decision for `desired` replicas. `state` includes the recommendation of that decision; its scale
 /// event is added here, because it is recorded only when the write succeeds.
 pub(crate) fn next_change(
@@ -32,11 +39,14 @@ pub(crate) fn next_change(
     current: Replicas,
     desired: Replicas,
     normalized: &Normalized,
-) -> Option<NextChange> {
+) -> Result<Option<NextChange>, TooManyEntries> {
     let held = normalized.stabilized.hold != StabilizationHold::None;
     let limited = matches!(normalized.limited.limit, ScalingLimit::Up | ScalingLimit::Down);
     if !(held || limited) || desired == 0 {
-        return None;
+        return Ok(None);
+    }
+    if limiting_entries(state, spec) > MAX_LIMITING_ENTRIES {
+        return Err(TooManyEntries);
     }
     let mut later = State {
         recommendations: state.recommendations.clone(),
@@ -51,10 +61,20 @@ pub(crate) fn next_change(
     for at in moments(&later, now, spec, normalized) {
         let (_, limited) = stabilize_and_limit(&mut later, at, config, spec, desired, recommended);
         if limited.replicas != desired {
-            return Some(NextChange { at, replicas: limited.replicas });
+            return Ok(Some(NextChange { at, replicas: limited.replicas }));
         }
     }
-    None
+    Ok(None)
+}
+
+/// How many entries can limit the count: recommendations in both windows, and scale events in the period of each policy.
+fn limiting_entries(state: &State, spec: &Spec) -> usize {
+    let policies = spec
+        .behavior
+        .as_ref()
+        .map_or(0, |behavior| behavior.up.policies.len() + behavior.down.policies.len());
+    let events = state.ups.len() + state.downs.len() + 1;
+    policies.saturating_mul(events).saturating_add(2 * state.recommendations.len())
 }
 
 /// The times at which a limit of the count can change, in order: `now` for the next decision, then the ends of windows and periods.
