@@ -237,9 +237,11 @@ impl HpaMetrics {
         self.desired.remove(&[namespace.to_owned().into(), name.to_owned().into()]);
     }
 
-    /// Counts a reconcile that was skipped because of a stale watch cache.
-    pub(crate) fn count_stale_skip(&self) {
-        self.stale_skips.increment(["autoscaling".into(), "horizontalpodautoscalers".into()]);
+    /// Counts a reconcile that was skipped because of a stale watch cache. `group_resource` is that of the autoscaler, such as
+    /// `horizontalpodautoscalers.autoscaling`.
+    pub(crate) fn count_stale_skip(&self, group_resource: &'static str) {
+        let (resource, group) = group_resource.split_once('.').unwrap_or((group_resource, ""));
+        self.stale_skips.increment([group.into(), resource.into()]);
     }
 
     /// Sets the release whose behavior is reproduced.

@@ -101,7 +101,7 @@ impl Reconciler {
                 namespace = &*key.namespace, name = key.record_name(), %error,
                 "skipped until the watch has our last status write"
             );
-            self.metrics.count_stale_skip();
+            self.metrics.count_stale_skip(entry.group_resource());
             return HpaReconcileOutcome::Stale;
         }
         let mode = entry.mode(&settings);

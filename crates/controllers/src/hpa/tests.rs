@@ -164,6 +164,24 @@ async fn an_autoscaler_older_than_our_status_write_is_skipped_since_1_37() {
     }
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_skipped_autoscaler_is_counted_by_its_resource() {
+    let (controller, handle) = controller(HpaSettings::default().at_release(V1_37));
+    let reconciler = &controller.reconciler;
+    let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"});
+    let object = json!({"metadata": {"namespace": "shop", "name": "web", "resourceVersion": "10"},
+        "spec": {"scaleTargetRef": target, "maxReplicas": 9}});
+    let watched = AutoscalerEntry::of_autoscaler(serde_json::from_value(object).unwrap());
+    let key = watched.key.clone();
+    reconciler.written_statuses.wrote(&watched, "12");
+    let applied = WatchEvent::Applied(watched);
+    reconciler.observer.store().autoscaler(key.kind, "", &reconciler.settings(), applied);
+    assert_eq!(reconciler.reconcile(&key, Duration::ZERO).await, HpaReconcileOutcome::Stale);
+    let series = "stale_sync_skips_total{group=\"plimsoll.dev\",resource=\"autoscalers\"} 1\n";
+    let text = handle.exposition();
+    assert!(text.contains(series), "{text}");
+}
+
 /// The timestamp of the samples that the server returns.
 const TAKEN: &str = "2026-01-01T00:00:00Z";
 
