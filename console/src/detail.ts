@@ -235,7 +235,7 @@ export function detail(id: string, url: URL): Page {
   const end = store.subscribe(() => {
     offer();
     const row = store.rows.get(id);
-    if (store.snapshot && !row && !gone) fail(new RequestError(404, ""));
+    if (store.isListed && !row && !gone) fail(new RequestError(404, ""));
     // The object has changed or is back.
     else if (row && row !== before) void load();
     before = row;

@@ -177,7 +177,7 @@ export function list(url: URL, search: HTMLInputElement): Page {
     order = isEmpty(wanted) ? sorted : candidates.filter((row) => matches(row, wanted));
     searched = wanted;
     const total = store.rows.size;
-    setText(found, order.length === total ? number.format(total) : `${number.format(order.length)} of ${number.format(total)}`);
+    setText(found, !store.isListed ? "" : order.length === total ? number.format(total) : `${number.format(order.length)} of ${number.format(total)}`);
     for (const [sort, cell] of headers) {
       const is = chosen === sort ? "ascending" : chosen === `-${sort}` ? "descending" : null;
       if (is) setAttribute(cell, "aria-sort", is);
@@ -192,7 +192,7 @@ export function list(url: URL, search: HTMLInputElement): Page {
       selected = Math.max(0, order.findIndex((row) => row.id === current));
     }
     empty.hidden = order.length > 0 || store.snapshot === null;
-    setText(empty, total === 0 ? "No autoscalers in what you may see." : "Nothing matches. Esc clears the search.");
+    setText(empty, !store.isListed ? "Not known: the autoscalers could not be read yet." : total === 0 ? "No autoscalers in what you may see." : "Nothing matches. Esc clears search and filters.");
     setAttribute(table, "aria-rowcount", String(order.length + 1));
     draw();
   }

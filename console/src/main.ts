@@ -55,12 +55,31 @@ function show(url: URL): void {
   place.scrollTop = 0;
 }
 
+/** How long a connection is lost before a note says so. */
+const LOST_NOTE_MS = 3000;
 const WORDS = { connecting: "○ connecting", live: "● live", lost: "✗ reconnecting", expired: "✗ signed out" };
+
+let lostAt: number | null = null;
+
+/** Says since when nothing is live. A connection that comes back at once moves nothing on the page. */
+function noteLostConnection(texts: (readonly [string, string])[]): void {
+  if (store.connection !== "lost") {
+    lostAt = null;
+    return;
+  }
+  if (lostAt === null) {
+    lostAt = performance.now();
+    setTimeout(frame, LOST_NOTE_MS + 1);
+  }
+  if (performance.now() < lostAt + LOST_NOTE_MS) return;
+  const from = store.at ? `What is shown is from ${clock(store.at)} UTC: the` : "The";
+  texts.unshift([`${from} console does not answer.`, "see whether the command that printed this address still runs; the page connects again by itself"]);
+}
 
 function frame(): void {
   const snapshot = store.snapshot;
-  setText(all, snapshot ? `All ${store.rows.size.toLocaleString("en")}` : "All");
-  const count = snapshot?.problems.length ?? 0;
+  setText(all, store.isListed ? `All ${store.rows.size.toLocaleString("en")}` : "All");
+  const count = snapshot?.problems?.length ?? 0;
   setText(bad, count > 0 ? `Problems ${count}` : "Problems");
   bad.classList.toggle("attention", count > 0);
   setText(live, snapshot?.recording && store.connection === "live" ? "■ recording" : WORDS[store.connection]);
@@ -70,8 +89,9 @@ function frame(): void {
   cluster.title = snapshot ? `${snapshot.cluster} · ${snapshot.version}` : "";
   const texts = (snapshot?.notes ?? []).map((note) => [note.text, note.remedy] as const);
   if (store.connection === "expired") {
-    texts.unshift(["This address is not valid any more: the console was restarted, or the token is missing.", "open the address that `plimsoll console` printed, with its token"]);
+    texts.unshift(["This address is not valid any more: the console was restarted, or the token is missing.", "open the address that `plimsoll console` or `plimsoll up` printed, with its token"]);
   }
+  noteLostConnection(texts);
   const shown = JSON.stringify(texts);
   if (notes.dataset["shown"] !== shown) {
     notes.dataset["shown"] = shown;

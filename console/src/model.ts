@@ -60,7 +60,8 @@ export interface Snapshot {
   /** Whether a recording is shown instead of a cluster. */
   recording?: boolean;
   rows: Row[];
-  problems: Problem[];
+  /** Missing until the autoscalers could be read once. */
+  problems?: Problem[];
   sources: Source[];
   notes: Note[];
 }

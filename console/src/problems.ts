@@ -15,12 +15,12 @@ export function problems(): Page {
   let shown = "";
   const draw = () => {
     const all = store.snapshot?.problems ?? [];
-    const now = JSON.stringify(all) + [...open].join();
+    const now = JSON.stringify([all, store.isListed, [...open]]);
     if (now === shown) return;
     shown = now;
     const focus = document.activeElement?.getAttribute("data-focus");
     body.replaceChildren(
-      ...(all.length === 0 ? [h("p", { class: "empty" }, "No problems. Every autoscaler that you may see can decide.")] : all.map(one)),
+      ...(all.length === 0 ? [h("p", { class: "empty" }, store.isListed ? "No problems. Every autoscaler that you may see can decide." : "Not known: the autoscalers could not be read yet.")] : all.map(one)),
       h("p", { class: "more" }, h("a", { href: "/sources" }, "Sources: metrics APIs, controllers, triggers")),
     );
     if (focus) body.querySelector<HTMLElement>(`[data-focus="${CSS.escape(focus)}"]`)?.focus();

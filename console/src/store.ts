@@ -41,6 +41,11 @@ class Store {
   private startedAgainAt = -Infinity;
   private source: EventSource | null = null;
 
+  /** Whether the autoscalers could be read: before that, no rows does not mean that there are none. */
+  get isListed(): boolean {
+    return this.snapshot?.problems !== undefined;
+  }
+
   subscribe(listener: Listener): () => void {
     this.listeners.add(listener);
     return () => this.listeners.delete(listener);
@@ -153,7 +158,9 @@ class Store {
       this.note(id);
       this.rows.delete(id);
     }
-    this.snapshot.problems = change.problems ?? this.snapshot.problems;
+    // An empty list is told too, because it was not known to be empty.
+    if (change.problems && !this.isListed) this.delta.reset = true;
+    if (change.problems) this.snapshot.problems = change.problems;
     this.snapshot.sources = change.sources ?? this.snapshot.sources;
     this.snapshot.notes = change.notes ?? this.snapshot.notes;
     if (!isComplete) this.startAgain();

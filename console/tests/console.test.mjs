@@ -1,28 +1,9 @@
 // The frontend in a real Chromium, against a server with the same API (mock.mjs).
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
-import { after, before, test } from "node:test";
-import { launch, open } from "./browser.mjs";
+import { test } from "node:test";
 import { row, start } from "./mock.mjs";
-
-let browser;
-before(async () => {
-  browser = await launch();
-});
-after(() => browser.close());
-
-/** Runs a test on a fresh server and page, and fails on errors of the page. */
-async function on(options, check, path = "/") {
-  const mock = await start(options);
-  const { page, errors, close } = await open(browser, mock.url + path, options.browser);
-  try {
-    await check(page, mock);
-    assert.deepEqual(errors, []);
-  } finally {
-    await close();
-    await mock.stop();
-  }
-}
+import { on } from "./on.mjs";
 
 const names = (page) => page.locator("a.name").allTextContents();
 

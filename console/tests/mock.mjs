@@ -30,12 +30,13 @@ export function row(id, more = {}) {
   };
 }
 
-function snapshot(rows, recording, notes) {
+function snapshot(rows, recording, notes, isRead) {
   const failing = rows.filter((one) => one.state === "failing").map((one) => one.id);
   const atMax = rows.filter((one) => one.state === "atMax").map((one) => one.id);
   return {
     cluster: "kind-dev", version: "plimsoll 0.0.0", at: now(), lab: !recording, recording, rows,
-    problems: [
+    // A server that could not read the autoscalers yet knows nothing about problems.
+    problems: !isRead ? undefined : [
       ...(failing.length ? [{ cause: "http_requests cannot be read", effect: "hold", detail: "unable to get metric http_requests: no metrics returned from custom metrics API", remedy: "check that prometheus:9090 answers and that a rule names http_requests", risk: "load may rise without new replicas", state: "failing", since: now() - 360, autoscalers: failing }] : []),
       ...(atMax.length ? [{ cause: "more is wanted than max allows", effect: "at max", detail: "max is 20, metrics want 27", remedy: "raise maxReplicas if the cluster can bear it", risk: "metrics stay above their targets", state: "atMax", since: now() - 1800, autoscalers: atMax }] : []),
     ],
@@ -101,7 +102,7 @@ const body = (request) => new Promise((done) => { let text = ""; request.on("dat
 const totals = (podHours, changes) => ({ podHours, aboveTargetSeconds: 420, changes, worstReactionSeconds: 45, peak: 12 });
 
 /** Starts the server. `rows` may be changed; `server.push(change)` sends an event. */
-export async function start({ rows, recording = false, hostile = false, notes = [], port = 0 } = {}) {
+export async function start({ rows, recording = false, hostile = false, notes = [], isRead = true, port = 0 } = {}) {
   const all = rows ?? [row("shop/hpa/checkout"), row("shop/so/orders-worker", { metrics: "queue: 12/5", min: 0, max: 30, replicas: 1, desired: 1, decision: "0 → 1: activated" }), row("web/hpa/frontend", { state: "failing", metrics: "http_requests: <unknown>/100", pressure: null, decision: "held: metric missing 6 min", replicas: 12, min: 3, max: 40 }), row("web/hpa/search", { state: "atMax", replicas: 20, desired: 20, decision: "cpu wants 27; max is 20" }), row("batch/autoscaler/render", { state: "paused", decision: "paused at 3", replicas: 3 })];
   const state = { rows: all, clients: new Set(), valid: true, revision: 1, lab: { loads: [{ name: "php-apache", label: "php-apache", unit: "users/s", value: 6.1, max: 20, manual: false }], faults: [{ id: "metrics", label: "metrics outage", active: false }, { id: "node", label: "lose a node", active: false }] }, resumed: [] };
   const server = createServer(async (request, response) => {
@@ -120,7 +121,7 @@ export async function start({ rows, recording = false, hostile = false, notes = 
     if (path === "events") {
       response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });
       state.resumed.push(request.headers["last-event-id"] ?? null);
-      response.write(`retry: 200\nid: ${state.revision}\nevent: reset\ndata: ${text(snapshot(state.rows, recording, notes))}\n\n`);
+      response.write(`retry: 200\nid: ${state.revision}\nevent: reset\ndata: ${text(snapshot(state.rows, recording, notes, isRead))}\n\n`);
       state.clients.add(response);
       return request.on("close", () => state.clients.delete(response));
     }
