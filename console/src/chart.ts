@@ -2,6 +2,7 @@
 
 import uPlot from "uplot";
 import { clock, h, number } from "./dom.js";
+import { withGaps } from "./gaps.js";
 import type { History, Mark } from "./model.js";
 
 const UTC = (seconds: number) => uPlot.tzDate(new Date(seconds * 1000), "Etc/UTC");
@@ -91,7 +92,9 @@ export function chart(onMark: (mark: Mark) => void): Chart {
           if (!mark.changed && !mark.failed && mark !== chosen) continue;
           ctx.fillStyle = colour(mark.failed ? "--bad" : mark === chosen ? "--mark" : "--text");
           ctx.beginPath();
-          ctx.arc(x, plot.valToPos(mark.to, "y", true), (mark === chosen ? 5 : 3.5) * ratio, 0, Math.PI * 2);
+          // Without a count there is no height: the mark is at the top, not at zero.
+          const y = mark.to === null ? bbox.top : plot.valToPos(mark.to, "y", true);
+          ctx.arc(x, y, (mark === chosen ? 5 : 3.5) * ratio, 0, Math.PI * 2);
           ctx.fill();
         }
       },
@@ -238,7 +241,7 @@ export function chart(onMark: (mark: Mark) => void): Chart {
   return {
     element,
     update(next) {
-      history = next;
+      history = { ...next, points: withGaps(next) };
       const now = JSON.stringify(next.metrics);
       if (now !== shape || plots.length === 0) {
         shape = now;

@@ -159,7 +159,8 @@ export function detail(id: string, url: URL): Page {
     const focused = (document.activeElement as HTMLElement | null)?.dataset["t"];
     marksList.replaceChildren(
       ...marks.slice(0, 200).map((mark) => {
-        const moved = mark.from === mark.to ? String(mark.to) : mark.changed ? `${mark.from} → ${mark.to}` : `${mark.from} (${mark.to})`;
+        const [from, to] = [mark.from ?? "?", mark.to ?? "?"];
+        const moved = from === to ? String(to) : mark.changed ? `${from} → ${to}` : `${from} (${to})`;
         return h(
           "li",
           {},

@@ -157,8 +157,9 @@ export interface Mark {
   t: number;
   until: number;
   times: number;
-  from: number;
-  to: number;
+  /** Null is a count that could not be read. */
+  from: number | null;
+  to: number | null;
   changed: boolean;
   failed: boolean;
   sentence: string;

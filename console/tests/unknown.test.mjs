@@ -32,3 +32,19 @@ test("lost connection is named with the time of what is shown, and the remedy", 
     await page.waitForSelector(".notes:has-text('the console does not answer')");
     assert.match(await page.locator(".notes").textContent(), /^What is shown is from \d\d:\d\d:\d\d UTC: .* remedy: see whether/);
   }));
+
+test("decision whose count could not be read shows no count, and has its mark at the top of the chart", () =>
+  on({}, async (page, mock) => {
+    await page.waitForSelector(".mark-row");
+    const t = Math.floor(Date.now() / 15_000) * 15 - 450;
+    mock.state.news = { marks: [{ t, until: t, times: 1, from: null, to: null, changed: false, failed: true, sentence: "held: the scale cannot be read" }] };
+    await page.waitForSelector(".mark-row:has-text('the scale cannot be read')");
+    assert.equal(await page.locator(".mark-row:has-text('the scale cannot be read') .n").textContent(), "?");
+    // Other failures of the mock are in the lower half.
+    const isRedAtTop = () => {
+      const canvas = document.querySelector(".charts canvas");
+      const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, 24);
+      return data.some((red, at) => at % 4 === 0 && red > 150 && data[at + 1] < 80 && data[at + 2] < 80);
+    };
+    await page.waitForFunction(isRedAtTop);
+  }, "/autoscalers/shop/hpa/checkout"));

@@ -114,12 +114,14 @@ fn points(record: &DecisionRecord) -> Vec<Value> {
 
 fn mark(record: &DecisionRecord) -> Value {
     let decision = &record.decision;
+    // A scale that could not be read is missing, not zero.
+    let scale = decision.scale.as_ref();
     json!({
         "t": seconds(record.first),
         "until": seconds(record.last),
         "times": record.times,
-        "from": decision.current().get(),
-        "to": decision.desired.get(),
+        "from": scale.map(|scale| scale.spec_replicas.get()),
+        "to": scale.map(|_| decision.desired.get()),
         "changed": decision.outcome == ScaleOutcome::Scaled,
         "failed": matches!(decision.outcome, ScaleOutcome::Failed | ScaleOutcome::WriteFailed(_)),
         "sentence": record.sentence(),
@@ -163,7 +165,10 @@ mod tests {
         calm.times = 4;
         calm.last = at("2026-01-05T09:15:45Z");
         let failed = record_of("web", "2026-01-05T09:16:00Z", 4, &[]);
-        let history = of_records(&[record_of("web", "2026-01-05T09:14:45Z", 1, &[610]), calm, failed]);
+        let mut unread = record_of("web", "2026-01-05T09:16:15Z", 4, &[]);
+        unread.decision.scale = None;
+        let history =
+            of_records(&[record_of("web", "2026-01-05T09:14:45Z", 1, &[610]), calm, failed, unread]);
         assert_eq!(history["metrics"], json!([{"name": "cpu", "unit": "%", "target": 50.0}]));
         let points = history["points"].as_array().unwrap();
         let shown: Vec<_> = points
@@ -172,11 +177,17 @@ mod tests {
             .collect();
         assert_eq!(shown[0], (json!(4), json!(7), json!(305.0), json!("rate")));
         assert_eq!(shown[1], shown[2], "a repeated decision has a begin and an end");
-        assert_eq!((shown.len(), &shown[3].2), (4, &Value::Null), "a missing metric is not zero");
+        assert_eq!((shown.len(), &shown[3].2), (5, &Value::Null), "a missing metric is not zero");
         let marks = history["marks"].as_array().unwrap();
         assert_eq!(
             (&marks[0]["changed"], &marks[1]["times"], &marks[2]["failed"]),
             (&json!(true), &json!(4), &json!(true))
+        );
+        assert_eq!(marks[2]["from"], json!(4));
+        assert_eq!(
+            (&marks[3]["from"], &marks[3]["to"]),
+            (&Value::Null, &Value::Null),
+            "nor is a missing count"
         );
     }
 }

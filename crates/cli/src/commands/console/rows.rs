@@ -102,7 +102,10 @@ pub(super) fn row(entry: &Entry, names: &Arc<RowNames>, values: &RowValues<'_>) 
 
 fn desired(entry: &Entry) -> Option<i32> {
     match &entry.record {
-        Some(record) if !entry.shows_status() => Some(record.decision.desired.get()),
+        // The scale could not be read, so that its decision has no count: it is missing, not zero.
+        Some(record) if !entry.shows_status() => {
+            record.decision.scale.as_ref().map(|_| record.decision.desired.get())
+        }
         _ => entry.status_counts().map(|(_, desired)| desired),
     }
 }
@@ -178,5 +181,14 @@ mod tests {
         assert_eq!(problems[0]["autoscalers"], json!(["shop/hpa/shop"]));
         assert_eq!((&problems[0]["state"], &problems[0]["effect"]), (&json!("failing"), &json!("hold")));
         assert_eq!(problems[0]["since"], json!(at("2026-01-05T09:15:00Z").as_second()));
+    }
+
+    #[test]
+    fn count_of_a_scale_that_could_not_be_read_is_missing() {
+        let mut entry = entry("web", &[]);
+        if let Some(record) = &mut entry.record {
+            record.decision.scale = None;
+        }
+        assert_eq!(desired(&entry), None);
     }
 }
