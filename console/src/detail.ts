@@ -3,7 +3,7 @@
 import { chart } from "./chart.js";
 import { age, clock, h, name, setText, wide } from "./dom.js";
 import type { Detail, History, Mark, Row, Why } from "./model.js";
-import { type Page, go, replace } from "./router.js";
+import { type Page, goToList, replace } from "./router.js";
 import { RequestError, get, store } from "./store.js";
 import { whatIf } from "./whatif.js";
 
@@ -250,7 +250,9 @@ export function detail(id: string, url: URL): Page {
     title: `${id} · Plimsoll`,
     key(event) {
       const by: Record<string, number> = { j: 1, k: -1, ArrowLeft: 1, ArrowRight: -1 };
-      const step = by[event.key];
+      // Wide tables and the YAML are scrolled by arrows.
+      const isScrolled = event.target instanceof Element && event.target.closest("[tabindex='0']");
+      const step = isScrolled && event.key.startsWith("Arrow") ? undefined : by[event.key];
       if (step !== undefined) {
         const at = chosen ? marks.findIndex((mark) => mark.t === chosen?.t) : -1;
         const next = marks[Math.min(Math.max(0, at + step), marks.length - 1)];
@@ -258,7 +260,7 @@ export function detail(id: string, url: URL): Page {
         return true;
       }
       if (event.key === "Escape" && chosen) choose(null, true);
-      else if (event.key === "Escape" || event.key === "u") go("/");
+      else if (event.key === "Escape" || event.key === "u") goToList();
       else return false;
       return true;
     },

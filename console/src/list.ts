@@ -41,6 +41,9 @@ const SPARE_LINES = 1;
 /** How long after the last letter the search is written into the address: each write is a message to another process. */
 const ADDRESS_MS = 300;
 
+/** The list as it was left last: coming back to the same address shows the same part and cursor. */
+let lastList: { address: string; id: string | undefined; top: number } | null = null;
+
 interface Line {
   element: HTMLElement;
   link: HTMLAnchorElement;
@@ -65,6 +68,10 @@ export function list(url: URL, search: HTMLInputElement): Page {
   /** The search that `order` was made by; null after other rows were sorted. */
   let searched: Query | null = null;
   let selected = 0;
+  /** Where the list begins if it is the one that was left. */
+  let restored = lastList?.address === url.search ? lastList : null;
+  let address = url.search;
+  let namespace = url.searchParams.get("namespace") ?? "";
   /** What is visible. Reading it from the document would cost a layout with each key. */
   const view = { top: 0, height: 0 };
   const phone = matchMedia("(max-width: 760px)");
@@ -77,7 +84,7 @@ export function list(url: URL, search: HTMLInputElement): Page {
   let addressTimer = 0;
   const lines: Line[] = [];
 
-  const namespaces = h("select", { "aria-label": "namespace", onchange: () => choose() });
+  const namespaces = h("select", { "aria-label": "namespace", onchange: () => chooseNamespace() });
   const states = h("select", { "aria-label": "state", onchange: () => choose() });
   for (const [value, text] of STATES) states.append(h("option", { value }, text));
   states.value = url.searchParams.get("state") ?? "";
@@ -96,7 +103,7 @@ export function list(url: URL, search: HTMLInputElement): Page {
   const part = h("div", { class: "part", role: "presentation" });
   let partTop = 0;
   const space = h("div", { class: "space", role: "rowgroup" }, part);
-  const scroll = h("div", { class: "scroll", role: "presentation", onscroll: () => scrolled() }, space);
+  const scroll = h("div", { class: "scroll", role: "presentation", onscroll: () => scrolled(), onfocusin: (event: Event) => selectFocused(event) }, space);
   const table = h("div", { class: "list", role: "table", "aria-label": "autoscalers" }, h("div", { role: "rowgroup" }, head), scroll);
   const empty = h("p", { class: "empty", hidden: true });
   const filters = h("div", { class: "filters" }, namespaces, states, found);
@@ -123,15 +130,22 @@ export function list(url: URL, search: HTMLInputElement): Page {
     clearTimeout(addressTimer);
     addressTimer = 0;
     replace({ q: search.value, namespace: namespaces.value, state: states.value, sort: chosen === "state" ? "" : chosen });
+    address = location.search;
   }
 
   function fillNamespaces(): void {
-    const wanted = namespaces.value || (url.searchParams.get("namespace") ?? "");
-    const all = [...new Set([...store.rows.values()].map((row) => row.namespace))].sort();
-    if (namespaces.options.length === all.length + 1) return;
-    namespaces.replaceChildren(h("option", { value: "" }, "all namespaces"));
-    for (const one of all) namespaces.append(h("option", { value: one }, one));
-    namespaces.value = all.includes(wanted) ? wanted : "";
+    const found = new Set([...store.rows.values()].map((row) => row.namespace));
+    // The chosen one stays also without autoscalers: showing those of all others instead would be taken for its own.
+    if (namespace) found.add(namespace);
+    const all = ["", ...[...found].sort()];
+    if (all.length === namespaces.options.length && all.every((one, index) => namespaces.options[index]?.value === one)) return;
+    namespaces.replaceChildren(...all.map((one) => h("option", { value: one }, one || "all namespaces")));
+    namespaces.value = namespace;
+  }
+
+  function chooseNamespace(): void {
+    namespace = namespaces.value;
+    choose();
   }
 
   /** Takes over what changed in the store. */
@@ -195,6 +209,23 @@ export function list(url: URL, search: HTMLInputElement): Page {
     setText(empty, !store.isListed ? "Not known: the autoscalers could not be read yet." : total === 0 ? "No autoscalers in what you may see." : "Nothing matches. Esc clears search and filters.");
     setAttribute(table, "aria-rowcount", String(order.length + 1));
     draw();
+    keepFocus();
+  }
+
+  /** The row whose link got the focus, by Tab or a click, is where the cursor is. */
+  function selectFocused(event: Event): void {
+    const line = lines.find((one) => one.link === event.target);
+    if (!line || line.index === selected) return;
+    selected = line.index;
+    draw();
+  }
+
+  /** A line that has the focus may show another row now: the focus goes where its row is. */
+  function keepFocus(): void {
+    const focused = lines.find((line) => line.link === document.activeElement);
+    if (!focused || focused.index === selected) return;
+    const line = lines.find((one) => one.index === selected);
+    (line?.link ?? element).focus({ preventScroll: true });
   }
 
   /** Draws once per frame, however many scroll events there are. */
@@ -205,6 +236,7 @@ export function list(url: URL, search: HTMLInputElement): Page {
       isDrawn = true;
       view.top = scroll.scrollTop;
       draw();
+      keepFocus();
     });
   }
 
@@ -269,10 +301,24 @@ export function list(url: URL, search: HTMLInputElement): Page {
     lines.find((line) => line.row === row)?.link.focus({ preventScroll: true });
   }
 
+  /** Shows the part and the cursor of the list that was left, as soon as it is laid out and its rows are known. */
+  function restore(): void {
+    if (!restored || order.length === 0) return;
+    const { id, top } = restored;
+    restored = null;
+    selected = Math.max(0, order.findIndex((row) => row.id === id));
+    draw();
+    scroll.scrollTop = top;
+    view.top = scroll.scrollTop;
+    draw();
+    if (document.activeElement === element) lines.find((line) => line.index === selected)?.link.focus({ preventScroll: true });
+  }
+
   const resized = new ResizeObserver(() => {
     view.top = scroll.scrollTop;
     view.height = scroll.clientHeight;
     draw();
+    restore();
   });
   resized.observe(scroll);
   const end = store.subscribe(update);
@@ -291,19 +337,23 @@ export function list(url: URL, search: HTMLInputElement): Page {
         return true;
       }
       const id = order[selected]?.id;
-      if ((event.key === "Enter" || event.key === "o") && id && !(event.target instanceof HTMLButtonElement)) {
+      // A link or button elsewhere that has the focus is what Enter means.
+      const other = event.target instanceof Element && !part.contains(event.target) && event.target.closest("a, button");
+      if ((event.key === "Enter" || event.key === "o") && id && !other) {
         if (addressTimer) writeAddress();
         go(pathOf(id));
         return true;
       }
-      if (event.key === "Escape" && search.value) {
-        search.value = "";
-        choose();
+      if (event.key === "Escape" && (search.value || namespaces.value || states.value)) {
+        search.value = states.value = namespaces.value = "";
+        chooseNamespace();
         return true;
       }
       return false;
     },
     close() {
+      // A link from the list to the list begins at its top.
+      lastList = location.pathname === "/" ? null : { address, id: order[selected]?.id, top: view.top };
       isTyped = false;
       clearTimeout(addressTimer);
       search.removeEventListener("input", typed);

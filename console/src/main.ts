@@ -8,7 +8,7 @@ import { clock, h, setText } from "./dom.js";
 import { lab } from "./lab.js";
 import { list } from "./list.js";
 import { problems, sources } from "./problems.js";
-import { type Page, go, start } from "./router.js";
+import { type Page, go, goToList, partsOf, start } from "./router.js";
 import { store } from "./store.js";
 
 const KEYS: [string, string][] = [
@@ -38,7 +38,7 @@ let strip: HTMLElement | null = null;
 
 function show(url: URL): void {
   page?.close?.();
-  const [first, ...rest] = url.pathname.split("/").filter(Boolean).map(decodeURIComponent);
+  const [first, ...rest] = partsOf(url.pathname);
   if (first === "autoscalers" && rest.length === 3) page = detail(rest.join("/"), url);
   else if (first === "problems") page = problems();
   else if (first === "sources") page = sources();
@@ -53,6 +53,10 @@ function show(url: URL): void {
     else link.removeAttribute("aria-current");
   }
   place.scrollTop = 0;
+  // Keys scroll the part that has the focus, and screen readers say its name.
+  page.element.tabIndex = -1;
+  page.element.setAttribute("aria-label", page.title);
+  page.element.focus({ preventScroll: true });
 }
 
 /** How long a connection is lost before a note says so. */
@@ -137,6 +141,7 @@ document.addEventListener("keydown", (event) => {
   else if (page?.key?.(event)) {
     // The page has handled the key.
   } else if (pages[event.key]) go(pages[event.key]!);
+  else if (event.key === "Escape" && location.pathname !== "/") goToList();
   else return;
   event.preventDefault();
 });

@@ -50,7 +50,7 @@ export function problems(): Page {
       h(
         "ul",
         { class: "names" },
-        ...names.map((id) => h("li", {}, h("a", { href: pathOf(id) }, name(id)))),
+        ...names.map((id) => h("li", {}, h("a", { href: pathOf(id), "data-focus": `${key} ${id}` }, name(id)))),
         rest > 0 && h("li", {}, h("button", { onclick: toggle, "data-focus": key }, `and ${rest.toLocaleString("en")} more`)),
         all && problem.autoscalers.length > MAX_NAMES && h("li", {}, h("button", { onclick: toggle, "data-focus": key }, "fewer")),
       ),

@@ -11,10 +11,18 @@ export interface Page {
 type Show = (url: URL) => void;
 
 let show: Show = () => {};
+/** The address of the list as it was seen last, with search, filters and order. */
+let listPath = "/";
+
+function note(): URL {
+  const url = new URL(location.href);
+  if (url.pathname === "/") listPath = url.pathname + url.search;
+  return url;
+}
 
 export function start(handler: Show): void {
   show = handler;
-  addEventListener("popstate", () => show(new URL(location.href)));
+  addEventListener("popstate", () => show(note()));
   document.addEventListener("click", (event) => {
     const anchor = (event.target as Element | null)?.closest?.("a");
     if (!anchor || event.defaultPrevented || event.button !== 0) return;
@@ -24,12 +32,17 @@ export function start(handler: Show): void {
     event.preventDefault();
     go(url.pathname + url.search);
   });
-  show(new URL(location.href));
+  show(note());
 }
 
 export function go(path: string): void {
   history.pushState(null, "", path);
-  show(new URL(location.href));
+  show(note());
+}
+
+/** Opens the list as it was left. */
+export function goToList(): void {
+  go(listPath);
 }
 
 /** Changes the URL without a new page: filters, the chosen decision. */
@@ -40,6 +53,19 @@ export function replace(params: Record<string, string>): void {
     else url.searchParams.delete(key);
   }
   if (url.href !== location.href) history.replaceState(null, "", url);
+  note();
+}
+
+/** The parts of a path. One that is not encoded correctly, as in a link that was cut off, stays as it is. */
+export function partsOf(pathname: string): string[] {
+  const decoded = (part: string): string => {
+    try {
+      return decodeURIComponent(part);
+    } catch {
+      return part;
+    }
+  };
+  return pathname.split("/").filter(Boolean).map(decoded);
 }
 
 export function pathOf(id: string): string {
