@@ -1,7 +1,7 @@
 // One autoscaler: what happens now and why, the chart, what if, conditions, events, YAML.
 
 import { chart } from "./chart.js";
-import { age, clock, h, name, setText, wide } from "./dom.js";
+import { ago, clock, h, name, refreshAges, setText, wide } from "./dom.js";
 import type { Detail, History, Mark, Row, Why } from "./model.js";
 import { type Page, goToList, replace } from "./router.js";
 import { RequestError, get, store } from "./store.js";
@@ -9,6 +9,8 @@ import { whatIf } from "./whatif.js";
 
 /** How often history is fetched; only what is new is sent. */
 const HISTORY_PERIOD_MS = 5000;
+/** How often the object and its events are read again that did not change. */
+const OBJECT_PERIOD_MS = 30_000;
 /** How long the cursor rests on a decision before its explanation is fetched. */
 const REST_MS = 120;
 /** Longer ranges than are recorded, in seconds. */
@@ -28,6 +30,11 @@ export function detail(id: string, url: URL): Page {
   let wanted = Number(url.searchParams.get("at")) || 0;
   let resting = 0;
   let gone = false;
+  /** What is said about the parts of the page: errors, and where the history comes from. */
+  const remarks = { object: "", history: "", decision: "" };
+  /** The time of the object that is shown, and when it was asked for. */
+  let readAt = 0;
+  let triedAt = -Infinity;
   let range = 0;
   const explained = new Map<number, Why>();
 
@@ -56,23 +63,37 @@ export function detail(id: string, url: URL): Page {
     lists,
   );
 
-  function fail(error: unknown): void {
-    if (stop.signal.aborted) return;
-    if (error instanceof RequestError && error.status === 404) {
+  /** Shows what is said about one part, and keeps what is said about others. */
+  function remark(about: keyof typeof remarks, text: string): void {
+    remarks[about] = text;
+    const all = [...new Set(Object.values(remarks).filter(Boolean))].join(" ");
+    setText(note, all);
+    note.hidden = all === "";
+  }
+
+  function fail(about: keyof typeof remarks, error: unknown): void {
+    if (stop.signal.aborted || gone) return;
+    // Only of the object: a Prometheus that is not found says nothing about it.
+    if (about === "object" && error instanceof RequestError && error.status === 404) {
       gone = true;
       sentence.replaceChildren(name(id), " does not exist, or not any more. ", h("a", { href: "/" }, "All autoscalers"));
       sentence.classList.add("failing");
+      target.hidden = true;
       return;
     }
     if (error instanceof RequestError && error.status === 401) return;
-    setText(note, error instanceof Error ? error.message : String(error));
-    note.hidden = false;
+    const cause = error instanceof Error ? error.message : String(error);
+    if (about === "object" && readAt === 0) setText(sentence, "Not known: the object could not be read yet.");
+    remark(about, about === "object" && readAt > 0 ? `${cause}. Conditions and events are those of ${clock(readAt)} UTC.` : cause);
   }
 
   async function load(): Promise<void> {
+    triedAt = performance.now();
     try {
       const found = await get<Detail>(base, undefined, stop.signal);
       gone = false;
+      readAt = store.at || Date.now() / 1000;
+      remark("object", "");
       sentence.className = `sentence ${found.row.state}`;
       setText(sentence, found.why.headline);
       showTarget(found.row);
@@ -81,7 +102,8 @@ export function detail(id: string, url: URL): Page {
       showFacts(found);
       if (found.fields && !what.hasChildNodes()) what.append(whatIf(base, found.fields));
     } catch (error) {
-      fail(error);
+      triedAt = -Infinity;
+      fail("object", error);
     }
   }
 
@@ -118,11 +140,13 @@ export function detail(id: string, url: URL): Page {
     try {
       const found = await get<History>(`${base}/history?range=${length}`, undefined, stop.signal);
       if (range !== length) return;
-      setText(note, found.note);
-      note.hidden = false;
+      remark("history", found.note);
       plot.update({ ...found, marks });
     } catch (error) {
-      fail(error);
+      if (range !== length) return;
+      // The chart of another range would be taken for this one.
+      plot.update({ source: "prometheus", note: "", cursor: null, reset: true, metrics: [], points: [], marks: [] });
+      fail("history", error);
     }
   }
 
@@ -141,17 +165,17 @@ export function detail(id: string, url: URL): Page {
       }
       history = next;
       marks = [...next.marks].reverse();
-      setText(note, next.note);
-      note.hidden = next.note === "";
+      remark("history", next.note);
       plot.update(next);
       drawMarks();
       if (wanted) {
-        const mark = marks.find((one) => Math.abs(one.t - wanted) < 1);
-        wanted = 0;
+        const mark = marks.find((one) => Math.abs(one.t - wanted) < 1) ?? marks.find((one) => one.t <= wanted && wanted <= one.until);
         if (mark) choose(mark, false);
+        else remark("decision", `The decision at ${moment(wanted)} is not kept: the latest is shown.`);
+        wanted = 0;
       }
     } catch (error) {
-      fail(error);
+      fail("history", error);
     }
   }
 
@@ -173,7 +197,7 @@ export function detail(id: string, url: URL): Page {
               onclick: () => choose(mark, true),
               onfocus: () => chosen?.t !== mark.t && choose(mark, true),
             },
-            h("span", { class: "t" }, clock(mark.t)),
+            h("span", { class: "t", title: moment(mark.t) }, clock(mark.t)),
             h("span", { class: "n" }, moved),
             h("span", { class: "s" }, name(mark.sentence), mark.times > 1 && h("span", { class: "dim" }, ` ×${mark.times}`)),
           ),
@@ -199,7 +223,8 @@ export function detail(id: string, url: URL): Page {
     clearTimeout(resting);
     const at = chosen?.t ?? 0;
     const known = explained.get(at);
-    const title = chosen ? `Why, at ${clock(chosen.t)} UTC` : "Why";
+    const title = chosen ? `Why, at ${moment(chosen.t)}` : "Why";
+    remark("decision", "");
     if (known) return explain(known, title);
     resting = window.setTimeout(async () => {
       try {
@@ -208,7 +233,7 @@ export function detail(id: string, url: URL): Page {
         if ((chosen?.t ?? 0) === at) explain(found, title);
       } catch (error) {
         if (!stop.signal.aborted && chosen) explain({ headline: "", rows: [{ label: "", text: chosen.sentence, decided: false }] }, title);
-        if (!(error instanceof RequestError)) fail(error);
+        if (!(error instanceof RequestError)) fail("decision", error);
       }
     }, direct ? 0 : REST_MS);
   }
@@ -235,15 +260,21 @@ export function detail(id: string, url: URL): Page {
   offer();
   const end = store.subscribe(() => {
     offer();
+    refreshAges(lists, store.at);
     const row = store.rows.get(id);
-    if (store.isListed && !row && !gone) fail(new RequestError(404, ""));
+    if (store.isListed && !row && !gone) fail("object", new RequestError(404, ""));
     // The object has changed or is back.
     else if (row && row !== before) void load();
     before = row;
   });
   void load();
   void more();
-  const timer = setInterval(() => !document.hidden && !gone && range === 0 && void more(), HISTORY_PERIOD_MS);
+  const timer = setInterval(() => {
+    if (document.hidden || gone) return;
+    if (range === 0) void more();
+    // Events come also while the row stays the same.
+    if (performance.now() >= triedAt + OBJECT_PERIOD_MS) void load();
+  }, HISTORY_PERIOD_MS);
 
   return {
     element,
@@ -274,6 +305,13 @@ export function detail(id: string, url: URL): Page {
   };
 }
 
+/** A time, with its date if that is not today's. */
+function moment(seconds: number): string {
+  const day = (at: number) => new Date(at * 1000).toISOString().slice(0, 10);
+  const date = store.at > 0 && day(seconds) === day(store.at) ? "" : `${day(seconds)} `;
+  return `${date}${clock(seconds)} UTC`;
+}
+
 /** A decision that continues replaces what was known of it. */
 function merged(before: Mark[], after: Mark[]): Mark[] {
   const all = new Map(before.map((mark) => [mark.t, mark]));
@@ -291,14 +329,14 @@ function facts(found: Detail, isOpen: boolean): HTMLElement[] {
       h("td", {}, one.status),
       h("td", {}, name(one.reason)),
       h("td", { class: "text" }, name(one.message)),
-      h("td", { class: "number" }, one.since === null ? "–" : age(store.at - one.since)),
+      h("td", { class: "number" }, one.since === null ? "–" : ago(one.since, store.at)),
     ),
   );
   const events = found.events.map((one) =>
     h(
       "tr",
       { class: one.type === "Warning" ? "warning" : "" },
-      h("td", { class: "number" }, one.at === null ? "–" : age(store.at - one.at), one.count > 1 && ` ×${one.count}`),
+      h("td", { class: "number" }, one.at === null ? "–" : ago(one.at, store.at), one.count > 1 && ` ×${one.count}`),
       h("td", {}, name(one.reason)),
       h("td", { class: "text" }, name(one.message)),
       h("td", {}, name(one.from)),

@@ -70,7 +70,7 @@ export function clock(seconds: number): string {
   return `${two(at.getUTCHours())}:${two(at.getUTCMinutes())}:${two(at.getUTCSeconds())}`;
 }
 
-/** `4m`, `3h`, `2d`. */
+/** `90s`, `4m`, `3h`, `2d`. */
 export function age(seconds: number): string {
   const s = Math.max(0, Math.round(seconds));
   if (s < 120) return `${s}s`;
@@ -79,11 +79,21 @@ export function age(seconds: number): string {
   return `${Math.round(s / 86400)}d`;
 }
 
-/** At most three significant digits, with thousands separated. */
+/** How long before `now` something was, with the time itself as title. */
+export function ago(at: number, now: number): HTMLElement {
+  const time = new Date(at * 1000).toISOString().replace(".000Z", "Z");
+  return h("time", { datetime: time, title: time, "data-at": at }, age(now - at));
+}
+
+/** Counts the ages within an element from a new time. */
+export function refreshAges(within: HTMLElement, now: number): void {
+  for (const time of within.querySelectorAll<HTMLElement>("time[data-at]")) setText(time, age(now - Number(time.dataset["at"])));
+}
+
+/** At most three significant digits besides whole numbers, with thousands separated; a small value is not zero. */
 export function number(value: number): string {
   if (!Number.isFinite(value)) return "–";
-  const digits = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2;
-  return value.toLocaleString("en", { maximumFractionDigits: digits });
+  return value.toLocaleString("en", Math.abs(value) >= 100 ? { maximumFractionDigits: 0 } : { maximumSignificantDigits: 3 });
 }
 
 export function count(n: number, one: string, many = `${one}s`): string {

@@ -8,14 +8,20 @@ const SLIDE_MS = 100;
 
 export function lab(): HTMLElement {
   const strip = h("div", { class: "lab", role: "group", "aria-label": "load and faults" });
+  const failure = h("span", { class: "failing", role: "alert" });
   let timer = 0;
 
   async function send(change: unknown): Promise<void> {
-    draw(await get<Lab>("/api/v1/lab", change));
+    try {
+      draw(await get<Lab>("/api/v1/lab", change));
+    } catch (error) {
+      setText(failure, `Not changed: ${error instanceof Error ? error.message : String(error)}`);
+    }
   }
 
   function draw(state: Lab): void {
     const focus = (document.activeElement as HTMLElement | null)?.dataset["lab"];
+    setText(failure, "");
     strip.replaceChildren(
       ...state.loads.map((load) => {
         const shown = h("output", {}, `${number(load.value)} ${load.unit}`);
@@ -38,6 +44,7 @@ export function lab(): HTMLElement {
       ...state.faults.map((fault) =>
         h("button", { class: fault.active ? "fault active" : "fault", "aria-pressed": String(fault.active), "data-lab": `fault-${fault.id}`, onclick: () => void send({ fault: fault.id, active: !fault.active }) }, fault.label),
       ),
+      failure,
     );
     if (focus) strip.querySelector<HTMLElement>(`[data-lab="${CSS.escape(focus)}"]`)?.focus();
   }

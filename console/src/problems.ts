@@ -1,6 +1,6 @@
 // Problems by cause, and the sources that they come from.
 
-import { age, count, h, name, wide } from "./dom.js";
+import { type Child, ago, count, h, name, refreshAges, wide } from "./dom.js";
 import type { Problem, Source } from "./model.js";
 import { type Page, pathOf } from "./router.js";
 import { store } from "./store.js";
@@ -16,7 +16,7 @@ export function problems(): Page {
   const draw = () => {
     const all = store.snapshot?.problems ?? [];
     const now = JSON.stringify([all, store.isListed, [...open]]);
-    if (now === shown) return;
+    if (now === shown) return refreshAges(body, store.at);
     shown = now;
     const focus = document.activeElement?.getAttribute("data-focus");
     body.replaceChildren(
@@ -43,9 +43,9 @@ export function problems(): Page {
       h(
         "dl",
         {},
-        ...fact("since", problem.since === null ? "" : `${age(store.at - problem.since)} ago`),
-        ...fact("at risk", problem.risk),
-        ...fact("remedy", problem.remedy),
+        ...(problem.since === null ? [] : fact("since", ago(problem.since, store.at), " ago")),
+        ...(problem.risk ? fact("at risk", name(problem.risk)) : []),
+        ...(problem.remedy ? fact("remedy", name(problem.remedy)) : []),
       ),
       h(
         "ul",
@@ -68,8 +68,8 @@ function effect(problem: Problem): string {
   return problem.effect;
 }
 
-function fact(label: string, text: string): HTMLElement[] {
-  return text ? [h("dt", {}, label), h("dd", {}, name(text))] : [];
+function fact(label: string, ...text: Child[]): HTMLElement[] {
+  return [h("dt", {}, label), h("dd", {}, ...text)];
 }
 
 const MARK: Record<Source["health"], string> = { ok: "●", failing: "✗", missing: "○", unknown: "?" };

@@ -210,7 +210,10 @@ export async function get<T>(path: string, body?: unknown, signal?: AbortSignal)
     init.headers = { "content-type": "application/json" };
     init.body = JSON.stringify(body);
   }
-  const answer = await fetch(path, init);
+  const answer = await fetch(path, init).catch((error: unknown) => {
+    if (signal?.aborted) throw error;
+    throw new RequestError(0, "the console does not answer");
+  });
   if (!answer.ok) {
     const text = await answer.text();
     let message = text.trim();

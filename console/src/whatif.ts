@@ -52,8 +52,14 @@ export function whatIf(base: string, now: Fields): HTMLElement {
   const element = h("section", { class: "whatif" }, h("details", {}, h("summary", {}, "What if"), form, answer, result));
 
   async function copied(): Promise<void> {
-    await navigator.clipboard.writeText(patch.textContent ?? "");
-    setText(copy, "copied");
+    try {
+      await navigator.clipboard.writeText(patch.textContent ?? "");
+      setText(copy, "copied");
+    } catch {
+      // The browser or its user refused.
+      getSelection()?.selectAllChildren(patch);
+      setText(copy, "selected: press Ctrl-C");
+    }
     setTimeout(() => setText(copy, "copy as patch"), 1500);
   }
 

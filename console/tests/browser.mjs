@@ -17,7 +17,7 @@ export async function open(browser, url, options = {}) {
   const errors = [];
   page.on("pageerror", (error) => errors.push(String(error)));
   page.on("console", (message) => {
-    if (message.type() === "error" && !/status of (401|404)|net::ERR_(?!BLOCKED)/.test(message.text())) errors.push(message.text());
+    if (message.type() === "error" && !/status of (401|404|500|503)|net::ERR_(?!BLOCKED)/.test(message.text())) errors.push(message.text());
   });
   page.on("request", (request) => {
     if (!request.url().startsWith(new URL(url).origin) && !request.url().startsWith("data:")) errors.push(`request to ${request.url()}`);

@@ -126,6 +126,7 @@ export async function start({ rows, recording = false, hostile = false, notes = 
       return request.on("close", () => state.clients.delete(response));
     }
     if (path === "lab") {
+      if (state.error?.path === "lab" && request.method === "POST") return json({ message: state.error.message }, state.error.code);
       if (request.method === "POST") {
         const change = await body(request);
         for (const load of state.lab.loads) if (load.name === change.load) Object.assign(load, { value: change.value ?? 6.1, manual: change.value !== null });
@@ -135,6 +136,7 @@ export async function start({ rows, recording = false, hostile = false, notes = 
     }
     const [, ...parts] = path.split("/").map(decodeURIComponent);
     const id = parts.slice(0, 3).join("/");
+    if (state.error && url.pathname.endsWith(state.error.path)) return json({ message: state.error.message }, state.error.code);
     const found = state.rows.find((one) => one.id === id);
     if (!found) return json({ message: "not found" }, 404);
     if (url.searchParams.has("range")) return json(longer(Number(url.searchParams.get("range"))));

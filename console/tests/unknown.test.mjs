@@ -48,3 +48,66 @@ test("decision whose count could not be read shows no count, and has its mark at
     };
     await page.waitForFunction(isRedAtTop);
   }, "/autoscalers/shop/hpa/checkout"));
+
+const CHECKOUT = "/autoscalers/shop/hpa/checkout";
+
+test("object that cannot be read is said to be unknown, with the cause, and read again", () =>
+  on({}, async (page, mock) => {
+    await page.waitForSelector("a.name");
+    mock.state.error = { path: "/checkout", code: 503, message: "the server is currently unable to handle the request" };
+    await page.click("a.name:text-is('shop/checkout')");
+    await page.waitForSelector(".sentence:text-is('Not known: the object could not be read yet.')");
+    await page.waitForSelector(".mark-row");
+    assert.match(await page.locator(".note").textContent(), /unable to handle the request/, "the history, which can be read, does not hide the error");
+    mock.state.error = null;
+    await page.waitForSelector(".note", { state: "hidden" });
+    await page.waitForSelector(".sentence:has-text('scaled')");
+  }));
+
+test("longer range that cannot be read shows no other chart, and the object is not called gone", () =>
+  on({}, async (page, mock) => {
+    await page.waitForSelector(".mark-row");
+    mock.state.error = { path: "/history", code: 404, message: 'services "prometheus" not found' };
+    await page.click(".ranges button:text('7 days')");
+    await page.waitForSelector(".note:has-text('services \"prometheus\" not found')");
+    assert.equal(await page.locator("text=does not exist").count(), 0);
+    assert.equal(await page.locator(".charts canvas").count(), 1, "no metrics are known");
+  }, CHECKOUT));
+
+test("ages grow while nothing else changes", async () => {
+  await on({}, async (page, mock) => {
+    await page.waitForSelector("dd:has-text('6m ago')");
+    const time = await page.locator("dd time >> nth=0").getAttribute("title");
+    assert.match(time, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d.*Z$/);
+    mock.push({ at: Date.now() / 1000 + 600 });
+    await page.waitForSelector("dd:has-text('16m ago')");
+  }, "/problems");
+  await on({}, async (page, mock) => {
+    await page.waitForSelector("[aria-label=events] td:has-text('5m ×3')");
+    mock.push({ at: Date.now() / 1000 + 600 });
+    await page.waitForSelector("[aria-label=events] td:has-text('15m ×3')");
+    await page.waitForSelector("[aria-label=conditions] td:has-text('25m')");
+  }, CHECKOUT);
+});
+
+test("link to a decision that is not kept any more says so", () =>
+  on({}, async (page) => {
+    await page.waitForSelector(".note:has-text('The decision at 2026-01-05 09:15:00 UTC is not kept: the latest is shown.')");
+    await page.click(".mark-row >> nth=0");
+    await page.waitForSelector(".note", { state: "hidden" });
+  }, `${CHECKOUT}?at=1767604500`));
+
+test("fault and patch that fail say so", () =>
+  on({}, async (page, mock) => {
+    await page.waitForSelector(".lab .fault");
+    mock.state.error = { path: "lab", code: 500, message: "the node is gone" };
+    await page.click("text=metrics outage");
+    await page.waitForSelector(".lab [role=alert]:has-text('Not changed: the node is gone')");
+    mock.state.error = null;
+    await page.evaluate(() => Object.defineProperty(navigator, "clipboard", { value: { writeText: () => Promise.reject(new Error("refused")) } }));
+    await page.click(".whatif summary");
+    await page.fill(".fields label:first-child input", "40");
+    await page.click("button:text('copy as patch')");
+    await page.waitForSelector("button:text('selected: press Ctrl-C')");
+    assert.match(await page.evaluate(() => String(getSelection())), /^spec:/);
+  }, CHECKOUT));
