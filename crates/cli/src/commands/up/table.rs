@@ -90,7 +90,10 @@ impl ActivationPhase {
 
 fn line(cluster: &RunningCluster, record: &DecisionRecord) -> String {
     let decision = &record.decision;
-    let replicas = if decision.current() == decision.desired {
+    let replicas = if decision.scale.is_none() {
+        // A scale that could not be read is unknown, not zero.
+        "-".to_owned()
+    } else if decision.current() == decision.desired {
         decision.desired.to_string()
     } else {
         format!("{} → {}", decision.current(), decision.desired)

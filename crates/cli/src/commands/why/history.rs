@@ -21,8 +21,10 @@ pub(crate) struct DecisionLine {
     pub(crate) last: Timestamp,
     pub(crate) times: u64,
     pub(crate) autoscaler: String,
-    pub(crate) from: i32,
-    pub(crate) to: i32,
+    /// The count that was found; absent if the scale could not be read.
+    pub(crate) from: Option<i32>,
+    /// The count that was decided; absent if the scale could not be read.
+    pub(crate) to: Option<i32>,
     pub(crate) recommended: Option<i32>,
     pub(crate) changed: bool,
     pub(crate) why: String,
@@ -31,25 +33,28 @@ pub(crate) struct DecisionLine {
 impl DecisionLine {
     pub(crate) fn of(record: &DecisionRecord) -> Self {
         let decision = &record.decision;
+        let scale = decision.scale.as_ref();
         Self {
             at: record.first,
             last: record.last,
             times: record.times,
             autoscaler: record.metadata.name.replacen('.', "/", 1),
-            from: decision.current().get(),
-            to: decision.desired.get(),
+            from: scale.map(|scale| scale.spec_replicas.get()),
+            // Without a scale, the decision has zero in this place, which nobody wanted.
+            to: scale.map(|_| decision.desired.get()),
             recommended: decision.recommendation.as_ref().map(|r| r.replicas.get()),
             changed: decision.outcome == Became::Scaled,
             why: record.sentence(),
         }
     }
 
-    /// `1 → 4`, or `4`; a change that was not made is in brackets.
+    /// `1 → 4`, or `4`; a change that was not made is in brackets, and an unknown count is `-`.
     pub(crate) fn replicas(&self) -> String {
-        match (self.from == self.to, self.changed) {
-            (true, _) => self.from.to_string(),
-            (false, true) => format!("{} → {}", self.from, self.to),
-            (false, false) => format!("{} ({})", self.from, self.to),
+        let (Some(from), Some(to)) = (self.from, self.to) else { return "-".to_owned() };
+        match (from == to, self.changed) {
+            (true, _) => from.to_string(),
+            (false, true) => format!("{from} → {to}"),
+            (false, false) => format!("{from} ({to})"),
         }
     }
 }
@@ -108,8 +113,20 @@ fn table(lines: &[DecisionLine], now: Timestamp) -> Table {
 
 #[cfg(test)]
 mod tests {
+    use engine::Replicas;
+
     use super::*;
     use crate::live::sample::{at, record};
+
+    #[test]
+    fn count_of_an_unreadable_scale_is_unknown_and_not_zero() {
+        let mut lost = record("2026-01-05T09:15:00Z", 4, &[100; 4]);
+        (lost.decision.scale, lost.decision.desired) = (None, Replicas::ZERO);
+        let line = DecisionLine::of(&lost);
+        assert_eq!(line.replicas(), "-");
+        let json = serde_json::to_value(&line).unwrap();
+        assert_eq!((&json["from"], &json["to"]), (&serde_json::Value::Null, &serde_json::Value::Null));
+    }
 
     #[test]
     fn repeated_decisions_have_a_duration() {
