@@ -75,8 +75,7 @@ pub(crate) async fn read(
     };
     if let Ok(all) = client.objects(filter).await {
         if let Some(own) = all.iter().find(|object| object.named() == *named) {
-            let annotations = &own.hpa.metadata.annotations;
-            (facts.paused, facts.off) = (paused(named.kind, annotations), is_off(named.kind, annotations));
+            facts = of_annotations(named.kind, &own.hpa.metadata.annotations);
         }
         facts.rivals = Some(rivals(&all, named, record));
     }
@@ -100,6 +99,15 @@ pub(crate) async fn read(
         }
     }
     facts
+}
+
+/// What the annotations of an object say; the rest is unknown.
+pub(crate) fn of_annotations(kind: AutoscalerKind, annotations: &StringMap) -> ClusterFacts {
+    ClusterFacts {
+        paused: paused(kind, annotations),
+        off: is_off(kind, annotations),
+        ..ClusterFacts::default()
+    }
 }
 
 /// Whether nothing is decided about an autoscaler because its annotation says so.

@@ -9,9 +9,9 @@ use super::rows;
 use super::whatif::WhatIfFields;
 use crate::commands::get::Entry;
 use crate::commands::why::{record_explanation, status_explanation};
-use crate::live::ClusterClient;
 use crate::live::decisions::{DecodedDecisions, MissingDecision};
 use crate::live::objects::ObjectEvent;
+use crate::live::{ClusterClient, cluster_facts};
 
 /// Events that are shown.
 const MAX_EVENTS: usize = 100;
@@ -35,7 +35,10 @@ pub(super) async fn detail(
     };
     let record = found.records.pop();
     let mut why = match &record {
-        Some(record) => record_explanation(&named, record, None, None, now),
+        Some(record) => {
+            let facts = cluster_facts::of_annotations(named.kind, &object.hpa.metadata.annotations);
+            record_explanation(&named, record, Some(&facts), None, now)
+        }
         None => status_explanation(&named, &object.hpa, &events, &missing, now),
     };
     why.rows.extend(found.warning());

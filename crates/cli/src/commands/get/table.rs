@@ -78,6 +78,16 @@ impl Entry {
         is_off(self.object.kind, &self.object.hpa.metadata.annotations)
     }
 
+    /// Whether annotations pause a ScaledObject or ScaledJob.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.object.kind.has_triggers() && keda_annotations::is_paused(&self.object.hpa.metadata.annotations)
+    }
+
+    /// Whether nothing is decided about it because its annotations say so.
+    pub(crate) fn is_undecided(&self) -> bool {
+        self.is_off() || self.is_paused()
+    }
+
     /// Whether rows show the status instead of what was decided: in mode `off` that is outdated, and in shadow mode another
     /// controller scales the HPA and writes its status.
     pub(crate) fn shows_status(&self) -> bool {
@@ -92,8 +102,8 @@ impl Entry {
     fn mark(&self) -> Option<String> {
         if self.object.kind.has_triggers() {
             let at = self.annotation(keda_annotations::PAUSED_REPLICAS).filter(|count| !count.is_empty());
-            let paused = keda_annotations::is_paused(&self.object.hpa.metadata.annotations);
-            return paused
+            return self
+                .is_paused()
                 .then(|| at.map_or_else(|| "paused".to_owned(), |count| format!("paused at {count}")));
         }
         if self.is_off() {

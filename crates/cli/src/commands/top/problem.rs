@@ -93,10 +93,10 @@ pub(crate) fn by_cause<'a>(problems: impl Iterator<Item = (&'a str, &'a Autoscal
 pub(crate) fn problems_of(entry: &Entry, now: Timestamp) -> Vec<AutoscalerProblem> {
     let conditions = &entry.object.hpa.status.conditions;
     match &entry.record {
-        Some(record) if !entry.is_off() => by_record(entry.object.kind, record, now),
+        Some(record) if !entry.is_undecided() => by_record(entry.object.kind, record, now),
         // The problems of the last decision are over, and a controller that decides nothing is not silent.
         Some(record) if has_written(record, conditions) => Vec::new(),
-        // In mode `off`, these are the conditions of another controller.
+        // In mode `off`, these are the conditions of another controller; those of a paused object say whether the pause failed.
         _ => by_conditions(conditions),
     }
 }
@@ -121,6 +121,7 @@ pub(crate) fn grade(entry: &Entry, problems: &[AutoscalerProblem]) -> Grade {
         return Grade::Paused;
     }
     let disabled = match &entry.record {
+        _ if entry.is_paused() => true,
         Some(record) => record.decision.course == Course::Disabled || record.mode == DecisionMode::Off,
         None => entry.object.hpa.status.conditions.iter().any(|c| c.reason == "ScalingDisabled"),
     };

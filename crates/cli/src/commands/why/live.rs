@@ -128,9 +128,6 @@ pub(super) async fn explain_one(
                 Some(_) => None,
             };
             let mut found = explained(named, record, cluster.as_ref(), at, now);
-            if cluster.as_ref().is_some_and(|cluster| cluster.paused.is_some()) {
-                paused(&mut found.explanation);
-            }
             found.cluster = cluster;
             return Ok(found);
         }
@@ -173,12 +170,18 @@ pub(super) async fn explain_hpa(
     explain_one(client, &AutoscalerName { kind: AutoscalerKind::Hpa, name }, at, now).await.ok()
 }
 
-/// Adds that a paused object is not reconciled.
-fn paused(words: &mut Explanation) {
+/// Adds that nothing is decided about an object that is off or paused: its controller is not silent.
+fn add_undecided(words: &mut Explanation, cluster: &ClusterFacts) {
+    let (label, text) = match cluster {
+        ClusterFacts { off: true, .. } => ("off", "by annotation: nothing is decided until it is removed"),
+        ClusterFacts { paused: Some(_), .. } => {
+            ("paused", "by annotation: nothing is asked and nothing changes until it is removed")
+        }
+        _ => return,
+    };
     // The next change and what follows it apply only to an active object.
     words.rows.truncate(words.rows.iter().position(|row| row.label == "next").unwrap_or(words.rows.len()));
-    let text = "by annotation: nothing is asked and nothing changes until it is removed";
-    words.rows.push(Row { label: "paused".into(), text: text.into(), decided: false });
+    words.rows.push(Row { label: label.into(), text: text.into(), decided: false });
 }
 
 /// The record in force at a moment; the last without one.
@@ -266,6 +269,9 @@ pub(crate) fn explanation(
             add_row("note", format!("that was {age} ago, and nothing since; does the {who} run?"));
         }
         _ => {}
+    }
+    if let Some(cluster) = cluster {
+        add_undecided(&mut words, cluster);
     }
     words
 }

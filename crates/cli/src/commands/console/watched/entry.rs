@@ -81,7 +81,7 @@ impl WatchedEntry {
     /// Takes over what was decided about the state before.
     pub(super) fn follow(&mut self, before: Self) {
         let Self { entry, latest, problems, grade, is_judged, is_silent, is_changed, .. } = before;
-        let is_judged = is_judged && self.entry.is_off() == entry.is_off();
+        let is_judged = is_judged && self.entry.is_undecided() == entry.is_undecided();
         self.entry.record = entry.record;
         // The next pass is about the metrics and targets that there are now.
         let has_same_metrics = self.entry.object.hpa.spec.metrics == entry.object.hpa.spec.metrics;
@@ -111,8 +111,8 @@ impl WatchedEntry {
             self.problems = problems;
         }
         self.is_silent = is_silent;
-        // Without a record and in mode `off`, conditions are judged, which may change with every event.
-        self.is_judged = self.entry.record.is_some() && !self.entry.is_off();
+        // Without a record, in mode `off` and during a pause, conditions are judged, which may change with every event.
+        self.is_judged = self.entry.record.is_some() && !self.entry.is_undecided();
         let row = match self.shown_pass() {
             Some(latest) => {
                 let decision = self.entry.sentence_after(Some(&latest.reason));

@@ -25,7 +25,7 @@ use crate::commands::get::pause;
 use crate::commands::why::{record_explanation, status_explanation};
 use crate::failure::{CommandResult, Failure, use_colour};
 use crate::live::screen::stop_requested;
-use crate::live::{AutoscalerName, ClusterClient, Scope};
+use crate::live::{AutoscalerName, ClusterClient, Scope, cluster_facts};
 use chart::{MetricTrend, ReplicaPoint};
 use state::{AutoscalerDetails, ExplanationError, KeyOutcome, TopKey, TopState};
 
@@ -142,10 +142,15 @@ async fn details(
         Some(named) => match client.decisions_of(&namespace, &named).await {
             Ok(found) => {
                 let records = &found.records;
+                // Nothing is decided about an object that its annotations pause or switch off.
+                let object = client.object(&namespace, &named).await.ok();
+                let facts = object.map(|object| {
+                    cluster_facts::of_annotations(named.kind, &object.hpa.metadata.annotations)
+                });
                 points = records.iter().map(ReplicaPoint::of).collect();
                 trends = MetricTrend::of(records);
                 let last = records.last().map(|record| {
-                    let mut explanation = record_explanation(&named, record, None, None, now);
+                    let mut explanation = record_explanation(&named, record, facts.as_ref(), None, now);
                     explanation.rows.extend(found.warning());
                     explanation
                 });

@@ -1,9 +1,10 @@
 use api::decisions::DecisionMode;
+use cluster::AutoscalerKind;
 use serde_json::json;
 
 use super::super::view::TopColumns;
 use super::*;
-use crate::live::objects::sample as object;
+use crate::live::objects::{Object, sample as object};
 use crate::live::page::Page;
 use crate::live::sample::{at, record_of};
 
@@ -94,6 +95,22 @@ fn controller_without_recent_decisions_is_a_problem() {
         Overview::of(&[entry("calm", 4, &[100; 4])], None, Sort::Pressure, at("2026-01-05T09:30:00Z"));
     assert_eq!(overview.problems[0].cause, "the controller has stopped deciding");
     assert_eq!(overview.problems[0].detail, "its last decision was 15m ago");
+}
+
+#[test]
+fn paused_object_without_recent_decisions_is_no_problem() {
+    let mut paused = entry("orders", 4, &[]);
+    paused.object.kind = AutoscalerKind::ScaledObject;
+    paused.object.hpa.metadata.annotations.insert("autoscaling.keda.sh/paused".to_owned(), "true".to_owned());
+    let later = at("2026-01-05T09:30:00Z");
+    let shown = Overview::of(std::slice::from_ref(&paused), None, Sort::Pressure, later);
+    assert_eq!((shown.problems.len(), shown.autoscalers[0].state), (0, Grade::Paused));
+    let failed = json!([{"type": "Ready", "status": "False", "reason": "ScaledObjectCheckFailed", "message": "because"}]);
+    paused.object =
+        Object { kind: AutoscalerKind::ScaledObject, ..object("orders", json!({"conditions": failed})) };
+    paused.object.hpa.metadata.annotations.insert("autoscaling.keda.sh/paused".to_owned(), "true".to_owned());
+    let shown = Overview::of(&[paused], None, Sort::Pressure, later);
+    assert_eq!(shown.problems[0].detail, "because", "the pause itself failed");
 }
 
 #[test]

@@ -1,3 +1,5 @@
+use api::diagnosis::PausedFact;
+
 use super::*;
 use crate::live::sample::{at, record};
 
@@ -53,6 +55,21 @@ fn explanation_includes_mode_and_age() {
         rows(Some("2026-01-05T09:20:00Z"), "2026-01-05T09:30:00Z").last().unwrap(),
         "note: nothing was decided between then and 09:20:00; was the controller down?"
     );
+}
+
+#[test]
+fn controller_of_an_object_that_is_off_is_not_silent() {
+    let record = record("2026-01-05T09:14:45Z", 4, &[100; 4]);
+    let last_row = |cluster: &ClusterFacts| {
+        let rows = explanation(&web(), &record, Some(cluster), None, at("2026-01-05T09:30:00Z")).rows;
+        let next = rows.iter().any(|row| row.label == "next");
+        (rows.last().unwrap().label.clone(), next)
+    };
+    assert_eq!(last_row(&ClusterFacts::default()), ("note".to_owned(), true));
+    let off = ClusterFacts { off: true, ..ClusterFacts::default() };
+    assert_eq!(last_row(&off), ("off".to_owned(), false));
+    let paused = ClusterFacts { paused: Some(PausedFact::default()), ..ClusterFacts::default() };
+    assert_eq!(last_row(&paused), ("paused".to_owned(), false));
 }
 
 #[test]
