@@ -5,6 +5,7 @@ mod unpolled;
 
 use std::error::Error as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 use api::autoscaling::v2::MetricTarget;
 use api::decisions::DecisionMode;
@@ -30,6 +31,7 @@ use super::context::OperatorContext;
 use super::decide::object::ObjectPoll;
 use super::id::{ResourceId, ResourceKind};
 use super::object_state::ObjectEntry;
+use super::reconcile::retry_delay;
 use super::scaled_resource::poll_interval;
 use super::scalers_cache::ScalersCache;
 use super::trigger_failure::classify;
@@ -171,17 +173,24 @@ pub(crate) fn pushed(object: &ScaledObject, metric: &str) -> TriggerPoll {
     }
 }
 
-/// Records a decision of the engine.
+/// The time from a reconcile that fails to the next: triggers are not polled, and each retry comes later than the one before.
+pub(crate) fn retry_interval(context: &OperatorContext, id: &ResourceId) -> Duration {
+    // The failure that is being recorded is not counted yet.
+    let failures = context.known_entry(id).map_or(0, |entry| entry.state().failures);
+    retry_delay(failures.saturating_add(1))
+}
+
+/// Records a decision of the engine. The next one follows after `interval`.
 pub(crate) fn keep(
     context: &OperatorContext,
     id: &ResourceId,
-    object: &ScaledObject,
+    interval: Duration,
     spec: &Arc<Spec>,
     decision: &Decision,
     round: TriggerPoll,
 ) {
     let key = key(id);
-    let period = SignedDuration::try_from(poll_interval(object.spec.polling_interval)).unwrap_or_default();
+    let period = SignedDuration::try_from(interval).unwrap_or_default();
     let is_poll = !round.pushed && !round.triggers.is_empty();
     context.records.add_round(&key, DecisionMode::Active, period, spec, decision, Some(round));
     trace(context, id, decision, is_poll);
@@ -217,7 +226,7 @@ pub(crate) fn keep_activity(
     let has_failed = input.current.is_err()
         || matches!(scaled, Some(ScaleResult::NotRead(_) | ScaleResult::NotWritten { .. }));
     let causes = if has_failed { causes(&spec, &decision, Some(&round)) } else { Vec::new() };
-    keep(context, id, object, &spec, &decision, round);
+    keep(context, id, poll_interval(object.spec.polling_interval), &spec, &decision, round);
     causes
 }
 
@@ -232,7 +241,7 @@ pub(crate) fn keep_unresolved(
     let seen = observation(context, &spec, Err(error.clone()));
     let mut decision = State::default().step(context.clock.now(), &seen);
     decision.status = Status::default();
-    keep(context, id, object, &spec, &decision, TriggerPoll::default());
+    keep(context, id, retry_interval(context, id), &spec, &decision, TriggerPoll::default());
     causes(&spec, &decision, None)
 }
 

@@ -27,6 +27,7 @@ use crate::operator::decide::object::ObjectPoll;
 use crate::operator::effect::Effect;
 use crate::operator::object_state::{DirectState, ObjectEntry};
 use crate::operator::record::{self, RoundRecord};
+use crate::operator::scaled_resource::poll_interval;
 
 /// Decides and applies after a poll. The caller holds the object's lock. `specs` are the metrics of each trigger; a trigger that
 /// does not list them now has those that it listed last.
@@ -103,7 +104,8 @@ pub(super) async fn decide_directly(
     let (status, events): (Vec<_>, Vec<_>) =
         effects.into_iter().partition(|effect| matches!(effect, Effect::MergeStatus(_)));
     applier.log_failed_status(applier.apply_all(events).await);
-    record::keep(context, id, object, &observation.spec, &settled.decision, record);
+    let interval = poll_interval(object.spec.polling_interval);
+    record::keep(context, id, interval, &observation.spec, &settled.decision, record);
     drop(direct);
     applier.log_failed_status(applier.apply_all(status).await);
 }

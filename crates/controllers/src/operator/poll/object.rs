@@ -25,7 +25,7 @@ use crate::operator::id::{NamespacedName, ResourceId, ResourceKind};
 use crate::operator::object_state::{ObjectEntry, PolledMetrics};
 use crate::operator::raw_metrics::MetricRequester;
 use crate::operator::record::{RoundRecord, failed_triggers, keep_unpolled};
-use crate::operator::scaled_resource::ScaledResource;
+use crate::operator::scaled_resource::{ScaledResource, poll_interval};
 use crate::operator::scalers_cache::{
     CachedScaler, SampleQuery, ScalersCache, TriggerSamples, WokenTriggers, build_error, object_samples,
 };
@@ -164,7 +164,7 @@ async fn report_failed_scaler(
     let event = Effect::Event(event).because(&poll_causes(&round));
     applier.log_failed_status(applier.apply(event).await);
     context.counters.count_build_failure(ResourceKind::Object, &object.metadata);
-    keep_unpolled(context, id, object, round).await;
+    keep_unpolled(context, id, poll_interval(object.spec.polling_interval), object, round).await;
 }
 
 /// Keeps the time of last activity that a new leader assumes because the status says that the object was active. It is not in the

@@ -102,7 +102,9 @@ async fn record_failure(
         && failure.step != ReconcileStep::ScaleTarget
         && !applier.context.settings.compat.is_strict();
     if let Some(round) = failure.record.as_deref().filter(|_| !is_recorded_by_polls) {
-        record::keep_unpolled(applier.context, applier.id, object, round.clone()).await;
+        let (context, id) = (applier.context, applier.id);
+        let interval = record::retry_interval(context, id);
+        record::keep_unpolled(context, id, interval, object, round.clone()).await;
     }
 }
 
@@ -126,5 +128,6 @@ async fn record_refusal(applier: Applier<'_>, entry: &ObjectEntry, object: &Scal
         }
     }
     let round = TriggerPoll { reconcile: Some(failure), ..TriggerPoll::default() };
-    record::keep_unpolled(applier.context, applier.id, &object, round).await;
+    let interval = record::retry_interval(applier.context, applier.id);
+    record::keep_unpolled(applier.context, applier.id, interval, &object, round).await;
 }

@@ -15,8 +15,8 @@ use keda::OperationError;
 use keda::jobs::{self, JobPoll, JobReading, JobTriggerResult, JobView};
 
 use super::{
-    MAX_ERROR_CHARS, MAX_RECORDED_METRICS, NOT_POLLED, collect_exact, key, observation, sample_read,
-    target_value, trace, trigger, truncate,
+    MAX_ERROR_CHARS, MAX_RECORDED_METRICS, NOT_POLLED, collect_exact, key, observation, retry_interval,
+    sample_read, target_value, trace, trigger, truncate,
 };
 use crate::operator::context::OperatorContext;
 use crate::operator::id::ResourceId;
@@ -96,7 +96,11 @@ pub(crate) fn keep_job(context: &OperatorContext, id: &ResourceId, record: JobRe
     let mut decision = record.decision(context, &spec, &counts);
     // The status of the decision is that of an HPA, and this object has its own.
     decision.status = Status::default();
-    let interval = poll_interval(record.job.spec.polling_interval);
+    let interval = if record.is_polled {
+        poll_interval(record.job.spec.polling_interval)
+    } else {
+        retry_interval(context, id)
+    };
     let period = SignedDuration::try_from(interval).unwrap_or_default();
     let JobRecord { triggers, reconcile, .. } = record;
     let round = TriggerPoll { triggers, jobs: Some(counts), reconcile, ..TriggerPoll::default() };

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use api::keda::{ScaledJob, ScaledObject, Trigger as Written};
 use cluster::request::ApiError;
@@ -20,10 +21,11 @@ use crate::operator::id::ResourceId;
 use crate::operator::scalers_cache::TriggerMetrics;
 use crate::operator::trigger_failure::classify;
 
-/// Records that a target keeps its count, because the triggers of the object are not polled.
+/// Records that a target keeps its count, because the triggers of the object are not polled. It is tried again after `interval`.
 pub(crate) async fn keep_unpolled(
     context: &OperatorContext,
     id: &ResourceId,
+    interval: Duration,
     object: &ScaledObject,
     round: TriggerPoll,
 ) {
@@ -42,7 +44,7 @@ pub(crate) async fn keep_unpolled(
     let mut decision = State::default().activity_step(context.clock.now(), &seen, activation, current);
     // The status of the decision is that of an HPA, and this object has its own.
     decision.status = Status::default();
-    keep(context, id, object, &spec, &decision, round);
+    keep(context, id, interval, &spec, &decision, round);
 }
 
 /// Records that no jobs are created, because the triggers of a ScaledJob are not polled.

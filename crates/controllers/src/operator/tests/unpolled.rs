@@ -1,9 +1,11 @@
 //! Records of objects whose triggers are not polled: the cause is kept until it is gone.
 
+use api::decisions::DecisionRecord;
 use api::diagnosis::{Diagnosis, diagnose};
 use api::provider::Compat;
 use engine::ActivationVerdict;
 use http::Method;
+use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::env::{TestEnv, objects, send, trigger};
@@ -106,6 +108,20 @@ async fn missing_target_name_is_recorded_before_and_after_the_first_poll() {
     .await;
     env.patch(&objects("worker"), named("")).await;
     until_cause(&env, "so.worker", "spec-invalid", words).await;
+    env.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn record_of_a_failed_reconcile_says_when_it_is_tried_again() {
+    let env = TestEnv::start().await;
+    env.scaled_object("worker", spec(&trigger("orders"))).await;
+    let newest = || env.handle.records().of("shop", "so.worker").pop();
+    let is_slow = |record: &DecisionRecord| record.period > SignedDuration::from_secs(10);
+    env.until("retries come later than polls", async || newest().as_ref().is_some_and(is_slow)).await;
+    let before = newest().unwrap();
+    env.until("it is tried again", async || newest().is_some_and(|record| record.last > before.last)).await;
+    let waited = newest().unwrap().last.duration_since(before.last);
+    assert!((waited - before.period).abs() < SignedDuration::from_secs(2), "{waited} {}", before.period);
     env.stop().await;
 }
 
