@@ -51,6 +51,12 @@ pub enum SegmentError {
         /// The number of values.
         leaves: usize,
     },
+    /// A frame is complete and cannot be decoded. A file that ends within a frame was cut, as by `kill -9`, which is no error.
+    #[error("its last {bytes} bytes are damaged")]
+    Damaged {
+        /// The bytes that are not read.
+        bytes: usize,
+    },
 }
 
 /// The autoscaler of a pass.
@@ -183,13 +189,15 @@ impl<'a> SegmentReader<'a> {
         Ok(Self { input, tables: Tables::default(), autoscalers: Vec::new(), current: 0, error: None })
     }
 
-    /// Goes to the next pass. None at the end, where the file is damaged, or if the rest is not read because of an [`error`](Self::error).
+    /// Goes to the next pass. None at the end, or if the rest is not read because of an [`error`](Self::error).
     pub fn advance(&mut self) -> Option<RecordedPass> {
         loop {
             let mut rest = self.input;
             let kind = *take_bytes(&mut rest, 1)?.first()?;
             let length = take_size(&mut rest)?;
             let mut content = take_bytes(&mut rest, length)?;
+            // Holds if this frame is not decoded.
+            self.error = Some(SegmentError::Damaged { bytes: self.input.len() });
             match kind {
                 AUTOSCALER => {
                     let named = serde_json::from_slice(content).ok()?;
@@ -214,13 +222,13 @@ impl<'a> SegmentReader<'a> {
                     let mut time = codec::decode(&mut content, last, chunk.as_ref().unwrap_or(&self.tables))?;
                     time.continues &= has_previous;
                     let metadata = named.metadata.clone();
-                    (self.input, self.current) = (rest, number);
+                    (self.input, self.current, self.error) = (rest, number, None);
                     return Some(RecordedPass { time, metadata });
                 }
                 // A frame of a later version.
                 _ => {}
             }
-            self.input = rest;
+            (self.input, self.error) = (rest, None);
         }
     }
 
@@ -238,7 +246,7 @@ impl<'a> SegmentReader<'a> {
         Some(document.record(&named.api_version, named.metadata.clone()))
     }
 
-    /// Why the rest is not read, if not because the file ends or is damaged.
+    /// Why the rest is not read, if not because the file ends.
     pub fn error(&self) -> Option<SegmentError> {
         self.error
     }
@@ -279,6 +287,20 @@ impl AutoscalerPasses {
 mod tests {
     use super::*;
     use crate::history::SharedTexts;
+
+    #[test]
+    fn damaged_frame_is_an_error_and_a_cut_one_is_not() {
+        let mut bytes = MAGIC.to_vec();
+        // The file has no autoscaler of this number.
+        frame(&mut bytes, PASS, &[0, 0]);
+        let read = |bytes: &[u8]| {
+            let mut reader = SegmentReader::new(bytes).unwrap();
+            assert!(reader.advance().is_none());
+            reader.error()
+        };
+        assert_eq!(read(&bytes), Some(SegmentError::Damaged { bytes: bytes.len() - MAGIC.len() }));
+        assert_eq!(read(&bytes[..bytes.len() - 1]), None);
+    }
 
     #[test]
     fn pass_with_too_many_values_is_neither_read_nor_written() {

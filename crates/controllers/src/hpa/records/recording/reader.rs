@@ -33,7 +33,7 @@ pub enum RecordingError {
         source: SegmentError,
     },
     /// Passes of a file have values that this version does not know.
-    #[error("{}: {passes} passes cannot be decoded: another version of plimsoll wrote them", .path.display())]
+    #[error("{}: {passes} passes cannot be decoded: another version of plimsoll wrote them, or the file is damaged", .path.display())]
     Passes {
         /// The file.
         path: PathBuf,
@@ -51,7 +51,7 @@ pub enum RecordingError {
 /// Calls `each` with the passes of a recording that `wanted` selects, oldest first, and with whether each equals the one before.
 /// `path` is a file or the folder.
 /// Passes are decoded one at a time: all passes of a long recording do not fit into memory. Returns what was skipped because another
-/// version wrote it; a recording of which no file can be read is an error.
+/// version wrote it or it is damaged; a recording of which no file can be read is an error.
 pub fn for_each_pass(
     path: &Path,
     wanted: impl FnMut(&DecisionMeta, Timestamp) -> bool,
