@@ -105,6 +105,9 @@ impl Reconciler {
             return HpaReconcileOutcome::Stale;
         }
         let mode = entry.mode(&settings);
+        if mode != DecisionMode::Shadow {
+            self.end_comparison(key);
+        }
         if mode == DecisionMode::Off {
             self.metrics.count_off();
             return HpaReconcileOutcome::Reconciled;
@@ -366,12 +369,20 @@ impl Reconciler {
         self.metrics.set_differing(shadow.differing());
     }
 
+    /// Ends the comparison of an autoscaler that was deleted, or that is not in shadow mode any more.
+    fn end_comparison(&self, key: &AutoscalerKey) {
+        let mut shadow = self.shadow.locked();
+        if shadow.forget(key) {
+            self.metrics.set_differing(shadow.differing());
+        }
+    }
+
     /// Forgets a deleted autoscaler (docs/spec/hpa.md 7.3).
     fn forget(&self, key: &AutoscalerKey) {
         self.states().forget(key);
         self.versions.locked().remove(key);
         self.written_statuses.forget(key);
-        self.shadow.locked().forget(key);
+        self.end_comparison(key);
         self.records.forget(key);
         self.metrics.forget(&key.namespace, &key.name);
     }

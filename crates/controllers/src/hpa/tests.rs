@@ -142,6 +142,33 @@ async fn the_release_that_the_api_server_emulates_is_reproduced() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_autoscaler_that_leaves_shadow_mode_is_not_compared_any_more() {
+    let (controller, handle) = controller(HpaSettings::default());
+    let reconciler = &controller.reconciler;
+    let conditions = json!([{"type": "AbleToScale", "status": "True", "reason": "ReadyForNewScale"}]);
+    let metric = json!({"type": "External", "external": {"metric": {"name": "slow"},
+        "target": {"type": "AverageValue", "averageValue": "10"}}});
+    for (version, mode, compared) in
+        [("1", "shadow", 1), ("2", "dry-run", 0), ("3", "shadow", 1), ("4", "off", 0)]
+    {
+        let hpa = json!({
+            "metadata": {"namespace": "shop", "name": "web", "resourceVersion": version,
+                "annotations": {"plimsoll.dev/mode": mode}},
+            "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+                "maxReplicas": 9, "metrics": [metric]},
+            "status": {"currentReplicas": 2, "desiredReplicas": 2, "conditions": conditions},
+        });
+        let entry = AutoscalerEntry::of_hpa(serde_json::from_value(hpa).unwrap());
+        let key = entry.key.clone();
+        let applied = WatchEvent::Applied(entry);
+        reconciler.observer.store().autoscaler(AutoscalerKind::Hpa, "", &reconciler.settings(), applied);
+        let outcome = reconciler.reconcile(&key, Duration::ZERO).await;
+        assert_eq!(outcome, HpaReconcileOutcome::Reconciled);
+        assert_eq!(handle.differences(None).autoscalers, compared, "{mode}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_autoscaler_older_than_our_status_write_is_skipped_since_1_37() {
     for version in [V1_36, V1_37] {
         let (controller, handle) = controller(HpaSettings::default().at_release(version));

@@ -185,16 +185,17 @@ impl Shadow {
         begun
     }
 
-    /// Forgets an autoscaler and ends its differences.
-    pub fn forget(&mut self, key: &AutoscalerKey) {
+    /// Forgets an autoscaler and ends its differences. Returns whether it was compared.
+    pub fn forget(&mut self, key: &AutoscalerKey) -> bool {
         self.replays.remove(key);
-        let Some(compared) = self.autoscalers.remove(key) else { return };
+        let Some(compared) = self.autoscalers.remove(key) else { return false };
         self.differing -= usize::from(compared.differs());
         for view in compared.fields {
             if let FieldComparison::Differs(number) = view {
                 self.end(number);
             }
         }
+        true
     }
 
     /// The number of autoscalers that differ now.
