@@ -5,7 +5,7 @@ use serde_json::Value;
 /// What stands in the place of a secret.
 pub(super) const REDACTED: &str = "REDACTED";
 /// Parts of the names of fields and parameters whose texts are secret, in lower case.
-const SECRET_NAMES: [&str; 11] = [
+const SECRET_NAMES: [&str; 12] = [
     "password",
     "passwd",
     "pwd",
@@ -17,6 +17,7 @@ const SECRET_NAMES: [&str; 11] = [
     "authorization",
     "signature",
     "accesskey",
+    "cookie",
 ];
 /// Names that are secret as a whole.
 const SECRET_WORDS: [&str; 4] = ["auth", "sig", "pass", "cert"];
@@ -30,7 +31,7 @@ const KEPT_ANNOTATIONS: [&str; 5] = [
 ];
 /// Characters that end a value in a connection string, a query or a sentence.
 const VALUE_END_CHARS: &[char] = &[';', '&', ' ', '"', '\'', '\\', ',', '\n', '\t', ')', '}'];
-/// Characters that end the value of an `Authorization` header, whose scheme and credentials are several words.
+/// Characters that end the value of an `Authorization` or `Cookie` header, which is several words.
 const HEADER_VALUE_END_CHARS: &[char] = &['"', '\'', '\\', '\n'];
 /// Characters around the names and values of quoted texts.
 const QUOTES: &[char] = &[' ', '"', '\'', '\\'];
@@ -103,9 +104,9 @@ fn origin(url: &str) -> String {
     format!("{scheme}://{}", rest.split(['/', '?', '#']).next().unwrap_or_default())
 }
 
-/// Removes credentials of URLs, values of secret names and bearer tokens from a text.
+/// Removes credentials of URLs, values of secret names and flags, and bearer tokens from a text.
 pub(super) fn text(text: &str) -> String {
-    pairs(&bearers(&users(text)))
+    pairs(&flags(&bearers(&users(text))))
 }
 
 /// `https://user:password@host` and `user:password@tcp(host)` without user and password.
@@ -131,32 +132,58 @@ fn pairs(text: &str) -> String {
     while let Some(at) = rest.find(['=', ':']) {
         let (before, after) = rest.split_at(at);
         out.push_str(before);
-        let name = before.trim_end_matches(QUOTES);
-        let name = name
-            .rsplit(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '-'))
-            .next()
-            .unwrap_or_default();
+        let name = last_name(before.trim_end_matches(QUOTES));
         let sign_end =
             1 + after.get(1..).map_or(0, |after| after.len() - after.trim_start_matches(QUOTES).len());
         let (sign, value) = after.split_at(sign_end);
         out.push_str(sign);
         rest = value;
         if is_secret(name) {
-            let is_header = name.to_ascii_lowercase().ends_with("authorization");
-            let end = match sign.chars().next_back() {
-                Some(quote @ ('"' | '\'')) => value.find(quote),
-                _ if is_header => value.find(HEADER_VALUE_END_CHARS),
-                _ => value.find(VALUE_END_CHARS),
-            };
-            let end = end.unwrap_or(value.len());
-            if end > 0 {
-                out.push_str(REDACTED);
-            }
-            rest = value.get(end..).unwrap_or_default();
+            let lower = name.to_ascii_lowercase();
+            let is_header = lower.ends_with("authorization") || lower.ends_with("cookie");
+            let end_chars = if is_header { HEADER_VALUE_END_CHARS } else { VALUE_END_CHARS };
+            rest = without_value(&mut out, sign, value, end_chars);
         }
     }
     out.push_str(rest);
     out
+}
+
+/// `--password …` without the value: a command line for a shell is one text.
+fn flags(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(' ') {
+        let (before, after) = rest.split_at(at);
+        let (sign, value) = after.split_at(after.len() - after.trim_start_matches(QUOTES).len());
+        out.push_str(before);
+        out.push_str(sign);
+        rest = value;
+        let name = last_name(before);
+        if name.starts_with('-') && is_secret(name) {
+            rest = without_value(&mut out, sign, value, VALUE_END_CHARS);
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// The name at the end of a text.
+fn last_name(text: &str) -> &str {
+    text.rsplit(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '-')).next().unwrap_or_default()
+}
+
+/// Replaces the value after a sign, and returns what follows. A value whose sign ends with a quote ends with it too.
+fn without_value<'a>(out: &mut String, sign: &str, value: &'a str, end_chars: &[char]) -> &'a str {
+    let end = match sign.chars().next_back() {
+        Some(quote @ ('"' | '\'')) => value.find(quote),
+        _ => value.find(end_chars),
+    };
+    let end = end.unwrap_or(value.len());
+    if end > 0 {
+        out.push_str(REDACTED);
+    }
+    value.get(end..).unwrap_or_default()
 }
 
 /// `Bearer …` without the token.

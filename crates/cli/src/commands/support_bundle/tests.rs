@@ -25,6 +25,7 @@ fn secrets_of_objects_are_removed() {
                 "host": format!("amqp://user:{CANARY}@rabbit:5672/v"), "queueName": "orders", "value": "5",
                 "connection": format!("Endpoint=sb://x/;SharedAccessKey={CANARY}"), "passwordFromEnv": "PASSWORD",
                 "query": format!("select 1 -- password='{CANARY}'"), "apiKey": CANARY, "privateKey": CANARY,
+                "customHeaders": format!("X-Tenant=a,Cookie=a={CANARY}; b={CANARY}"),
                 "scopes": [format!("https://x/?sig={CANARY}&a=b")], "tokens": [CANARY]
             }}],
             "secretTargetRef": [{"parameter": "password", "name": "rabbit", "key": "password"}],
@@ -32,7 +33,8 @@ fn secrets_of_objects_are_removed() {
                 format!("--api-token={CANARY}"), "--client-password", CANARY, format!("--header=Authorization=Bearer {CANARY}"),
                 format!("Authorization: Token {CANARY}"), format!("{{\\\"token\\\":\\\"{CANARY}\\\"}}"), format!("amqp://u:a/{CANARY}@h/v"),
                 format!("root:{CANARY}@tcp(mysql:3306)/shop"), format!("dial u:{CANARY}@pg:5432/shop: refused"),
-                format!("password='a {CANARY}'")
+                format!("password='a {CANARY}'"), format!("app --token {CANARY} -v && x --client-password 'a {CANARY}' -q"),
+                format!("curl -H 'Cookie: a={CANARY}; b={CANARY}' x")
             ]}]},
             "destination": {"http": {"uri": format!("https://hooks.example.com/services/{CANARY}")}}
         },
@@ -51,6 +53,9 @@ fn secrets_of_objects_are_removed() {
         "https://x/?sig=REDACTED&a=b",
         "REDACTED@tcp(mysql:3306)/shop",
         "dial REDACTED@pg:5432/shop: refused",
+        "app --token REDACTED -v && x --client-password 'REDACTED' -q",
+        "curl -H 'Cookie: REDACTED' x",
+        "X-Tenant=a,Cookie=REDACTED",
     ] {
         assert!(text.contains(kept), "{kept} is not in {text}");
     }
@@ -67,6 +72,7 @@ fn texts_without_secrets_are_kept() {
         "a://b://c",
         "ghcr.io/kedacore/keda:2.20.2@sha256:abc",
         "owner@example.com",
+        "set --enable-cert-rotation on all replicas - or none",
     ] {
         assert_eq!(redact::text(text), text);
     }
