@@ -39,6 +39,13 @@ struct SimulationColumns {
     widths: Vec<usize>,
 }
 
+impl Pace {
+    /// How long after the start a moment of virtual time is; the longest duration if a tiny factor makes it longer.
+    fn due(&self, elapsed: Millis) -> Duration {
+        Duration::try_from_secs_f64(elapsed.as_secs_f64() / self.factor).unwrap_or(Duration::MAX)
+    }
+}
+
 impl<'a> Watch<'a> {
     pub(crate) fn new(scenario: &'a Scenario, table: Option<Format>, speed: Option<f64>) -> Self {
         let printed_to_terminal = table.is_some() && std::io::stdout().is_terminal();
@@ -99,8 +106,7 @@ impl<'a> Watch<'a> {
     /// Waits until it is time for a moment of virtual time.
     fn keep_pace(&self, elapsed: Millis) {
         if let Some(pace) = &self.pace {
-            let due = Duration::from_secs_f64(elapsed.as_secs_f64() / pace.factor);
-            std::thread::sleep(due.saturating_sub(pace.began.elapsed()));
+            std::thread::sleep(pace.due(elapsed).saturating_sub(pace.began.elapsed()));
         }
     }
 
@@ -190,5 +196,17 @@ impl SimulationColumns {
             }
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn speed_that_is_almost_zero_waits_and_does_not_overflow() {
+        let due = |factor| Pace { factor, began: Instant::now() }.due(Millis::from_secs(15));
+        assert_eq!(due(60.0), Duration::from_millis(250));
+        assert_eq!(due(1e-300), Duration::MAX);
     }
 }
