@@ -69,6 +69,18 @@ impl DecodedDecisions {
 }
 
 impl ClusterClient {
+    /// The present by the clock of the cluster, as far as the decisions about these autoscalers show it.
+    pub(crate) async fn present(&self, namespace: &str, names: &[AutoscalerName]) -> Timestamp {
+        let mut present = self.now();
+        for named in names {
+            // Whoever reads the decisions reports why they cannot be read.
+            if let Ok(found) = self.decisions_of(namespace, named).await {
+                present = no_earlier_than(present, &found.records);
+            }
+        }
+        present
+    }
+
     /// All decisions that are kept of one autoscaler, oldest first.
     pub(crate) async fn decisions_of(
         &self,
@@ -238,6 +250,15 @@ impl ClusterClient {
         })?;
         Some(bad.get("message")?.as_str()?.to_owned())
     }
+}
+
+/// The time of the last of these decisions, if it is later than `now`: the clock of a cluster may be ahead of this machine's, in
+/// `plimsoll up --speed` by hours.
+pub(crate) fn no_earlier_than<'a>(
+    now: Timestamp,
+    records: impl IntoIterator<Item = &'a DecisionRecord>,
+) -> Timestamp {
+    records.into_iter().map(|record| record.last).fold(now, Ord::max)
 }
 
 /// The group of the process that decides about a kind.

@@ -10,6 +10,20 @@ use crate::failure::Failure;
 /// The moment that `text` means: `09:10` or `09:10:30` (the last time it was that late), a full time, or an age. A time without fractions
 /// means the whole second, so that a time copied from a table finds the pass that was made in that second.
 pub(crate) fn moment(text: &str, now: Timestamp) -> Result<Timestamp, Failure> {
+    let (found, precision) = read(text, now)?;
+    if found > now {
+        return Err(Failure::input(format!("--at {text}: that is in the future; it is {}", zoned(now, now))));
+    }
+    Ok(found.checked_add(precision).unwrap_or(found))
+}
+
+/// Checks how a moment is written, before the time of its cluster is known.
+pub(crate) fn check_form(text: &str, now: Timestamp) -> Result<(), Failure> {
+    read(text, now).map(|_| ())
+}
+
+/// The first instant that `text` means, and how much later it may be.
+fn read(text: &str, now: Timestamp) -> Result<(Timestamp, SignedDuration), Failure> {
     let written = time_of_day(text, now).or_else(|| full(text));
     let found = written.or_else(|| age(text, now)).ok_or_else(|| {
         Failure::input(format!(
@@ -19,11 +33,7 @@ pub(crate) fn moment(text: &str, now: Timestamp) -> Result<Timestamp, Failure> {
             api::instant::format(now)
         ))
     })?;
-    if found > now {
-        return Err(Failure::input(format!("--at {text}: that is in the future; it is {}", zoned(now, now))));
-    }
-    let precision = if written.is_some() { unwritten(text) } else { SignedDuration::ZERO };
-    Ok(found.checked_add(precision).unwrap_or(found))
+    Ok((found, if written.is_some() { unwritten(text) } else { SignedDuration::ZERO }))
 }
 
 /// How much later a time may be that is written like this.
@@ -135,6 +145,17 @@ mod tests {
         }
         for text in ["", "25:00", "09:60", "9", "noon", "09:10:30:1", ":", "2026-01-06T00:00:00Z", "-5m"] {
             assert!(moment(text, now).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn form_is_checked_before_the_time_of_the_cluster_is_known() {
+        let now = at("2026-01-05T09:14:45Z");
+        for text in ["09:10", "10m", "2026-01-06T00:00:00Z"] {
+            assert!(check_form(text, now).is_ok(), "{text}");
+        }
+        for text in ["", "25:00", "noon", "-5m"] {
+            assert!(check_form(text, now).is_err(), "{text}");
         }
     }
 

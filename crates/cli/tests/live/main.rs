@@ -69,6 +69,22 @@ async fn why_explains_the_last_decision() {
     assert!(lines[1].contains("1 → 4") && lines[1].ends_with("scale-up limit is 4 this time"), "{since:?}");
 }
 
+/// As in `plimsoll up --speed`.
+#[tokio::test(flavor = "multi_thread")]
+async fn times_are_those_of_a_cluster_whose_clock_is_ahead() {
+    let setting = Setting::new().await;
+    setting.hpa("shop", "web").await;
+    setting.controller().await.keep(ago("web", -3600, 1, &[610])).keep(ago("web", -7200, 4, &[100; 4]));
+    for (words, expected) in
+        [(["--since", "10m"], " 4 "), (["--since", "2h"], "1 → 4"), (["--at", "10m"], "scaled 1 → 4")]
+    {
+        let ended = setting.run(&[&["why", "hpa/web", "-n", "shop"][..], &words].concat()).await;
+        assert!(ended.code == 0 && ended.out.contains(expected), "{ended:?}");
+    }
+    let listed = setting.run(&["get", "-n", "shop"]).await;
+    assert!(listed.code == 0 && listed.out.contains(" 120m "), "{listed:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn unknown_name_is_reported_with_existing_names() {
     let setting = Setting::new().await;

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::failure::{CommandResult, Failure};
-use crate::live::decisions::Unavailable;
+use crate::live::decisions::{Unavailable, no_earlier_than};
 use crate::live::moment::length;
 use crate::live::named::{self, nearest_kind};
 use crate::live::objects::{Object, ObjectFilter};
@@ -196,6 +196,11 @@ pub(crate) fn join(objects: Vec<Object>, records: &mut Vec<DecisionRecord>) -> V
     objects.into_iter().map(entry).collect()
 }
 
+/// The present by the clock of the cluster, as far as the decisions show it.
+pub(crate) fn present(entries: &[Entry]) -> Timestamp {
+    no_earlier_than(Timestamp::now(), entries.iter().filter_map(|entry| entry.record.as_ref()))
+}
+
 fn print(
     args: &GetArgs,
     client: &ClusterClient,
@@ -229,7 +234,7 @@ fn print(
                 eprintln!("no autoscaler {place}");
                 return Ok(());
             }
-            let (page, now) = (Page::stdout(), Timestamp::now());
+            let (page, now) = (Page::stdout(), present(entries));
             let mut table = columns(args).table(entries, now);
             if !page.has_room(&table) {
                 table = table::GetColumns { compact: true, ..columns(args) }.table(entries, now);
@@ -289,7 +294,7 @@ async fn watch(
         let changed: Vec<&Entry> = table.changed(&entries);
         match args.output {
             GetForm::Table | GetForm::Wide => {
-                output::text_out(&table.lines(columns, &changed, Timestamp::now()))?;
+                output::text_out(&table.lines(columns, &changed, present(&entries)))?;
             }
             GetForm::Name => {
                 output::text_out(&changed.iter().map(|e| e.resource_name()).collect::<String>())?;

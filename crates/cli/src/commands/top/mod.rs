@@ -10,9 +10,8 @@ use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use cluster::AutoscalerKind;
-use jiff::Timestamp;
 
-use super::get::join;
+use super::get::{join, present};
 use crate::failure::{CommandResult, Failure};
 use crate::live::moment::length;
 use crate::live::objects::ObjectFilter;
@@ -96,5 +95,5 @@ async fn read_overview(args: &TopArgs, client: &ClusterClient, cached: bool) -> 
     let objects = client.objects(filter).await.map_err(|error| client.failure("list autoscalers", &error))?;
     let (mut records, unavailable) = client.latest_about(&objects, scope).await;
     let entries = join(objects, &mut records);
-    Ok(Overview::of(&entries, unavailable.as_ref(), args.sort, Timestamp::now()))
+    Ok(Overview::of(&entries, unavailable.as_ref(), args.sort, present(&entries)))
 }

@@ -10,7 +10,7 @@ use super::history::DecisionLine;
 use super::live;
 use super::{WhyArgs, pods};
 use crate::failure::{CommandResult, Failure};
-use crate::live::decisions::{MissingDecision, role_of};
+use crate::live::decisions::{MissingDecision, no_earlier_than, role_of};
 use crate::live::moment::stamp;
 use crate::live::page::Page;
 use crate::live::screen::stop_requested;
@@ -67,7 +67,7 @@ async fn follow(
 ) -> CommandResult {
     // A wrong name or a missing controller is reported at once; later failures are retried.
     let kept = live::records(client, named).await?;
-    let now = Timestamp::now();
+    let now = no_earlier_than(Timestamp::now(), &kept);
     let from = since.and_then(|since| now.checked_sub(since).ok());
     let shown = match from {
         Some(from) => kept.iter().position(|record| record.last >= from).unwrap_or(kept.len()),

@@ -17,7 +17,7 @@ use jiff::Timestamp;
 
 use super::profile::KubernetesProfileArg;
 use crate::failure::{CommandResult, Failure};
-use crate::live::moment::{length, moment};
+use crate::live::moment::{check_form, length, moment};
 use crate::live::named::WorkloadName;
 use crate::live::{AutoscalerName, ClusterArgs, ClusterClient, named};
 use crate::output::Format;
@@ -143,9 +143,15 @@ fn not_a_file(path: &Path) -> String {
 async fn on_cluster(args: &WhyArgs, names: &[AutoscalerName]) -> CommandResult {
     args.place.use_zone();
     let now = Timestamp::now();
-    let at = args.at.as_deref().map(|text| moment(text, now)).transpose()?;
+    if let Some(text) = &args.at {
+        check_form(text, now)?;
+    }
     let since = args.since.as_deref().map(|text| length("--since", text)).transpose()?;
     let client = ClusterClient::open(&args.place).await?;
+    // Both options are relative to the clock of the cluster, which may be ahead.
+    let is_relative = args.at.is_some() || since.is_some();
+    let now = if is_relative { client.present(&client.namespace, names).await } else { now };
+    let at = args.at.as_deref().map(|text| moment(text, now)).transpose()?;
     match names {
         [] => Err(Failure::input(
             "which one? Write hpa/NAME or so/NAME; `plimsoll get` lists the autoscalers there are",

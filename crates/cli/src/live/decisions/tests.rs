@@ -69,3 +69,15 @@ fn broken_line_of_a_watch_differs_from_an_undecodable_decision() {
     assert!(matches!(record(&other), Err(RequestError::Undecodable(_))));
     assert!(matches!(record("{\"type\": \"ADD"), Err(RequestError::InvalidResponse(_))));
 }
+
+#[tokio::test]
+async fn present_is_no_earlier_than_the_last_decision() {
+    let web = AutoscalerName { kind: AutoscalerKind::Hpa, name: "web".into() };
+    // The clock of this client shows 09:15.
+    for (last, expected) in
+        [("2026-01-05T09:10:00Z", "2026-01-05T09:15:00Z"), ("2026-01-05T19:10:00Z", "2026-01-05T19:10:00Z")]
+    {
+        let client = answering(&json!({"items": [record_of("web", last, 1, &[610])]}));
+        assert_eq!(client.present("shop", std::slice::from_ref(&web)).await, at(expected), "{last}");
+    }
+}
