@@ -24,6 +24,9 @@ const CORRELATION_WINDOW: Duration = Duration::from_mins(10);
 /// The event burst per object; then one event per [`EVENT_REFILL_INTERVAL`].
 const MAX_EVENT_BURST: f64 = 25.0;
 const EVENT_REFILL_INTERVAL: Duration = Duration::from_mins(5);
+/// What is added to the time in the name of an event. A Deployment and the ScaledObject that scales it often share a name, and on a
+/// simulated clock, events of both at one instant would have the same name.
+const NAME_OFFSET_NANOSECONDS: i128 = 500_000;
 /// The number of objects after which old ones are forgotten.
 const MAX_REMEMBERED_OBJECTS: usize = 4096;
 
@@ -126,7 +129,7 @@ impl EventCorrelator {
         } else {
             note.text.clone()
         };
-        self.serial = now.as_nanosecond().max(self.serial + 1);
+        self.serial = (now.as_nanosecond() + NAME_OFFSET_NANOSECONDS).max(self.serial + 1);
         let new = || (format!("{}.{:x}", subject.key.name, self.serial), 0, now);
         let (name, count, first) = recorded.written.entry((note.reason, text)).or_insert_with(new);
         *count += 1;
@@ -222,6 +225,8 @@ mod tests {
         assert_eq!((first.count, other.count, again.count), (1, 1, 2));
         assert_eq!(first.name, again.name);
         assert_ne!(first.name, other.name);
+        // The name that client-go would give to an event of another object with this name.
+        assert_ne!(first.name, format!("web.{:x}", now.as_nanosecond()));
         assert_eq!(again.event["firstTimestamp"], "2026-01-01T00:00:00Z");
         assert_eq!(again.event["lastTimestamp"], "2026-01-01T00:00:03Z");
         assert_eq!(again.event["source"]["component"], "replicaset-controller");
