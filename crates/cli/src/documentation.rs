@@ -164,9 +164,31 @@ fn code_is_found_in_pages() {
     assert_eq!(yaml_blocks(page), ["b:\n  c: d\n", "e: f\n"]);
 }
 
+fn after_help(command: &clap::Command) -> String {
+    command.get_after_help().map(StyledStr::to_string).unwrap_or_default()
+}
+
+/// Lines of examples that clap would break in two, so that a shell would run the second part by itself.
+fn add_wrapped_examples(command: &clap::Command, found: &mut Vec<String>) {
+    /// The width to which clap wraps on a wide terminal.
+    const HELP_COLUMNS: usize = 100;
+    let help = after_help(command);
+    let wide = help.lines().filter(|line| line.starts_with("  ") && line.chars().count() > HELP_COLUMNS);
+    found.extend(wide.map(str::to_owned));
+    command.get_subcommands().for_each(|below| add_wrapped_examples(below, found));
+}
+
+#[test]
+fn examples_in_the_help_stay_on_their_lines() {
+    let mut wrapped = Vec::new();
+    add_wrapped_examples(&crate::Cli::command(), &mut wrapped);
+    assert_eq!(wrapped, Vec::<String>::new());
+}
+
 /// The examples in the help of a command and of those below it.
 fn add_examples(command: &clap::Command, found: &mut Vec<DocumentedCommand>) {
-    let help = command.get_after_help().map(StyledStr::to_string).unwrap_or_default();
+    // A backslash at the end of a line continues it.
+    let help = after_help(command).replace("\\\n", " ");
     let examples = help.lines().map(str::trim_start).filter(|line| line.starts_with("plimsoll "));
     found.extend(examples.map(|line| DocumentedCommand {
         place: format!("the help of {}", command.get_name()),

@@ -50,9 +50,9 @@ macro_rules! examples {
   plimsoll convert my-hpa.yaml --to autoscaling/v2
   plimsoll migrate check
 
-Exit codes: 0 all is well, 1 something outside failed (a disk, a cluster), 2 the input was wrong, 3 `shadow report` found differences,
-4 it had nothing to compare. `lint`: 3 something was found. `migrate check`: 3 something would break.
-`metrics doctor`: 0 all is well, 1 something is wrong, 2 unknown."
+Exit codes: 0 all is well, 1 something outside failed (a disk, a cluster), 2 the input was wrong.
+`shadow report`: 3 there are differences, 4 nothing was compared. `lint`: 3 something was found.
+`migrate check`: 3 something would break. `metrics doctor`: 1 something is wrong, 2 unknown."
         )
     };
 }

@@ -40,8 +40,8 @@ Examples:
   plimsoll shadow report -n shop --html shadow.html
   plimsoll shadow report -o json
 
-Exit codes: 0 decisions were compared and there are no differences, 3 there are some, 4 nothing was compared, 1 the cluster cannot
-be read, 2 the input was wrong.")]
+Exit codes: 0 decisions were compared and there are no differences, 3 there are some, 4 nothing was
+compared, 1 the cluster cannot be read, 2 the input was wrong.")]
 struct Report {
     /// Also write one self-contained HTML page.
     #[arg(long, value_name = "FILE")]

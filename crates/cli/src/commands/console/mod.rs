@@ -74,7 +74,7 @@ Examples:
   plimsoll console --context prod        # another one
   plimsoll console -n shop               # one namespace only
   plimsoll console --port 0 --no-browser # any free port; prints the address only
-  plimsoll console --recording FOLDER    # what `plimsoll controller --record FOLDER` wrote, without a cluster
+  plimsoll console --recording FOLDER    # of `controller --record FOLDER`, without a cluster
 
 The address carries a token that the browser exchanges for a cookie. Ctrl-C ends the console.")]
 pub(crate) struct ConsoleArgs {

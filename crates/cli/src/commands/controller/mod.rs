@@ -28,7 +28,8 @@ pub(crate) use service::SERVICE;
 #[command(after_help = "\
 Examples:
   plimsoll controller                                   # in a pod, or with a kubeconfig
-  plimsoll controller --mode shadow                     # beside the built-in controller, then: plimsoll shadow report
+  plimsoll controller --mode shadow                     # beside the built-in controller, then:
+  plimsoll shadow report                                # would it have decided the same?
   plimsoll controller --namespaces shop,web --mode dry-run
   plimsoll controller --horizontal-pod-autoscaler-sync-period 5s --log-format json
   plimsoll controller --config controller.yaml          # re-read when it changes, or on SIGHUP

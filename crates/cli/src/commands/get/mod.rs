@@ -28,7 +28,7 @@ pub(crate) use table::{Entry, limited_by};
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  plimsoll get                        # HPAs, Autoscalers and ScaledObjects of the context's namespace
+  plimsoll get                        # all kinds, in the namespace of the context
   plimsoll get hpa -A -o wide         # of all namespaces, with what was wanted and what limited it
   plimsoll get so -A                  # ScaledObjects of all namespaces
   plimsoll get hpa/php-apache -w      # a line for each change, until Ctrl-C

@@ -39,7 +39,8 @@ const MAX_SHOWN_SERIES_PER_RULE: usize = 8;
 Examples:
   plimsoll metrics explain rules.yaml
   plimsoll metrics explain rules.yaml --rule 2 --series 'http_requests_total{namespace,pod,code}'
-  plimsoll metrics explain rules.yaml --metric http_requests_per_second -n shop --prometheus-url http://localhost:9090")]
+  plimsoll metrics explain rules.yaml --metric http_requests_per_second -n shop \\
+    --prometheus-url http://localhost:9090")]
 pub(super) struct ExplainArgs {
     /// The file; - is standard input.
     config: PathBuf,

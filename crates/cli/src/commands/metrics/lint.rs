@@ -36,8 +36,10 @@ const MAX_LINE_WIDTH: usize = 120;
 #[command(after_help = "\
 Examples:
   plimsoll metrics lint rules.yaml
-  plimsoll metrics lint rules.yaml --prometheus-url http://localhost:9090 --kubeconfig ~/.kube/config
-  kubectl -n plimsoll-system get configmap plimsoll-metrics-rules -o jsonpath='{.data.rules\\.yaml}' | plimsoll metrics lint -
+  plimsoll metrics lint rules.yaml --prometheus-url http://localhost:9090 \\
+    --kubeconfig ~/.kube/config
+  kubectl -n plimsoll-system get configmap plimsoll-metrics-rules \\
+    -o jsonpath='{.data.rules\\.yaml}' | plimsoll metrics lint -
 
 Exit codes: 0 nothing is wrong, 1 something is, 2 the file cannot be read.")]
 pub(super) struct LintArgs {

@@ -53,7 +53,7 @@ Examples:
   plimsoll metrics --config=rules.yaml --prometheus-url=http://prometheus:9090
   plimsoll metrics lint rules.yaml                                 # what is wrong with rules
   plimsoll metrics explain rules.yaml --rule 0                     # what they discover and ask
-  plimsoll metrics doctor                                          # what is wrong with metrics on this cluster
+  plimsoll metrics doctor                                          # what is wrong on this cluster
 
 Flags that are only taken for compatibility are in docs/metrics.md. Manifests are in deploy/metrics/.")]
 pub(crate) struct MetricsArgs {

@@ -25,9 +25,9 @@ use options::RunOptions;
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  plimsoll run                                                     # all roles, in a pod or with the kubeconfig
+  plimsoll run                                                     # all roles
   plimsoll run --roles controller,metrics                          # without the operator
-  plimsoll run --secure-port 6443 --enable-cert-rotation           # one port, one certificate in a Secret
+  plimsoll run --secure-port 6443 --enable-cert-rotation           # one port and one certificate
   plimsoll run --metric-resolution 15s --act direct --mode shadow  # flags of the roles
   plimsoll run --metrics-config rules.yaml --prometheus-url http://prometheus:9090
 

@@ -42,8 +42,8 @@ Examples:
   plimsoll validate --kubernetes-profile 1.37 hpa.yaml
   plimsoll validate --keda-profile 2.21 scaledobject.yaml
 
-Exit codes: 0 nothing is wrong, 1 something outside failed, 2 a file cannot be read or a document is invalid; with --strict also if
-a document was not checked.")]
+Exit codes: 0 nothing is wrong, 1 something outside failed, 2 a file cannot be read or a document is
+invalid; with --strict also if a document was not checked.")]
 pub(crate) struct ValidateArgs {
     /// Files with manifests; - is standard input.
     #[arg(required = true)]

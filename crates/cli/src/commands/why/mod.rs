@@ -35,15 +35,16 @@ pub(crate) use live::pass_at;
 #[command(after_help = "\
 Examples:
   plimsoll why hpa/php-apache -n shop                       # on a cluster, the last decision
-  plimsoll why hpa/php-apache --at 09:10                    # the pass in force at 09:10 local time; also 10m (ago), RFC 3339
-  plimsoll why hpa/php-apache --since 1h                    # a table of decisions; -o wide: every pass
-  plimsoll why hpa/php-apache --recording FOLDER --since 8h # what `plimsoll controller --record FOLDER` wrote
+  plimsoll why hpa/php-apache --at 09:10                    # the pass in force at 09:10 local time
+  plimsoll why hpa/php-apache --at 10m                      # ten minutes ago
+  plimsoll why hpa/php-apache --since 1h                    # a table; with -o wide of every pass
+  plimsoll why hpa/php-apache --recording FOLDER --since 8h # of `plimsoll controller --record`
   plimsoll why hpa/php-apache --follow                      # a line for each new one, until Ctrl-C
   plimsoll why deploy/checkout -n shop                      # whichever autoscaler scales it
   plimsoll why so/orders-worker                             # a ScaledObject, also at zero
-  plimsoll why sj/mails --since 1h                          # a ScaledJob: which jobs were created, and why
-  plimsoll why so/orders-worker --since 1h -o yaml          # what its triggers led to in the last hour
-  plimsoll why examples/php-apache.yaml --at 3m             # a scenario, three minutes after its start
+  plimsoll why sj/mails --since 1h                          # a ScaledJob: created jobs, and why
+  plimsoll why so/orders-worker --since 1h -o yaml          # decisions of the last hour as YAML
+  plimsoll why examples/php-apache.yaml --at 3m             # a scenario, three minutes after start
   plimsoll why examples/php-apache.yaml --at 09:03:00       # the scenario's own clock
   plimsoll why examples/php-apache.yaml --at 10m --since 5m # every decision of five minutes
   plimsoll why examples/multi-metric-outage.yaml --at 12m --pods

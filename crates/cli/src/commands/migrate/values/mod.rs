@@ -36,7 +36,8 @@ pub(super) use flags::{keda_arguments, keda_variables, metrics_arguments};
 Examples:
   plimsoll migrate values --from keda keda-values.yaml > plimsoll-values.yaml
   plimsoll migrate values --from prometheus-adapter values.yaml --rules config.yaml
-  helm get values metrics-server -n kube-system -o yaml | plimsoll migrate values --from metrics-server -
+  helm get values metrics-server -n kube-system -o yaml |
+    plimsoll migrate values --from metrics-server -
 
 Exit codes: 0 converted, 3 with --strict: something has no equivalent, 2 the input was wrong.")]
 pub(super) struct ValuesArgs {
