@@ -11,7 +11,8 @@ use crate::failure::{self, Failure};
 /// The maximum size of an input file, a guard against wrong files.
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 
-/// Reads a file; `-` is standard input.
+/// Reads a file; `-` is standard input, which is refused if it is empty: the command before the pipe has failed, and its exit code is
+/// lost.
 pub(crate) fn read(path: &Path) -> Result<SourceFile, Failure> {
     if path.as_os_str() == "-" {
         let mut bytes = Vec::new();
@@ -19,6 +20,9 @@ pub(crate) fn read(path: &Path) -> Result<SourceFile, Failure> {
             .take(MAX_FILE_BYTES)
             .read_to_end(&mut bytes)
             .map_err(|e| Failure::file("read", Path::new("standard input"), &e))?;
+        if bytes.is_empty() {
+            return Err(Failure::input("standard input is empty: did the command before the pipe fail?"));
+        }
         return Ok(SourceFile::from_bytes("<stdin>", &bytes)?);
     }
     Ok(SourceFile::from_bytes(path.display().to_string(), &bytes(path)?)?)

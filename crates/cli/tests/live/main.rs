@@ -69,6 +69,21 @@ async fn why_explains_the_last_decision() {
     assert!(lines[1].contains("1 → 4") && lines[1].ends_with("scale-up limit is 4 this time"), "{since:?}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn empty_standard_input_is_an_error() {
+    let setting = Setting::nowhere();
+    for words in [
+        &["convert", "-", "--to", "autoscaling/v1"][..],
+        &["migrate", "values", "--from", "keda", "-"],
+        &["metrics", "lint", "-"],
+        &["lint", "-"],
+    ] {
+        let ended = setting.run(words).await;
+        failed(&ended, 2, "error: standard input is empty: did the command before the pipe fail?\n");
+        assert_eq!(ended.out, "");
+    }
+}
+
 /// As in `plimsoll up --speed`.
 #[tokio::test(flavor = "multi_thread")]
 async fn times_are_those_of_a_cluster_whose_clock_is_ahead() {
