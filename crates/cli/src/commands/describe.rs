@@ -18,7 +18,7 @@ use sim::{DueDecision, Millis, Observer, Scenario, Simulation};
 
 use super::gates::GatesArg;
 use super::profile::KubernetesProfileArg;
-use super::why::pass_at;
+use super::why::{not_a_file, pass_at};
 use crate::failure::{CommandResult, Failure};
 use crate::files;
 use crate::live::moment::{moment, zoned};
@@ -72,6 +72,9 @@ pub(crate) fn run(args: &DescribeArgs) -> CommandResult {
         return Err(Failure::input(format!(
             "{option} is for autoscalers on a cluster (plimsoll describe hpa/NAME)"
         )));
+    }
+    if let Some(missing) = args.files.iter().find(|file| file.as_os_str() != "-" && !file.exists()) {
+        return Err(Failure::input(not_a_file(missing, "hpa and autoscaler")));
     }
     match &args.at {
         Some(at) => simulated(args, at),

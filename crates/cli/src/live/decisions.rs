@@ -235,7 +235,11 @@ impl ClusterClient {
             None if matches!(error, RequestError::InvalidResponse(_)) => MissingDecision::Unavailable(
                 Unavailable::undecodable(by, format!("no decisions of the {who}: {error}")),
             ),
-            _ => unavailable(error.to_string(), &format!("try again; the {who}'s log may say more")),
+            _ => {
+                let own = error.remedy().map(str::to_owned);
+                let remedy = own.unwrap_or_else(|| format!("try again; the {who}'s log may say more"));
+                unavailable(error.to_string(), &remedy)
+            }
         }
     }
 

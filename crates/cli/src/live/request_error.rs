@@ -38,6 +38,16 @@ impl RequestError {
         }
     }
 
+    /// The remedy in the text, if it has one.
+    pub(crate) fn remedy(&self) -> Option<&str> {
+        match self {
+            Self::Unreachable(text) => {
+                text.lines().find_map(|line| line.trim_start().strip_prefix("remedy: "))
+            }
+            _ => None,
+        }
+    }
+
     /// The server's status, if it answered.
     pub(crate) fn code(&self) -> Option<u16> {
         match self {

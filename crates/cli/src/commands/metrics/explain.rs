@@ -97,13 +97,21 @@ pub(super) fn run(args: &ExplainArgs) -> CommandResult {
 }
 
 fn none(args: &ExplainArgs, config: &AdapterConfig) -> Failure {
-    let count = config.rules.len() + config.external_rules.len();
-    let wanted =
-        args.metric.as_ref().map_or_else(|| format!("rule {}", args.rule), |name| format!("metric {name}"));
+    let file = args.config.display();
+    if config.rules.is_empty() && config.external_rules.is_empty() {
+        return Failure::input(format!("{file} has no rules and no externalRules: nothing to explain"));
+    }
+    let metric = match &args.metric {
+        Some(name) => format!("metric {name}"),
+        None if args.rule.is_empty() => "metric".to_owned(),
+        None => {
+            let rule = &args.rule;
+            return Failure::input(format!("{file} has no rule {rule}; without --rule, all are explained"));
+        }
+    };
     Failure::input(format!(
-        "no {wanted} comes of the {count} rules of {}\n  remedy: name a series with --series, or a Prometheus with \
-         --prometheus-url",
-        args.config.display()
+        "no {metric} comes of the rules of {file}\n  remedy: name a series with --series, or a Prometheus with \
+         --prometheus-url"
     ))
 }
 

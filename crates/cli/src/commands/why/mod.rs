@@ -116,7 +116,7 @@ pub(crate) fn run(args: &WhyArgs) -> CommandResult {
     let only_live = args.place.given().or(args.follow.then_some("--follow"));
     let missing = args.files.iter().find(|file| file.as_os_str() != "-" && !file.exists());
     match (missing, only_live) {
-        (Some(missing), _) => Err(Failure::input(not_a_file(missing))),
+        (Some(missing), _) => Err(Failure::input(not_a_file(missing, KINDS))),
         (None, Some(option)) => Err(Failure::input(format!(
             "{option} is for autoscalers on a cluster (plimsoll why hpa/NAME), and this is a file"
         ))),
@@ -124,8 +124,11 @@ pub(crate) fn run(args: &WhyArgs) -> CommandResult {
     }
 }
 
-/// A word that is neither a file nor an autoscaler: says what it could have been.
-fn not_a_file(path: &Path) -> String {
+/// The kinds of objects on a cluster that `why` explains.
+const KINDS: &str = "hpa, autoscaler, so, sj, deploy, sts, rs and rc";
+
+/// A word that is neither a file nor an object of `kinds` on a cluster: says what it could have been.
+pub(crate) fn not_a_file(path: &Path, kinds: &str) -> String {
     let text = format!("failed to read {}: no such file or folder", path.display());
     let words: Vec<&str> = path.to_str().unwrap_or_default().split('/').collect();
     match words.as_slice() {
@@ -134,7 +137,8 @@ fn not_a_file(path: &Path) -> String {
         }
         [kind, name] if !name.contains('.') => match named::nearest_kind(kind) {
             Some(kind) => format!("{text}\n  did you mean {kind}/{name}, on a cluster?"),
-            None => text,
+            None if Path::new(kind).is_dir() => text,
+            None => format!("{text}\n  on a cluster, KIND/NAME is of the kinds {kinds}"),
         },
         _ => text,
     }
@@ -198,10 +202,13 @@ mod tests {
 
     #[test]
     fn unknown_word_is_reported_with_the_accepted_forms() {
-        let hint_of =
-            |path: &str| not_a_file(Path::new(path)).split_once('\n').map(|(_, hint)| hint.to_owned());
+        let hint_of = |path: &str| {
+            not_a_file(Path::new(path), "a and b").split_once('\n').map(|(_, hint)| hint.to_owned())
+        };
         assert_eq!(hint_of("php-apache").unwrap(), "  an autoscaler on a cluster is written hpa/php-apache");
         assert_eq!(hint_of("hap/web").unwrap(), "  did you mean hpa/web, on a cluster?");
+        assert_eq!(hint_of("pod/web").unwrap(), "  on a cluster, KIND/NAME is of the kinds a and b");
+        assert_eq!(hint_of("src/web"), None, "a file of a folder");
         assert_eq!(hint_of("web.yaml"), None);
         assert_eq!(hint_of("some/dir/x"), None);
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use api::decisions::DecisionRecord;
-use controllers::hpa::records::for_each_pass;
+use controllers::hpa::records::{RecordingError, for_each_pass};
 use jiff::Timestamp;
 
 use super::{WhyArgs, history, live};
@@ -63,7 +63,12 @@ fn passes(
         |meta, _| meta.name == name && namespace.is_none_or(|namespace| meta.namespace == namespace),
         |record, continues| found.push((record, continues)),
     );
-    for error in skipped.map_err(|error| Failure::input(error.to_string()))? {
+    let failed = |error: RecordingError| {
+        Failure::input(format!(
+            "{error}\n  remedy: name a folder that `plimsoll controller --record FOLDER` wrote, or a file of it"
+        ))
+    };
+    for error in skipped.map_err(failed)? {
         eprintln!("warning: {error}; it is skipped");
     }
     let Some((first, _)) = found.first() else {
