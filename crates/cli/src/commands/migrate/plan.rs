@@ -190,7 +190,7 @@ fn hpa(manager: Option<&InstalledProgram>, place: &Destination<'_>) -> Vec<PlanS
     }
     let Destination { namespace, .. } = place;
     vec![
-        install("Start the controller in shadow mode: it decides and writes nothing", "controller", &values, place),
+        install("Start the controller in shadow mode: it decides, and writes nothing but events", "controller", &values, place),
         step(
             "Compare for as long as your load needs to change; exit code 0 means no difference, 3 means differences",
             vec!["plimsoll shadow report".into(), "plimsoll shadow report --html shadow.html".into()],
