@@ -301,7 +301,7 @@ impl Described for PodCause {
                 list(nodes)
             ),
             Self::MissingCounted(number) => {
-                format!("{} without samples: usage is assumed, against a wrong change", are(*number))
+                format!("{} without samples: usage is assumed, to avoid a wrong change", are(*number))
             }
             Self::UnreadyCounted(number) => format!("{} not ready yet and counted as idle", are(*number)),
         }

@@ -159,7 +159,7 @@ pub(super) fn set_ups() -> Vec<SetUp> {
         set_up(
             "a new pod without a sample while load falls",
             "missing-samples-assumed",
-            "1 pod is without samples: usage is assumed, against a wrong change",
+            "1 pod is without samples: usage is assumed, to avoid a wrong change",
             {
                 let mut facts = facts().with_samples(per_pod(&[Some(40), None]));
                 facts.pods[1] = started(facts.pods[1].clone(), 20, ConditionStatus::True);

@@ -125,7 +125,7 @@ pub(super) fn set_ups() -> Vec<SetUp> {
             with_pods(&[calm, TestPod { state: PodState::Young, ..silent }]),
             hpa(&cpu(50)),
             "missing-samples-assumed",
-            "1 pod is without samples: usage is assumed, against a wrong change",
+            "1 pod is without samples: usage is assumed, to avoid a wrong change",
         ),
         set_up(
             "half-unready",
