@@ -7,7 +7,7 @@ PREFIX ?= $(HOME)/.local
 .PHONY: help up install test lint unit clusters conformance format fmt programs deny clean
 
 help: ## Show this list.
-	@grep -hE '^[a-z0-9.-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-16s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9.-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-19s %s\n", $$1, $$2}'
 
 # Every target builds with the features of the whole workspace and in the dev profile: with `--package`, cargo selects fewer
 # features and compiles tokio and everything above it a second time.
