@@ -92,7 +92,8 @@ fn sort(document: Document, contents: &mut Contents) -> Result<(), Vec<Diagnosti
         "HorizontalPodAutoscaler" | "Autoscaler" => contents.autoscalers.push(document),
         "" => return Err(vec![document.problem("", "this document has no `kind`")]),
         "ScaledObject" | "ScaledJob" => {
-            return Err(vec![document.problem("kind", format!("{kind} cannot be simulated yet"))]);
+            let problem = document.problem("kind", format!("{kind} cannot be simulated yet"));
+            return Err(vec![problem.with_hint("apply it with kubectl while `plimsoll up` runs")]);
         }
         // Other kinds, such as Services and ConfigMaps, are ignored, but a misspelt kind is a problem.
         other => {

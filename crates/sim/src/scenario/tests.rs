@@ -319,6 +319,11 @@ fn missing_and_duplicate_documents_are_problems() {
     assert_eq!(twice(deployment), "45:18: Deployment `web` is already declared at dir/web.yaml:3");
     assert_eq!(twice(hpa), "45:18: an autoscaler `web` is already declared");
     assert_eq!(twice(scenario), "44:7: there is already a document of kind Scenario; one run has one");
+    assert!(
+        twice("apiVersion: keda.sh/v1alpha1\nkind: ScaledObject\n").ends_with(
+            "ScaledObject cannot be simulated yet (apply it with kubectl while `plimsoll up` runs)"
+        )
+    );
     assert!(without("kind: [}").contains(':'));
     assert!(without("a: 1").contains("no `kind`"));
     // An autoscaler is not needed: the fixed size is what others are compared with.
