@@ -243,8 +243,15 @@ async fn get_prints_kubectl_columns_and_the_last_decision() {
     let none = setting.run(&["get", "-l", "app=none"]).await;
     assert_eq!(
         (none.code, none.out.as_str(), none.err.as_str()),
-        (0, "", "no autoscaler in namespace default; -A looks in all of them\n")
+        (0, "", "no autoscaler with these labels in namespace default; -A looks in all of them\n")
     );
+    let jobs = setting.run(&["get", "sj", "-n", "shop"]).await;
+    assert_eq!(
+        (jobs.code, jobs.err.as_str()),
+        (0, "no ScaledJob in namespace shop; -A looks in all of them\n")
+    );
+    let kinds = setting.run(&["get", "hpa,sj", "-n", "shop", "-o", "name"]).await;
+    assert_eq!(kinds.out.lines().count(), 2, "{kinds:?}");
     let labelled = setting.run(&["get", "-A", "-l", "name=api", "-o", "name"]).await;
     assert_eq!(labelled.out, "horizontalpodautoscaler.autoscaling/api\n");
 }

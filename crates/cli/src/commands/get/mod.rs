@@ -122,20 +122,17 @@ fn wanted(words: &[String]) -> Result<GetRequest, Failure> {
         names.iter().try_for_each(|named| named::check("name", &named.name))?;
         return Ok(GetRequest { kinds: AutoscalerKind::ALL.to_vec(), names });
     }
-    let kinds = match named::kind(first) {
-        Some(kind) => vec![kind],
-        None if first == "all" && names.is_empty() => AutoscalerKind::ALL.to_vec(),
-        None if first == "all" => {
+    let kinds = match first.as_str() {
+        "all" if names.is_empty() => AutoscalerKind::ALL.to_vec(),
+        "all" => {
             return Err(Failure::input(
                 "all has no names; write hpa NAME, autoscaler NAME, so NAME or sj NAME",
             ));
         }
-        None => {
-            let near = nearest_kind(first).map(|near| format!("; did you mean {near}?"));
-            let near = near.unwrap_or_else(|| format!("; an autoscaler of that name is written hpa/{first}"));
-            return Err(Failure::input(format!(
-                "there is no kind {first} here, only hpa, autoscaler, so and sj{near}"
-            )));
+        // Several kinds are separated by commas, as for kubectl.
+        several => {
+            let listed: Vec<AutoscalerKind> = several.split(',').map(kind_of).collect::<Result<_, _>>()?;
+            AutoscalerKind::ALL.into_iter().filter(|kind| listed.contains(kind)).collect()
         }
     };
     names.iter().try_for_each(|name| named::check("name", name))?;
@@ -143,6 +140,15 @@ fn wanted(words: &[String]) -> Result<GetRequest, Failure> {
         |kind: AutoscalerKind| names.iter().map(move |name| AutoscalerName { kind, name: name.clone() });
     let names = kinds.iter().copied().flat_map(named).collect();
     Ok(GetRequest { kinds, names })
+}
+
+/// The kind that a word means.
+fn kind_of(word: &str) -> Result<AutoscalerKind, Failure> {
+    named::kind(word).ok_or_else(|| {
+        let near = nearest_kind(word).map(|near| format!("; did you mean {near}?"));
+        let near = near.unwrap_or_else(|| format!("; an autoscaler of that name is written hpa/{word}"));
+        Failure::input(format!("there is no kind {word} here, only hpa, autoscaler, so and sj{near}"))
+    })
 }
 
 /// The requested objects; a name that does not exist is a failure.
@@ -231,7 +237,12 @@ fn print(
                     }
                 };
                 // As kubectl does: nothing on standard output, which may be read by a program.
-                eprintln!("no autoscaler {place}");
+                let kind = match wanted.kinds.as_slice() {
+                    [only] => only.name(),
+                    _ => "autoscaler",
+                };
+                let labels = if args.selector.is_some() { " with these labels" } else { "" };
+                eprintln!("no {kind}{labels} {place}");
                 return Ok(());
             }
             let (page, now) = (Page::stdout(), present(entries));
@@ -337,9 +348,10 @@ mod tests {
         assert_eq!(read(&["scaledobjects"]).unwrap(), (1, vec![]));
         assert_eq!(read(&["so", "a"]).unwrap(), (1, vec!["so/a".to_owned()]));
         assert_eq!(read(&["hpa"]).unwrap(), (1, vec![]));
+        assert_eq!(read(&["so,hpa,so"]).unwrap(), (2, vec![]));
         assert_eq!(read(&["hpa", "a", "b"]).unwrap(), (1, vec!["hpa/a".to_owned(), "hpa/b".to_owned()]));
         assert_eq!(read(&["autoscaler/a"]).unwrap(), (4, vec!["autoscaler/a".to_owned()]));
-        for words in [&["web"][..], &["hpa", "A/b"], &["all", "x"], &["hpa/"], &["pod/x"]] {
+        for words in [&["web"][..], &["hpa", "A/b"], &["all", "x"], &["hpa/"], &["pod/x"], &["hpa,pods"]] {
             assert!(matches!(read(words), Err(Failure::Input(_))), "{words:?}");
         }
         let near = read(&["hpaa"]).unwrap_err().to_string();
