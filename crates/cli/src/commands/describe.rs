@@ -21,7 +21,7 @@ use super::profile::KubernetesProfileArg;
 use super::why::{not_a_file, pass_at};
 use crate::failure::{CommandResult, Failure};
 use crate::files;
-use crate::live::moment::{moment, zoned};
+use crate::live::moment::{check_form, moment, zoned};
 use crate::live::objects::Object;
 use crate::live::{AutoscalerName, ClusterArgs, ClusterClient, named};
 use crate::output;
@@ -86,8 +86,13 @@ pub(crate) fn run(args: &DescribeArgs) -> CommandResult {
 async fn on_cluster(args: &DescribeArgs, names: &[AutoscalerName]) -> CommandResult {
     args.place.use_zone();
     let now = Timestamp::now();
-    let at = args.at.as_deref().map(|text| moment(text, now)).transpose()?;
+    if let Some(text) = &args.at {
+        check_form(text, now)?;
+    }
     let client = ClusterClient::open(&args.place).await?;
+    // A time is relative to the clock of the cluster, which may be ahead.
+    let now = if args.at.is_some() { client.present(&client.namespace, names).await } else { now };
+    let at = args.at.as_deref().map(|text| moment(text, now)).transpose()?;
     let mut texts = Vec::new();
     for named in names {
         let mut object = match client.object(&client.namespace, named).await {

@@ -96,6 +96,8 @@ async fn times_are_those_of_a_cluster_whose_clock_is_ahead() {
         let ended = setting.run(&[&["why", "hpa/web", "-n", "shop"][..], &words].concat()).await;
         assert!(ended.code == 0 && ended.out.contains(expected), "{ended:?}");
     }
+    let described = setting.run(&["describe", "hpa/web", "-n", "shop", "--at", "10m"]).await;
+    assert!(described.code == 0 && described.out.starts_with("Status of the pass at "), "{described:?}");
     let listed = setting.run(&["get", "-n", "shop"]).await;
     assert!(listed.code == 0 && listed.out.contains(" 120m "), "{listed:?}");
 }
