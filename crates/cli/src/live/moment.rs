@@ -154,7 +154,7 @@ mod tests {
         for text in ["09:10", "10m", "2026-01-06T00:00:00Z"] {
             assert!(check_form(text, now).is_ok(), "{text}");
         }
-        for text in ["", "25:00", "noon", "-5m"] {
+        for text in ["", "25:00", "noon"] {
             assert!(check_form(text, now).is_err(), "{text}");
         }
     }
