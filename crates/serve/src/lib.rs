@@ -20,13 +20,13 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, reason = "tests may read the clock of the machine"))]
 
 mod access;
-mod address_permits;
 pub mod admission;
 mod api_group;
 mod app;
 mod bind;
 mod body;
 mod cache;
+mod client_permits;
 mod decisions;
 mod digest;
 mod discovery;

@@ -13,18 +13,19 @@ use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
 use runtime::Clock;
 use serde_json::json;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::Instant;
 use tower::ServiceExt as _;
 
 use crate::access::{Authorizer, Permission, RequestAttributes, ReviewedClient};
-use crate::address_permits::AddressPermits;
 use crate::api_group::{ApiGroupVersion, Route};
 use crate::app::App;
+use crate::client_permits::{ClientPermits, PermitDivision};
 use crate::discovery::Discovery;
 use crate::encode::{for_errors, gzip};
 use crate::health::{Endpoint, HealthChecks};
 use crate::identity::{Authenticator, User};
+use crate::peer_address::PeerAddress;
 use crate::query::{self, Query};
 use crate::request::AuthorizedRequest;
 use crate::request_metrics::{RequestLabels, RequestMetrics};
@@ -47,10 +48,12 @@ pub(crate) type Guard = Option<(Authenticator, Authorizer)>;
 pub(crate) struct Router {
     guard: Guard,
     limits: ServerLimits,
-    request_permits: Semaphore,
+    /// By name of the user: a tenant whose sources answer slowly must not hold those of the HPA controller.
+    request_permits: ClientPermits<String>,
     /// Those of anonymous clients, who may send AdmissionReviews slowly: users do not wait for them.
-    anonymous_permits: AddressPermits,
-    watches: Arc<Semaphore>,
+    anonymous_permits: ClientPermits<Option<PeerAddress>>,
+    /// By name of the user.
+    watch_permits: ClientPermits<String>,
     stop: watch::Receiver<bool>,
     version: String,
     checks: HealthChecks,
@@ -77,12 +80,15 @@ impl Router {
         checks.add_ready("shutdown", move || {
             if *stopping.borrow() { Err("the server is stopping".into()) } else { Ok(()) }
         });
+        let among_users =
+            if guard.is_some() { PermitDivision::LessThanFree } else { PermitDivision::Undivided };
+        let anonymous = (limits.requests / 4).max(1);
         Self {
             guard,
             limits,
-            request_permits: Semaphore::new(limits.requests),
-            anonymous_permits: AddressPermits::new((limits.requests / 4).max(1)),
-            watches: Arc::new(Semaphore::new(limits.watches)),
+            request_permits: ClientPermits::new(limits.requests, among_users),
+            anonymous_permits: ClientPermits::new(anonymous, PermitDivision::LessThanThirdOfFree),
+            watch_permits: ClientPermits::new(limits.watches, among_users),
             stop,
             discovery: Discovery::new(&groups, &app.version, &app.address),
             version: app.version,
@@ -177,7 +183,7 @@ impl Router {
         let permit = if is_anonymous {
             self.anonymous_permits.try_acquire(caller.address).map(Either::Left)
         } else {
-            self.request_permits.try_acquire().ok().map(Either::Right)
+            self.request_permits.try_acquire(user.name.clone()).map(Either::Right)
         };
         // Members of system:masters, above all the API server, are not limited. Probes end at once.
         if permit.is_none() && !user.is_in("system:masters") && !self.is_probe(&path) {
@@ -197,7 +203,8 @@ impl Router {
         }
         tracing::debug!(user = user.name, verb = wanted.verb, path, "request");
         let streams = WatchStreams {
-            places: Arc::clone(&self.watches),
+            permits: self.watch_permits.clone(),
+            user: user.name.clone(),
             limit: self.limits.watch,
             stop: self.stop.clone(),
             activity: caller.activity.clone(),

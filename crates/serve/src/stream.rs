@@ -1,6 +1,5 @@
 //! Watch responses: one line per event, until the client, its timeout or the server ends them.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,9 +8,10 @@ use futures::{StreamExt as _, stream};
 use http::Response;
 use http_body_util::{BodyExt as _, StreamBody};
 use hyper::body::Frame;
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{mpsc, watch};
 
 use crate::body::{Body, BodyError};
+use crate::client_permits::ClientPermits;
 use crate::response::{self, JSON};
 use crate::status::Status;
 use crate::tls::Activity;
@@ -25,7 +25,9 @@ const MAX_WAITING_EVENTS: usize = 16;
 /// Sends watch responses within the limits of the server.
 #[derive(Clone, Debug)]
 pub struct WatchStreams {
-    pub(crate) places: Arc<Semaphore>,
+    pub(crate) permits: ClientPermits<String>,
+    /// The name of the user, among whom the permits are divided.
+    pub(crate) user: String,
     pub(crate) limit: Duration,
     pub(crate) stop: watch::Receiver<bool>,
     pub(crate) activity: Activity,
@@ -39,7 +41,7 @@ impl WatchStreams {
         mut lines: BoxStream<'static, Bytes>,
         limit: Option<Duration>,
     ) -> Result<Response<Body>, Status> {
-        let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| Status::too_many())?;
+        let permit = self.permits.try_acquire(self.user.clone()).ok_or_else(Status::too_many)?;
         let limit = limit.unwrap_or(self.limit).min(self.limit);
         let (sender, mut receiver) = mpsc::channel::<Bytes>(MAX_WAITING_EVENTS);
         let (mut stop, busy) = (self.stop.clone(), self.activity.begin());
@@ -57,7 +59,7 @@ impl WatchStreams {
                 () = sender.closed() => {}
                 _ = stop.wait_for(|stop| *stop) => {}
             }
-            drop((place, busy));
+            drop((permit, busy));
         });
         let frames = stream::poll_fn(move |context| receiver.poll_recv(context));
         let body = StreamBody::new(frames.map(|line| Ok::<_, BodyError>(Frame::data(line))));

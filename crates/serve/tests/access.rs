@@ -23,6 +23,7 @@ use serve::{App, Exposition, Server, ServerLimits, ServerOptions};
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use tower::util::BoxCloneSyncService;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
@@ -123,28 +124,44 @@ async fn users_see_what_rbac_allows() {
     server.stop().await;
 }
 
-/// Anonymous clients may send the bodies of AdmissionReviews, and may send them slowly.
-#[tokio::test(flavor = "multi_thread")]
-async fn slow_bodies_of_anonymous_clients_leave_room_for_users() {
-    let cluster = Cluster::start(localkube::Options::default()).await.unwrap();
-    let client = reviewed(&cluster, &[], &Arc::default());
-    let echo = tower::service_fn(|request: Request<serve::Body>| async {
-        let length = request.into_body().collect().await.map_or(0, |body| body.to_bytes().len());
-        Ok::<_, Infallible>(serve::response::text(200, length.to_string()))
+/// A route that reads the whole body before it answers, and counts the requests that have arrived.
+fn echo(arrived: &Arc<AtomicU32>) -> (String, serve::Route) {
+    let arrived = Arc::clone(arrived);
+    let echo = tower::service_fn(move |request: Request<serve::Body>| {
+        arrived.fetch_add(1, Ordering::SeqCst);
+        async {
+            let length = request.into_body().collect().await.map_or(0, |body| body.to_bytes().len());
+            Ok::<_, Infallible>(serve::response::text(200, length.to_string()))
+        }
     });
-    let routes = vec![("/echo".to_owned(), BoxCloneSyncService::new(echo))];
-    let limits = ServerLimits { requests: 2, ..ServerLimits::default() };
-    let mut options = ServerOptions { limits, ..options() };
-    options.open_paths.push("/echo".to_owned());
-    let server = Server::start(options, client.clone(), App { routes, ..app() }).await.unwrap();
-    let rich = token(&client, "rich").await;
+    ("/echo".to_owned(), BoxCloneSyncService::new(echo))
+}
 
+/// A request to [`echo`] whose last byte is missing, with these lines in its head.
+async fn slow_request(server: &Server, lines: &str) -> TlsStream<TcpStream> {
     let mut config = tls(server.ca_pem().unwrap(), None);
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     let stream = TcpStream::connect(("127.0.0.1", server.port())).await.unwrap();
     let name = ServerName::try_from("localhost").unwrap();
     let mut slow = TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap();
-    slow.write_all(b"POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\nabc").await.unwrap();
+    let head = format!("POST /echo HTTP/1.1\r\nHost: x\r\n{lines}Content-Length: 4\r\n\r\nabc");
+    slow.write_all(head.as_bytes()).await.unwrap();
+    slow
+}
+
+/// Anonymous clients may send the bodies of AdmissionReviews, and may send them slowly.
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_bodies_of_anonymous_clients_leave_room_for_users() {
+    let cluster = Cluster::start(localkube::Options::default()).await.unwrap();
+    let client = reviewed(&cluster, &[], &Arc::default());
+    let limits = ServerLimits { requests: 2, ..ServerLimits::default() };
+    let mut options = ServerOptions { limits, ..options() };
+    options.open_paths.push("/echo".to_owned());
+    let routes = vec![echo(&Arc::default())];
+    let server = Server::start(options, client.clone(), App { routes, ..app() }).await.unwrap();
+    let rich = token(&client, "rich").await;
+
+    let mut slow = slow_request(&server, "").await;
     let nobody = Visitor::new(&server, None);
     let is_full = async { while nobody.get("/echo", &[]).await.0 != 429 {} };
     tokio::time::timeout(Duration::from_mins(1), is_full).await.unwrap();
@@ -153,6 +170,39 @@ async fn slow_bodies_of_anonymous_clients_leave_room_for_users() {
     assert_eq!(nobody.get_message(list, &[("authorization", rich.as_str())]).await.0, 200);
     assert_eq!(nobody.get("/readyz", &[]).await.0, 200);
     slow.write_all(b"d").await.unwrap();
+    server.stop().await;
+}
+
+/// A tenant may wait for metrics of a source that answers slowly, in many requests at once.
+#[tokio::test(flavor = "multi_thread")]
+async fn slow_requests_of_one_user_leave_room_for_others() {
+    let cluster = Cluster::start(localkube::Options::default()).await.unwrap();
+    let client = reviewed(&cluster, &[], &Arc::default());
+    let limits = ServerLimits { requests: 3, ..ServerLimits::default() };
+    let mut options = ServerOptions { limits, ..options() };
+    options.open_paths.push("/echo".to_owned());
+    let arrived = Arc::new(AtomicU32::new(0));
+    let routes = vec![echo(&arrived)];
+    let server = Server::start(options, client.clone(), App { routes, ..app() }).await.unwrap();
+    let (tenant, rich) = (token(&client, "tenant").await, token(&client, "rich").await);
+
+    let line = format!("Authorization: {tenant}\r\n");
+    let mut slow = [slow_request(&server, &line).await, slow_request(&server, &line).await];
+    let visitor = Visitor::new(&server, None);
+    let (of_tenant, of_rich) = ([("authorization", tenant.as_str())], [("authorization", rich.as_str())]);
+    let both = async {
+        while arrived.load(Ordering::SeqCst) < 2 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_mins(1), both).await.unwrap();
+
+    let list = &format!("{DECISIONS}/namespaces/a/decisions");
+    assert_eq!(visitor.get(list, &of_tenant).await.0, 429);
+    assert_eq!(visitor.get(list, &of_rich).await.0, 200);
+    for slow in &mut slow {
+        slow.write_all(b"d").await.unwrap();
+    }
     server.stop().await;
 }
 

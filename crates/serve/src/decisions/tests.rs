@@ -14,10 +14,11 @@ use http_body_util::BodyExt as _;
 use jiff::{SignedDuration, Timestamp};
 use runtime::Clock;
 use serde_json::Value;
-use tokio::sync::{Semaphore, broadcast};
+use tokio::sync::broadcast;
 
 use super::*;
 use crate::access::RequestAttributes;
+use crate::client_permits::{ClientPermits, PermitDivision};
 use crate::identity::User;
 use crate::query::Query;
 use crate::stream::WatchStreams;
@@ -183,7 +184,8 @@ fn call(method: &str, uri: &str, accept: &str) -> AuthorizedRequest {
     let (running, stop) = tokio::sync::watch::channel(false);
     std::mem::forget(running);
     let streams = WatchStreams {
-        places: Arc::new(Semaphore::new(2)),
+        permits: ClientPermits::new(2, PermitDivision::Undivided),
+        user: String::new(),
         limit: Duration::from_hours(1),
         stop,
         activity: Activity::new(),
