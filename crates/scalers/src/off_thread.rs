@@ -4,7 +4,9 @@
 //! moved ([`decode_elsewhere`]): its next poll, which decodes the response, runs on a worker thread, and then the read
 //! returns to its task. Scalers need to know nothing of it.
 //!
-//! [`log_in`] polls a login of a library that computes for long between two messages.
+//! [`log_in`] polls a login of a library that computes for long between two messages, and [`compute_login`] computes a step of our own.
+//!
+//! One namespace has one of two workers at a time, because the servers of a tenant decide how much there is to compute.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -13,6 +15,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
+use sources::tenant::{NamespaceParts, in_current_namespace};
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::spawn_blocking;
 
@@ -22,10 +25,27 @@ pub const MAX_INLINE_BYTES: usize = 64 << 10;
 const MAX_WORKERS: usize = 2;
 
 /// How many logins compute at a time. They have workers of their own, so that slow logins delay no decoding.
-const MAX_LOGIN_WORKERS: usize = 2;
+pub(crate) const MAX_LOGIN_WORKERS: usize = 2;
+/// The same of one namespace.
+const MAX_NAMESPACE_WORKERS: usize = 1;
 
-static WORKER_PERMITS: Semaphore = Semaphore::const_new(MAX_WORKERS);
-static LOGIN_PERMITS: Semaphore = Semaphore::const_new(MAX_LOGIN_WORKERS);
+static DECODERS: Workers = Workers::new(MAX_WORKERS);
+static LOGINS: Workers = Workers::new(MAX_LOGIN_WORKERS);
+
+/// Permits for work on other threads.
+struct Workers {
+    all: Semaphore,
+    parts: NamespaceParts<Semaphore>,
+}
+
+impl Workers {
+    const fn new(permits: usize) -> Self {
+        Self {
+            all: Semaphore::const_new(permits),
+            parts: NamespaceParts::new(|| Semaphore::new(MAX_NAMESPACE_WORKERS)),
+        }
+    }
+}
 
 thread_local! {
     static POLL_PLACE: Cell<PollPlace> = const { Cell::new(PollPlace::Anywhere) };
@@ -54,7 +74,8 @@ enum Next<T> {
 
 /// Runs a read; large responses are decoded on a worker thread. A panic there is a panic here.
 pub async fn run<T: Send + 'static>(read: impl Future<Output = T> + Send + 'static) -> T {
-    let mut read: BoxedRead<T> = Box::pin(read);
+    // The settings of the task do not apply on a worker, except for the namespace.
+    let mut read: BoxedRead<T> = Box::pin(in_current_namespace(read));
     loop {
         let next = poll_fn(|context| {
             let (polled, place) = poll_at(PollPlace::Task, &mut read, context);
@@ -84,7 +105,12 @@ pub async fn run<T: Send + 'static>(read: impl Future<Output = T> + Send + 'stat
 
 /// Runs a long computation on a worker thread. A panic there is a panic here.
 pub async fn compute<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    compute_with(&WORKER_PERMITS, work).await
+    compute_with(&DECODERS, work).await
+}
+
+/// Computes one step of a login on a worker thread. A panic there is a panic here.
+pub(crate) async fn compute_login<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    compute_with(&LOGINS, work).await
 }
 
 /// Runs a login on worker threads. It holds a worker only while it is polled, not while it waits for the server. A panic there is a
@@ -94,7 +120,7 @@ pub async fn log_in<T: Send + 'static>(login: impl Future<Output = T> + Send + '
     let woken = Arc::new(LoginWoken(Notify::new()));
     loop {
         let waker = Waker::from(Arc::clone(&woken));
-        let (back, polled) = compute_with(&LOGIN_PERMITS, move || {
+        let (back, polled) = compute_with(&LOGINS, move || {
             let polled = login.as_mut().poll(&mut Context::from_waker(&waker));
             (login, polled)
         })
@@ -117,13 +143,18 @@ impl Wake for LoginWoken {
 }
 
 async fn compute_with<T: Send + 'static>(
-    permits: &'static Semaphore,
+    workers: &'static Workers,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> T {
-    // The semaphore is never closed.
-    let permit = permits.acquire().await.ok();
+    // That of the namespace first: work that waits for other work of its namespace holds nothing that others wait for. The semaphores
+    // are never closed.
+    let part = match workers.parts.current() {
+        Some(part) => part.acquire_owned().await.ok(),
+        None => None,
+    };
+    let permit = workers.all.acquire().await.ok();
     let computed = spawn_blocking(move || {
-        let _permit = permit;
+        let _permits = (part, permit);
         work()
     });
     match computed.await {
@@ -187,6 +218,7 @@ mod tests {
 
     use futures::FutureExt as _;
     use futures::stream::{self, StreamExt as _};
+    use sources::tenant::{in_namespace, namespace};
 
     use super::*;
 
@@ -259,6 +291,31 @@ mod tests {
             let broken = std::panic::AssertUnwindSafe(compute::<()>(|| panic!("broken key"))).catch_unwind();
             assert_eq!(broken.await.unwrap_err().downcast_ref(), Some(&"broken key"));
         }
+    }
+
+    #[tokio::test]
+    async fn one_namespace_leaves_a_worker_to_others() {
+        for workers in [&DECODERS, &LOGINS] {
+            let (release, held) = std::sync::mpsc::channel::<()>();
+            let mut first =
+                Box::pin(in_namespace("slow", compute_with(workers, move || held.recv().is_err())));
+            let mut second = Box::pin(in_namespace("slow", compute_with(workers, || 2)));
+            assert!(futures::poll!(&mut first).is_pending() && futures::poll!(&mut second).is_pending());
+            assert_eq!(in_namespace("other", compute_with(workers, || 3)).await, 3);
+            assert!(futures::poll!(&mut second).is_pending(), "the first holds the part of the namespace");
+            drop(release);
+            assert!(first.await);
+            assert_eq!(second.await, 2);
+        }
+    }
+
+    #[tokio::test]
+    async fn namespace_is_known_on_a_worker() {
+        let read = async {
+            decode_elsewhere(LARGE).await;
+            namespace()
+        };
+        assert_eq!(in_namespace("shop", run(read)).await.as_deref(), Some("shop"));
     }
 
     #[tokio::test]

@@ -10,6 +10,7 @@ use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use sources::http::Secret;
 
+use crate::off_thread::compute_login;
 use crate::responses::excerpt;
 use crate::{ScalerError, SourceRefusal};
 
@@ -111,12 +112,11 @@ impl ScramExchange {
         format!("{NO_CHANNEL_BINDING}{}", self.first_bare)
     }
 
-    /// The proof for the server's first message. It takes some milliseconds, which are not spent on the thread of the event loop.
+    /// The proof for the server's first message. It takes some milliseconds, or a tenth of a second if the server demands that, which
+    /// are spent on few threads: otherwise logins to servers of a tenant could use all CPUs.
     pub(crate) async fn prove(self, server_first: &[u8]) -> Result<ScramProof, ScalerError> {
         let server_first = server_first.to_vec();
-        let work = tokio::task::spawn_blocking(move || self.proof(&server_first));
-        let proof = work.await.map_err(|_| scaler_error!("the login was interrupted"))?;
-        Ok(proof?)
+        Ok(compute_login(move || self.proof(&server_first)).await?)
     }
 
     fn proof(&self, server_first: &[u8]) -> Result<ScramProof, ScramError> {

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use locks::MutexExt as _;
+use sources::tenant::in_namespace;
 use tokio::sync::{mpsc, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep};
@@ -119,7 +120,8 @@ impl<S: WakeSource> WakeStreams<S> {
         streams.retain(|_, stream| stream.strong_count() > 0);
         let (signal, changes) = WakeSignal::channel();
         let running = run(key.1.clone(), Arc::clone(&self.namespace), Arc::clone(&self.permits), signal);
-        let stream = Arc::new(WakeStream { changes, task: tokio::spawn(running).abort_handle() });
+        let task = tokio::spawn(in_namespace(Arc::clone(&self.namespace), running)).abort_handle();
+        let stream = Arc::new(WakeStream { changes, task });
         streams.insert(key, Arc::downgrade(&stream));
         stream
     }

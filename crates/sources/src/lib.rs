@@ -8,6 +8,7 @@
 //! sharding     which replica scrapes which node, and the exchange of samples between replicas
 //! http         HTTP client: TLS, reloaded tokens, time and size limits
 //! dial         TCP connections, and which addresses tenants may choose
+//! tenant       the namespace that work is done for, and its parts of what all namespaces share
 //! ```
 //!
 //! Every source implements the traits of [`api::provider`]. Missing data is never reported as zero.
@@ -22,5 +23,6 @@ pub mod kubelet;
 pub mod prometheus;
 pub mod sharding;
 pub mod store;
+pub mod tenant;
 
 pub use runtime::Clock;

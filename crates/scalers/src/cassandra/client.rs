@@ -12,7 +12,7 @@ use crate::pool::{self, PoolError, PoolFuture};
 use crate::responses::excerpt;
 use crate::stream::{BoxStream, dial, io_error, secure};
 use crate::tls::TlsSettings;
-use crate::web::RESPONSES_UNDER_WAY;
+use crate::web::response_budget;
 use crate::{ScalerError, SourceRefusal};
 
 /// Timeout of a query, including the connection. Counting queries may be slow.
@@ -63,7 +63,7 @@ impl CassandraConnection {
         if length > MAX_RESPONSE_BYTES {
             bail!("the answer has more than {} MiB", MAX_RESPONSE_BYTES >> 20);
         }
-        let _share = if length > UNCOUNTED_BYTES { RESPONSES_UNDER_WAY.share(length).await } else { None };
+        let _share = if length > UNCOUNTED_BYTES { response_budget().share(length).await } else { None };
         let mut content = vec![0; length];
         self.stream.read_exact(&mut content).await.map_err(|error| io_error(&error))?;
         Ok(wire::response(header, &content)?)

@@ -10,7 +10,7 @@ use crate::off_thread::{decode_elsewhere, send_from_task};
 use crate::responses::{excerpt, hidden};
 use crate::scram::{ScramExchange, ScramHash};
 use crate::stream::{BoxStream, dial, io_error, secure};
-use crate::web::RESPONSES_UNDER_WAY;
+use crate::web::response_budget;
 use crate::{ScalerError, SourceRefusal};
 
 /// Maximum size of a response, in bytes.
@@ -90,7 +90,7 @@ impl BrokerConnection {
         }
         let share = match length {
             ..=UNCOUNTED_BYTES => None,
-            length => RESPONSES_UNDER_WAY.share(length).await,
+            length => response_budget().share(length).await,
         };
         let mut body = Vec::new();
         while body.len() < length {

@@ -17,7 +17,7 @@ use crate::responses::excerpt;
 use crate::scram::{ScramExchange, ScramHash};
 use crate::stream::{BoxStream, dial, io_error, secure};
 use crate::tls::TlsSettings;
-use crate::web::RESPONSES_UNDER_WAY;
+use crate::web::response_budget;
 use crate::{ScalerError, SourceRefusal};
 
 /// Timeout of a count, including the connection, as in KEDA.
@@ -153,7 +153,7 @@ impl MongoConnection {
         // The share is held until the answer is decoded.
         let _share = match length {
             ..=UNCOUNTED_BYTES => None,
-            length => RESPONSES_UNDER_WAY.share(length).await,
+            length => response_budget().share(length).await,
         };
         let mut body = vec![0; length];
         self.stream.read_exact(&mut body).await?;

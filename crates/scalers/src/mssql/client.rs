@@ -21,7 +21,7 @@ use crate::pool::{self, PoolError, PoolFuture};
 use crate::responses::excerpt;
 use crate::stream::{BoxStream, dial, io_error, secure};
 use crate::tls::TlsSettings;
-use crate::web::RESPONSES_UNDER_WAY;
+use crate::web::response_budget;
 use crate::{ScalerError, SourceRefusal};
 
 /// Timeout of a query, including the connection. Counting queries may be slow.
@@ -90,7 +90,7 @@ impl MssqlConnection {
                 bail!("the answer has more than {} MiB", MAX_RESULT_BYTES >> 20);
             }
             if end > UNCOUNTED_BYTES && share.is_none() {
-                share = RESPONSES_UNDER_WAY.share(MAX_RESULT_BYTES).await;
+                share = response_budget().share(MAX_RESULT_BYTES).await;
             }
             message.resize(end, 0);
             let piece = message.get_mut(begin..).unwrap_or_default();

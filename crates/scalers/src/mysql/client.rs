@@ -15,7 +15,7 @@ use crate::pool::{self, PoolError, PoolFuture};
 use crate::responses::excerpt;
 use crate::stream::{BoxStream, dial, io_error, secure};
 use crate::tls::{CertificateCheck, TlsSettings};
-use crate::web::RESPONSES_UNDER_WAY;
+use crate::web::response_budget;
 use crate::{ScalerError, SourceRefusal};
 
 /// Timeout of a query, including the connection. Counting queries may be slow.
@@ -78,7 +78,7 @@ impl MysqlConnection {
             None => bail!("the answer has more than {} MiB", MAX_RESULT_BYTES >> 20),
         };
         if length > UNCOUNTED_BYTES && self.share.is_none() {
-            self.share = RESPONSES_UNDER_WAY.share(MAX_RESULT_BYTES).await;
+            self.share = response_budget().share(MAX_RESULT_BYTES).await;
         }
         let mut packet = vec![0; length];
         self.stream.read_exact(&mut packet).await.map_err(|error| io_error(&error))?;

@@ -10,7 +10,7 @@ use sources::http::{ByteBudget, ByteShare, UNCOUNTED_BYTES};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-use crate::web::RESPONSES_UNDER_WAY;
+use crate::web::response_budget;
 
 /// Maximum size of one response, in bytes.
 const MAX_RESPONSE_BYTES: usize = 8 << 20;
@@ -45,7 +45,7 @@ pub(super) struct Metered {
 impl Budget {
     /// A full budget for one response.
     pub(super) fn new() -> Self {
-        Self::within(RESPONSES_UNDER_WAY.clone())
+        Self::within(response_budget())
     }
 
     fn within(all: ByteBudget) -> Self {

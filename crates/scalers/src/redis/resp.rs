@@ -8,7 +8,7 @@ use std::io;
 use sources::http::{ByteShare, UNCOUNTED_BYTES};
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, AsyncReadExt as _};
 
-use crate::web::RESPONSES_UNDER_WAY;
+use crate::web::response_budget;
 
 /// Maximum size of a reply, in bytes.
 const MAX_REPLY_BYTES: usize = 1 << 20;
@@ -87,7 +87,7 @@ impl ReplyAllowance {
     async fn spend(&mut self, bytes: usize) -> Result<(), ReplyError> {
         self.bytes = self.bytes.checked_sub(bytes).ok_or(ReplyError::TooLarge)?;
         if self.share.is_none() && MAX_REPLY_BYTES - self.bytes > UNCOUNTED_BYTES {
-            self.share = RESPONSES_UNDER_WAY.share(LARGE_REPLY_SHARE_BYTES).await;
+            self.share = response_budget().share(LARGE_REPLY_SHARE_BYTES).await;
         }
         Ok(())
     }

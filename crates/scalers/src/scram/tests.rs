@@ -1,4 +1,7 @@
+use std::time::Duration;
+
 use super::*;
+use crate::off_thread::MAX_LOGIN_WORKERS;
 
 /// The example of RFC 7677.
 fn exchange() -> ScramExchange {
@@ -36,6 +39,25 @@ async fn rfc_5802_example() {
         "c=biws,r=fyko+d2lbbFgONRv9qkxdawL3rfcNHYJY1ZVvWVs7j,p=v0X8v3Bz2T0CJGbJQyF0X+HI4Ts="
     );
     assert_eq!(proof.verify(b"v=rmF9pqV8S7suAoZWja4dJRkFsKQ="), Ok(()));
+}
+
+#[tokio::test]
+async fn proofs_are_computed_on_few_workers() {
+    // All workers for logins are busy.
+    let mut busy = Vec::new();
+    for _ in 0..MAX_LOGIN_WORKERS {
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let mut work = Box::pin(compute_login(move || held.recv().is_err()));
+        assert!(futures::poll!(&mut work).is_pending());
+        busy.push((release, work));
+    }
+    let mut proof = Box::pin(exchange().prove(SERVER_FIRST));
+    assert!(tokio::time::timeout(Duration::from_millis(100), &mut proof).await.is_err());
+    for (release, work) in busy {
+        drop(release);
+        assert!(work.await);
+    }
+    assert!(proof.await.is_ok());
 }
 
 #[test]

@@ -40,6 +40,7 @@ use sources::dial::Dialer;
 use sources::http::{
     ByteBudget, Endpoint, HttpClient, HttpError, HttpRequest, HttpResponse, StreamedResponse,
 };
+use sources::tenant::NamespaceParts;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
@@ -60,6 +61,8 @@ pub use settings::HttpSettings;
 const MAX_SHARED_RESPONSE_BYTES: usize = 64 << 10;
 /// Maximum size of all responses under way together, in bytes; the first 64 KiB of each response do not count.
 const MAX_RESPONSE_BYTES_UNDER_WAY: usize = 64 << 20;
+/// The same of the triggers of one namespace: sources of a tenant may answer as slowly as the timeouts of the triggers allow.
+const MAX_NAMESPACE_RESPONSE_BYTES: usize = MAX_RESPONSE_BYTES_UNDER_WAY / 2;
 /// Maximum number of requests under way to one server with the same credentials.
 const MAX_REQUESTS_PER_SERVER: usize = 64;
 /// Requests that take longer do not count any more, so that slow queries of one tenant do not stop those of others at the same server.
@@ -68,8 +71,19 @@ const MAX_PERMIT_TIME: Duration = Duration::from_secs(3);
 const CLIENT_IDLE_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// The budget of all responses under way in this process, also of those over other protocols than HTTP.
-pub(crate) static RESPONSES_UNDER_WAY: LazyLock<ByteBudget> =
+static RESPONSES_UNDER_WAY: LazyLock<ByteBudget> =
     LazyLock::new(|| ByteBudget::new(MAX_RESPONSE_BYTES_UNDER_WAY));
+/// The parts of that budget that single namespaces may have.
+static NAMESPACE_RESPONSES: NamespaceParts<ByteBudget> =
+    NamespaceParts::new(|| ByteBudget::new(MAX_NAMESPACE_RESPONSE_BYTES));
+
+/// The budget of a response for the current namespace.
+pub(crate) fn response_budget() -> ByteBudget {
+    match NAMESPACE_RESPONSES.current() {
+        Some(part) => RESPONSES_UNDER_WAY.within(part),
+        None => RESPONSES_UNDER_WAY.clone(),
+    }
+}
 
 type CannedAnswer = dyn Fn(&HttpCall) -> HttpResponse + Send + Sync;
 type HttpResult = Result<HttpResponse, HttpError>;
@@ -214,7 +228,7 @@ impl SharedHttpClient {
         let request = HttpRequest::new(method, path).headers(headers).body(body).timeout(within);
         let outgoing = OutgoingRequest {
             client,
-            request: request.max_bytes(at_most).budget(RESPONSES_UNDER_WAY.clone()),
+            request: request.max_bytes(at_most).budget(response_budget()),
             permits,
             quotas: Arc::clone(&self.quotas),
             caller,

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use locks::MutexExt as _;
+use sources::tenant::in_namespace;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
@@ -407,6 +408,22 @@ async fn known_responses_are_confirmed_by_their_tag() {
         assert_eq!(web.send(call).await.unwrap().status, 200);
     }
     assert_eq!(count.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn one_namespace_leaves_memory_of_responses_to_others() {
+    let share = async |namespace: &str, bytes: usize| {
+        in_namespace(namespace, async { response_budget().share(bytes).await }).await
+    };
+    // As much as the namespace may have.
+    let held = share("slow", usize::MAX).await;
+    assert!(held.is_some());
+    let mut waiting = Box::pin(share("slow", 1));
+    assert!(futures::poll!(&mut waiting).is_pending());
+    assert!(share("other", MAX_NAMESPACE_RESPONSE_BYTES).await.is_some());
+    assert!(futures::poll!(&mut waiting).is_pending());
+    drop(held);
+    assert!(waiting.await.is_some());
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ use keda::environment::{PodTemplate, SourceRef};
 use scalers::backends::Backends;
 use scalers::{Scaler, ScalerError, off_thread};
 use serde_json::Value;
+use sources::tenant::in_namespace;
 use tokio::time::timeout;
 
 use super::error::ScalerBuildError;
@@ -58,7 +59,9 @@ impl ScalerBuilder {
         trigger: &Trigger,
     ) -> BuiltScaler {
         let mut seen = Vec::new();
-        let built = timeout(BUILD_TIMEOUT, self.scaler(owner, index, trigger, &mut seen)).await;
+        let building =
+            in_namespace(&*owner.metadata().namespace, self.scaler(owner, index, trigger, &mut seen));
+        let built = timeout(BUILD_TIMEOUT, building).await;
         let scaler = built.unwrap_or(Err(ScalerBuildError::TimedOut(BUILD_TIMEOUT)));
         let used = seen.into_iter().map(|object| (self.credentials.version(&object), object));
         BuiltScaler { scaler, used: used.map(|(version, object)| (object, version)).collect() }

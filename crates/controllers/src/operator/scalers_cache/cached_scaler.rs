@@ -186,12 +186,13 @@ impl CachedScaler {
                 return Ok(specs.specs());
             }
         }
+        let namespace = &owner.metadata().namespace;
         let scaler = self.scaler(builder, owner).await.map_err(SampleError::Build)?;
-        let mut listed = specs_of(&scaler, deadline).await;
+        let mut listed = specs_of(namespace, &scaler, deadline).await;
         if !matches!(listed, Ok(_) | Err(SampleError::TimedOut(_)))
             && let Some(scaler) = self.rebuilt(builder, owner, &scaler).await
         {
-            listed = specs_of(&scaler, deadline).await;
+            listed = specs_of(namespace, &scaler, deadline).await;
         }
         let mut state = self.state();
         match &listed {
@@ -331,13 +332,13 @@ impl CachedScaler {
         name: &str,
         deadline: Duration,
     ) -> Result<Reading, SampleError> {
-        let deadline = self.query_deadline(deadline);
+        let (deadline, namespace) = (self.query_deadline(deadline), &owner.metadata().namespace);
         let scaler = self.scaler(builder, owner).await.map_err(SampleError::Build)?;
-        match reading_of(&scaler, name, deadline).await {
+        match reading_of(namespace, &scaler, name, deadline).await {
             // A new scaler does not change that a source limits requests.
             Err(error @ SampleError::Source(_)) if error.limit().is_none() => {
                 match self.rebuilt(builder, owner, &scaler).await {
-                    Some(scaler) => reading_of(&scaler, name, deadline).await,
+                    Some(scaler) => reading_of(namespace, &scaler, name, deadline).await,
                     None => Err(error),
                 }
             }
