@@ -1,5 +1,5 @@
 //! Limits of name resolutions under way. Each holds a thread until its name server answers, which a server of a tenant may not do, and
-//! the threads are those of all tenants.
+//! the threads are those of all tenants. Namespaces share no limit but that of all, so that one of them makes no domain slow for others.
 
 use std::collections::HashMap;
 use std::io;
@@ -11,9 +11,13 @@ use locks::MutexExt as _;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
+use crate::tenant::{NamespaceParts, namespace};
+
 /// Resolutions under way: half of the threads for blocking work, which files and large responses need, too.
 const MAX_LOOKUPS: usize = 256;
-/// Resolutions under way in one domain.
+/// Resolutions under way for one namespace, whose triggers may name any number of domains that do not resolve.
+const MAX_NAMESPACE_LOOKUPS: usize = 64;
+/// Resolutions under way in one domain for one namespace.
 const MAX_DOMAIN_LOOKUPS: usize = 32;
 /// The same in a domain whose names were slow lately.
 const MAX_SLOW_DOMAIN_LOOKUPS: usize = 2;
@@ -30,12 +34,14 @@ pub(super) static LOOKUPS: LazyLock<NameLookups> = LazyLock::new(NameLookups::de
 /// Resolutions under way.
 pub(super) struct NameLookups {
     permits: Arc<Semaphore>,
+    parts: NamespaceParts<Semaphore>,
     domains: Mutex<DomainTable>,
 }
 
 /// The domains whose names are resolved, or were slow lately.
 struct DomainTable {
-    by_name: HashMap<String, Arc<DomainLookups>>,
+    /// By namespace, if there is one, and name.
+    by_name: HashMap<(Option<Arc<str>>, String), Arc<DomainLookups>>,
     /// Unused domains are removed when there are so many.
     sweep_at: usize,
 }
@@ -51,7 +57,8 @@ struct DomainLookups {
 impl Default for NameLookups {
     fn default() -> Self {
         let domains = DomainTable { by_name: HashMap::new(), sweep_at: MIN_SWEPT_DOMAINS };
-        Self { permits: Arc::new(Semaphore::new(MAX_LOOKUPS)), domains: Mutex::new(domains) }
+        let parts = NamespaceParts::new(|| Semaphore::new(MAX_NAMESPACE_LOOKUPS));
+        Self { permits: Arc::new(Semaphore::new(MAX_LOOKUPS)), parts, domains: Mutex::new(domains) }
     }
 }
 
@@ -65,10 +72,15 @@ impl NameLookups {
     ) -> io::Result<T> {
         let domain = self.domain(host);
         let place = domain.place().await?;
+        // In this order nobody waits for others while holding what still others wait for.
+        let part = match self.parts.current() {
+            Some(part) => Some(part.acquire_owned().await.map_err(io::Error::other)?),
+            None => None,
+        };
         let permit = Arc::clone(&self.permits).acquire_owned().await.map_err(io::Error::other)?;
         let running = tokio::spawn(async move {
             let found = domain.watch(lookup).await;
-            drop((place, permit));
+            drop((place, part, permit));
             found
         });
         running.await.map_err(io::Error::other)?
@@ -80,7 +92,7 @@ impl NameLookups {
             domains.by_name.retain(|_, domain| Arc::strong_count(domain) > 1 || domain.is_slow());
             domains.sweep_at = (2 * domains.by_name.len()).max(MIN_SWEPT_DOMAINS);
         }
-        Arc::clone(domains.by_name.entry(domain_of(host)).or_default())
+        Arc::clone(domains.by_name.entry((namespace(), domain_of(host))).or_default())
     }
 }
 
@@ -141,6 +153,7 @@ mod tests {
     use std::future::{pending, ready};
 
     use super::*;
+    use crate::tenant::in_namespace;
 
     #[test]
     fn names_of_one_owner_are_of_one_domain() {
@@ -182,6 +195,32 @@ mod tests {
             assert!(timeout(Duration::from_millis(1), hanging).await.is_err());
         }
         assert_eq!(lookups.permits.available_permits(), MAX_LOOKUPS - MAX_SLOW_DOMAIN_LOOKUPS);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn lookups_of_one_namespace_leave_room_for_others() {
+        let hang = |lookups: &Arc<NameLookups>, host: String| {
+            let lookups = Arc::clone(lookups);
+            let lookup = async move { lookups.run(&host, pending::<io::Result<()>>()).await };
+            in_namespace("slow", timeout(Duration::from_secs(5), lookup))
+        };
+        let lookups = Arc::new(NameLookups::default());
+        // Each in a domain of its own.
+        let waiting = (0..1000).map(|number| hang(&lookups, format!("h.slow{number}.example")));
+        for ended in futures::future::join_all(waiting).await {
+            assert!(ended.is_err());
+        }
+        assert_eq!(lookups.permits.available_permits(), MAX_LOOKUPS - MAX_NAMESPACE_LOOKUPS);
+        // Names of a domain that is slow for one namespace are resolved for others.
+        let lookups = Arc::new(NameLookups::default());
+        for _ in 0..2 {
+            let hanging = (0..40).map(|_| hang(&lookups, "h.both.example".to_owned()));
+            futures::future::join_all(hanging).await;
+        }
+        let held = MAX_DOMAIN_LOOKUPS + MAX_SLOW_DOMAIN_LOOKUPS;
+        assert_eq!(lookups.permits.available_permits(), MAX_LOOKUPS - held);
+        let other = in_namespace("other", lookups.run("h.both.example", ready(Ok(7))));
+        assert_eq!(timeout(Duration::from_millis(1), other).await.unwrap().unwrap(), 7);
     }
 
     #[tokio::test]

@@ -2,6 +2,7 @@
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures::future::BoxFuture;
@@ -14,6 +15,7 @@ use tower::Service;
 
 use super::proxy::ProxyServer;
 use super::{DialError, Dialer};
+use crate::tenant::{in_namespace, namespace};
 
 /// Connects to the host of a URI; the client adds TLS.
 #[derive(Clone, Debug)]
@@ -22,6 +24,8 @@ pub struct UriConnector {
     proxy: Option<ProxyServer>,
     /// Whether the proxy has to open a tunnel for connections without TLS, too.
     always_tunnels: bool,
+    /// The namespace that the client was made for: some clients connect on a task of their own.
+    namespace: Option<Arc<str>>,
 }
 
 /// A connection to a server, or to a proxy that forwards requests without TLS.
@@ -35,12 +39,12 @@ pub struct DialedStream {
 impl UriConnector {
     /// A connector that connects through a proxy, if there is one.
     pub fn through(dialer: Dialer, proxy: Option<ProxyServer>) -> Self {
-        Self { dialer, proxy, always_tunnels: false }
+        Self { dialer, proxy, always_tunnels: false, namespace: namespace() }
     }
 
     /// A connector whose connections are tunnels of a proxy, if there is one: for protocols that a proxy does not forward.
     pub fn tunneled(dialer: Dialer, proxy: Option<ProxyServer>) -> Self {
-        Self { dialer, proxy, always_tunnels: true }
+        Self { dialer, proxy, always_tunnels: true, namespace: namespace() }
     }
 }
 
@@ -54,8 +58,8 @@ impl Service<Uri> for UriConnector {
     }
 
     fn call(&mut self, uri: Uri) -> Self::Future {
-        let Self { dialer, proxy, always_tunnels } = self.clone();
-        Box::pin(async move {
+        let Self { dialer, proxy, always_tunnels, namespace: own } = self.clone();
+        let connecting = async move {
             let is_tls = uri.scheme_str() == Some("https");
             let port = uri.port_u16().unwrap_or(if is_tls { 443 } else { 80 });
             let host = uri.host().ok_or_else(|| DialError::Invalid(uri.to_string()))?;
@@ -69,7 +73,11 @@ impl Service<Uri> for UriConnector {
                 proxy.open_tunnel(&mut stream, host, port).await?;
             }
             Ok(DialedStream { stream: TokioIo::new(stream), is_forwarded: !is_tunnel })
-        })
+        };
+        match namespace().or(own) {
+            Some(namespace) => Box::pin(in_namespace(namespace, connecting)),
+            None => Box::pin(connecting),
+        }
     }
 }
 

@@ -22,6 +22,7 @@ use locks::MutexExt as _;
 use runtime::reconcile_loop::PanicCounter;
 use sources::dial::Dialer;
 use sources::http::ProxyRules;
+use sources::tenant::in_namespace;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
@@ -172,8 +173,9 @@ impl CloudEvents {
     fn started(&self, id: DestinationId, source: &Arc<CloudEventSource>) -> Destination {
         let (queue, waiting) = mpsc::channel(MAX_QUEUED_EVENTS);
         let mut destination = Destination::new(Arc::clone(source), queue);
+        let namespace = Arc::clone(&id.name.namespace);
         let task = deliver::run(id, waiting, Arc::clone(&self.shared), self.panics.clone());
-        destination.task = Some(tokio::spawn(task).abort_handle());
+        destination.task = Some(tokio::spawn(in_namespace(namespace, task)).abort_handle());
         destination
     }
 

@@ -9,6 +9,7 @@ use futures::future::BoxFuture;
 use runtime::reconcile_loop::PanicCounter;
 use runtime::{ReconcileResult, Reconciles};
 use scalers::Scaler;
+use sources::tenant::in_namespace;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 
@@ -130,7 +131,7 @@ impl PushChannel {
     pub(crate) fn open(&self, scaler: &Arc<dyn Scaler>) -> Option<PushStream> {
         let mut stream = self.follow(scaler)?;
         let (channel, scaler) = (self.clone(), Arc::clone(scaler));
-        let task = tokio::spawn(async move {
+        let following = async move {
             let mut streams = Reconciles::new(channel.sender.panics.clone());
             loop {
                 streams.start((), stream);
@@ -143,7 +144,8 @@ impl PushChannel {
                 let Some(next) = channel.follow(&scaler) else { return };
                 stream = next;
             }
-        });
+        };
+        let task = tokio::spawn(in_namespace(Arc::clone(&self.id.namespace), following));
         Some(PushStream(task.abort_handle()))
     }
 
