@@ -4,6 +4,7 @@ mod family;
 mod join;
 
 use std::fmt::{Display, Write as _};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 pub use family::{Counter, Family, Gauge, Histogram, LabelValues, Series};
 pub use join::join_roles;
@@ -14,6 +15,9 @@ use crate::build_info::{REVISION, VERSION};
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 /// The content type of a [`MetricsWriter`] made by [`MetricsWriter::open_metrics`].
 pub const OPEN_METRICS_CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Maximum length of a value of a label, in bytes: users choose names of triggers and metrics, which occur in several series.
+const MAX_LABEL_BYTES: usize = 1024;
 
 /// Writes metrics, one family after the other.
 #[derive(Debug, Default)]
@@ -100,13 +104,20 @@ impl MetricsWriter {
         for (index, (name, value)) in all.enumerate() {
             self.text.push(if index == 0 { '{' } else { ',' });
             let _ = write!(self.text, "{name}=\"");
-            for letter in value.chars() {
+            let end = value.floor_char_boundary(MAX_LABEL_BYTES);
+            for letter in value.get(..end).unwrap_or_default().chars() {
                 match letter {
                     '\\' => self.text.push_str("\\\\"),
                     '"' => self.text.push_str("\\\""),
                     '\n' => self.text.push_str("\\n"),
                     other => self.text.push(other),
                 }
+            }
+            if end < value.len() {
+                // The hash tells values apart that begin alike.
+                let mut hasher = DefaultHasher::new();
+                value.hash(&mut hasher);
+                let _ = write!(self.text, "…{:016x}", hasher.finish());
             }
             self.text.push('"');
         }
@@ -185,6 +196,20 @@ mod tests {
             "# HELP a What a is.\n# TYPE a gauge\na 1\na{x=\"q\\\"\\\\\\n\",y=\"\"} 0.5\n# HELP h Times.\n# TYPE h histogram\n\
              h_bucket{n=\"m\",le=\"0.5\"} 1\nh_bucket{n=\"m\",le=\"+Inf\"} 3\nh_sum{n=\"m\"} 2.25\nh_count{n=\"m\"} 3\n"
         );
+    }
+
+    #[test]
+    fn long_labels_are_cut_and_stay_different() {
+        let line = |value: &str| {
+            let mut writer = MetricsWriter::default();
+            writer.family("gauge", "a", "A.").value(&[("x", value)], 1);
+            writer.finish().lines().last().unwrap_or_default().to_owned()
+        };
+        let fits = "ä".repeat(MAX_LABEL_BYTES / 2);
+        assert_eq!(line(&fits), format!("a{{x=\"{fits}\"}} 1"));
+        let (one, other) = (line(&format!("{fits}1")), line(&format!("{fits}{}", "2".repeat(1 << 20))));
+        assert!(one.starts_with(&format!("a{{x=\"{fits}…")) && one.len() < MAX_LABEL_BYTES + 50, "{one}");
+        assert!(one != other && one.len() == other.len());
     }
 
     #[test]

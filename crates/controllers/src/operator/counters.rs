@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use api::meta::ObjectMeta;
+use http::StatusCode;
 use locks::MutexExt as _;
 use scalers::web::RequestLog;
 
@@ -16,6 +17,11 @@ const DURATION_BUCKETS_SECONDS: [f64; 11] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25
 
 /// Build failures are counted for at most this many objects, since users choose their names.
 const MAX_COUNTED_OBJECTS: usize = 100_000;
+
+/// Status codes that are counted for one trigger, since its server chooses them.
+const MAX_CODES_PER_TRIGGER: usize = 16;
+/// Stands for all codes that are not counted alone; no response has it.
+const OTHER_CODES: u16 = 0;
 
 /// Polls, and scalers that could not be built.
 #[derive(Debug, Default)]
@@ -111,8 +117,8 @@ impl HttpRequestDurations {
         let object = self.names_objects.then(|| [namespace, object, trigger_name, metric].map(str::to_owned));
         let mut all = self.series.locked();
         for sent in &account.sent {
-            let labels =
-                DurationLabels { scaler: scaler.to_owned(), code: sent.code, object: object.clone() };
+            let code = sent.code.map(registered_code);
+            let labels = DurationLabels { scaler: scaler.to_owned(), code, object: object.clone() };
             // Without names of objects the number of types and codes is small.
             if self.names_objects && all.len() >= MAX_DURATION_SERIES && !all.contains_key(&labels) {
                 continue;
@@ -158,9 +164,32 @@ impl HttpRequestDurations {
     }
 }
 
+/// Counts a request of a trigger by its status code.
+pub(crate) fn count_code(counts: &mut Vec<(Option<u16>, u64)>, code: Option<u16>) {
+    let has_room = counts.len() < MAX_CODES_PER_TRIGGER || counts.iter().any(|(own, _)| *own == code);
+    let code = if has_room { code } else { Some(OTHER_CODES) };
+    match counts.iter_mut().find(|(own, _)| *own == code) {
+        Some((_, count)) => *count += 1,
+        None => {
+            counts.reserve_exact(1);
+            counts.push((code, 1));
+        }
+    }
+}
+
+/// A code that HTTP defines, or the one for all others: servers of tenants can answer with 900 codes.
+fn registered_code(code: u16) -> u16 {
+    let is_registered = StatusCode::from_u16(code).is_ok_and(|code| code.canonical_reason().is_some());
+    if is_registered { code } else { OTHER_CODES }
+}
+
 /// The label of a status code; `error` if there was no response.
 pub(crate) fn code_label(code: Option<u16>) -> String {
-    code.map_or_else(|| "error".to_owned(), |code| code.to_string())
+    match code {
+        None => "error".to_owned(),
+        Some(OTHER_CODES) => "other".to_owned(),
+        Some(code) => code.to_string(),
+    }
 }
 
 #[cfg(test)]
@@ -170,6 +199,25 @@ mod tests {
     use scalers::web::SentRequest;
 
     use super::*;
+
+    #[test]
+    fn codes_that_servers_make_up_are_counted_together() {
+        let (durations, mut counts) = (HttpRequestDurations::default(), Vec::new());
+        let purpose =
+            RequestPurpose { scaler: "prometheus", namespace: "", object: "", trigger_name: "", metric: "" };
+        for code in 100..1000 {
+            let sent = SentRequest { code: Some(code), took: Duration::ZERO };
+            durations.observe(purpose, &RequestLog { sent: vec![sent], ..RequestLog::default() });
+            count_code(&mut counts, Some(code));
+        }
+        assert_eq!(counts.len(), MAX_CODES_PER_TRIGGER + 1);
+        assert_eq!(counts.iter().map(|(_, count)| count).sum::<u64>(), 900);
+        let series = durations.series.locked().len();
+        assert!(series < 100, "{series}");
+        let mut page = MetricsWriter::default();
+        durations.write(&mut page);
+        assert!(page.finish().contains("_count{scaler=\"prometheus\",status_code=\"other\"}"));
+    }
 
     #[test]
     fn series_name_objects_only_with_the_flag() {

@@ -23,7 +23,7 @@ use super::push::{PushChannel, PushStream};
 use super::query::{MAX_QUERY_DEADLINE, reading_of, specs_of};
 use super::samples::{CachedSample, SampleOrigin, Samples};
 use super::{SampleQuery, TriggerSamples};
-use crate::operator::counters::RequestPurpose;
+use crate::operator::counters::{RequestPurpose, count_code};
 use crate::operator::scaled_resource::ScaledResource;
 
 /// Delay before a failed scaler is rebuilt; it doubles with each further failure. The maximum is short, so that a Secret that
@@ -413,14 +413,8 @@ impl CachedScaler {
 impl ScalerState {
     fn count(&mut self, log: &RequestLog) {
         self.empty += u64::from(log.empty);
-        for code in log.sent.iter().map(|sent| sent.code) {
-            match self.sent.iter_mut().find(|(own, _)| *own == code) {
-                Some((_, count)) => *count += 1,
-                None => {
-                    self.sent.reserve_exact(1);
-                    self.sent.push((code, 1));
-                }
-            }
+        for sent in &log.sent {
+            count_code(&mut self.sent, sent.code);
         }
     }
 
