@@ -3,18 +3,20 @@
 //! An object is due when a poll is due or when it was woken, and is never processed twice at a time. Polls have fixed times, spread
 //! over the interval. Objects that send the same query (a group) are polled close together, so that one response serves all of
 //! them; when one of them becomes active, the others are polled at once. Objects whose processing takes long have a slow source:
-//! they count in a queue of their own, so that they do not delay the others, and the places of that queue are divided among namespaces.
+//! they count in a queue of their own, so that they do not delay the others. The places of both queues are divided among namespaces.
 
+mod fast_queue;
 mod slow_queue;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
+use self::fast_queue::FastQueue;
 use self::slow_queue::SlowQueue;
 use super::id::{ResourceId, ResourceKind};
 
@@ -37,15 +39,11 @@ const GROUP_SPREAD: Duration = Duration::from_secs(3);
 /// Schedules all objects.
 #[derive(Debug)]
 pub struct PollScheduler {
-    /// How many objects run concurrently in the fast queue.
-    fast_places: usize,
     /// Poll times are counted from here: when the first object was added.
     began: Option<Instant>,
     entries: HashMap<ResourceId, ScheduleEntry>,
-    /// Waiting objects of the fast queue, by due time.
-    fast: BTreeSet<(Instant, ResourceId)>,
-    /// Running objects of the fast queue, by start time.
-    running: BTreeSet<(Instant, ResourceId)>,
+    /// Waiting and running objects of the fast queue.
+    fast: FastQueue,
     /// Waiting and running objects of the slow queue.
     slow: SlowQueue,
     /// Number of objects in each group.
@@ -105,11 +103,9 @@ impl PollScheduler {
     /// A scheduler without objects.
     pub fn new(limits: ConcurrencyLimits) -> Self {
         Self {
-            fast_places: limits.fast.max(1),
             began: None,
             entries: HashMap::new(),
-            fast: BTreeSet::new(),
-            running: BTreeSet::new(),
+            fast: FastQueue::new(limits.fast.max(1)),
             slow: SlowQueue::new(limits.slow.max(1)),
             groups: HashMap::new(),
             hurried_groups: HashMap::new(),
@@ -210,7 +206,7 @@ impl PollScheduler {
     /// The next object that is due; it counts as running from now on.
     pub fn next_due(&mut self, now: Instant) -> Option<DueObject> {
         self.move_slow(now);
-        let fast = self.fast.first().filter(|_| self.running.len() < self.fast_places);
+        let fast = self.fast.first();
         let slow = self.slow.first();
         let (at, id) = match (fast, slow) {
             (Some(fast), Some(slow)) => fast.min(slow),
@@ -238,9 +234,9 @@ impl PollScheduler {
             self.slow.add_running(&id);
         } else {
             if let Some(waiting) = waiting {
-                self.fast.remove(&(waiting, id.clone()));
+                self.fast.remove(waiting, &id);
             }
-            self.running.insert((now, id.clone()));
+            self.fast.add_running(now, &id);
         }
         let queue_delay = waiting.map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
         Some(DueObject { poll_delay: due.map(|tick| now - tick), queue_delay, id })
@@ -251,7 +247,7 @@ impl PollScheduler {
         self.move_slow(now);
         let Some(entry) = self.entries.get_mut(id) else { return };
         let Some(since) = entry.since.take() else { return };
-        if !self.running.remove(&(since, id.clone())) {
+        if !self.fast.remove_running(since, id) {
             self.slow.remove_running(id);
         }
         entry.slow = now.saturating_duration_since(since) >= SLOW_THRESHOLD;
@@ -276,13 +272,7 @@ impl PollScheduler {
     pub fn next_due_at(&self) -> Option<Instant> {
         let fast = self.fast.first().map(|(at, _)| *at);
         let slow = self.slow.first().map(|(at, _)| *at);
-        let fast = if self.running.len() < self.fast_places {
-            fast
-        } else {
-            // A place becomes free when a running object proves to be slow.
-            fast.and(self.running.first().map(|(since, _)| *since + SLOW_THRESHOLD))
-        };
-        [fast, slow].into_iter().flatten().min()
+        [fast, self.fast.next_place_at(), slow].into_iter().flatten().min()
     }
 
     /// Number of objects.
@@ -297,17 +287,12 @@ impl PollScheduler {
 
     /// Number of objects of a kind that are due and wait.
     pub fn overdue(&self, kind: ResourceKind, now: Instant) -> usize {
-        let is_due = |(at, _): &&(Instant, ResourceId)| *at < now;
-        let fast = self.fast.iter().take_while(is_due).filter(|(_, id)| id.kind == kind).count();
-        fast + self.slow.overdue(kind, now)
+        self.fast.overdue(kind, now) + self.slow.overdue(kind, now)
     }
 
     /// Moves objects that run for long to the slow queue.
     fn move_slow(&mut self, now: Instant) {
-        while let Some((since, _)) = self.running.first()
-            && *since + SLOW_THRESHOLD <= now
-            && let Some((_, id)) = self.running.pop_first()
-        {
+        while let Some(id) = self.fast.pop_slow(now) {
             self.slow.add_running(&id);
             if let Some(entry) = self.entries.get_mut(&id) {
                 entry.slow = true;
@@ -348,14 +333,12 @@ impl PollScheduler {
         let is_slow = entry.slow;
         if let Some(old) = old {
             // The object may have changed queues since.
-            self.fast.remove(&(old, id.clone()));
+            self.fast.remove(old, id);
             self.slow.remove(old, id);
         }
         match at {
             Some(at) if is_slow => self.slow.insert(at, id),
-            Some(at) => {
-                self.fast.insert((at, id.clone()));
-            }
+            Some(at) => self.fast.insert(at, id),
             None => {}
         }
     }

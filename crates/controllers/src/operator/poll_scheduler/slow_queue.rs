@@ -18,16 +18,27 @@ pub(super) struct SlowQueue {
     len: usize,
 }
 
+/// Waiting and running objects of one namespace.
 #[derive(Debug, Default)]
-struct NamespaceQueue {
+pub(super) struct NamespaceQueue {
     /// Waiting objects, by due time.
-    waiting: BTreeSet<(Instant, ResourceId)>,
-    running: usize,
+    pub(super) waiting: BTreeSet<(Instant, ResourceId)>,
+    pub(super) running: usize,
 }
 
 impl NamespaceQueue {
-    fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.waiting.len() + self.running
+    }
+
+    /// The waiting object that is due first, if fewer than so many objects run.
+    pub(super) fn head(&self, places: usize) -> Option<(Instant, ResourceId)> {
+        self.waiting.first().filter(|_| self.running < places).cloned()
+    }
+
+    /// Number of objects of a kind that are due and wait.
+    pub(super) fn overdue(&self, kind: ResourceKind, now: Instant) -> usize {
+        self.waiting.iter().take_while(|(at, _)| *at < now).filter(|(_, id)| id.kind == kind).count()
     }
 }
 
@@ -79,10 +90,7 @@ impl SlowQueue {
 
     /// Number of objects of a kind that are due and wait.
     pub(super) fn overdue(&self, kind: ResourceKind, now: Instant) -> usize {
-        let due = |queue: &NamespaceQueue| {
-            queue.waiting.iter().take_while(|(at, _)| *at < now).filter(|(_, id)| id.kind == kind).count()
-        };
-        self.by_namespace.values().map(due).sum()
+        self.by_namespace.values().map(|queue| queue.overdue(kind, now)).sum()
     }
 
     /// How many objects one namespace may run: the largest number with which no more run than there are places. A namespace with

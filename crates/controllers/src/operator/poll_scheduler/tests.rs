@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
+use std::collections::BTreeSet;
+
 use super::*;
 
 const LIMITS: ConcurrencyLimits = ConcurrencyLimits { fast: 4, slow: 2 };
@@ -194,6 +196,28 @@ async fn slow_objects_free_their_place_and_are_bounded() {
     assert!(taken(&mut scheduler, end).contains(&recovered));
 }
 
+#[tokio::test(start_paused = true)]
+async fn fast_objects_of_one_namespace_leave_places_to_others() {
+    let start = Instant::now();
+    let mut scheduler = PollScheduler::new(LIMITS);
+    let many = |number: usize| ResourceId::object("many", &number.to_string());
+    for number in 0..8 {
+        scheduler.add(&many(number), start);
+    }
+    assert_eq!(taken(&mut scheduler, start), ["0", "1", "2", "3"], "one namespace alone has all places");
+    let now = start + Duration::from_millis(1);
+    scheduler.add(&ResourceId::object("few", "a"), now);
+    assert_eq!(taken(&mut scheduler, now), [""; 0]);
+    scheduler.finish(&many(0), now);
+    scheduler.finish(&many(1), now);
+    assert_eq!(taken(&mut scheduler, now), ["4", "a"], "the others of the first namespace wait");
+    assert_eq!(scheduler.next_due_at(), Some(start + SLOW_THRESHOLD), "then a place may be free");
+    scheduler.finish(&many(2), now);
+    assert_eq!(taken(&mut scheduler, now), ["5"]);
+    // The rest needs no object to end: all that run prove to be slow.
+    assert_eq!(taken(&mut scheduler, now + SLOW_THRESHOLD), ["6", "7"]);
+}
+
 /// Objects of a namespace whose last processing was slow; they wait for nothing.
 fn slow_objects(
     scheduler: &mut PollScheduler,
@@ -293,7 +317,7 @@ async fn counts_stay_right_when_objects_are_removed() {
     scheduler.finish(&id("c"), later);
     scheduler.wake_by(&id("c"), later);
     assert_eq!(taken(&mut scheduler, later), ["c"]);
-    assert_eq!((scheduler.running.len(), scheduler.slow.running(), scheduler.len()), (1, 0, 1));
+    assert_eq!((scheduler.fast.running(), scheduler.slow.running(), scheduler.len()), (1, 0, 1));
 }
 
 #[tokio::test(start_paused = true)]
