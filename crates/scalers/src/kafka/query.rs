@@ -99,6 +99,7 @@ impl KafkaTrigger<'_> {
         let interest = self.login.map(|login| {
             let tls = self.tls.settings(login.as_ref());
             let server = KafkaServer {
+                namespace: trigger.owner.namespace.clone(),
                 bootstrap: self.bootstrap.to_vec(),
                 tls: tls.map(|tls| tls.trusting(&settings.authorities)),
                 login,

@@ -42,6 +42,8 @@ use crate::tls::TlsSettings;
 /// A cluster, credentials and TLS settings. Equal values share connections and rounds.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct KafkaServer {
+    /// The namespace of the triggers: they choose topics and groups, and so how long a round takes and whether it fails.
+    pub(crate) namespace: String,
     /// Brokers that get the first requests, as `host:port`.
     pub(crate) bootstrap: Vec<String>,
     /// TLS settings; none for plain text.

@@ -1,6 +1,7 @@
 mod codec;
 mod fake;
 mod lags;
+mod namespaces;
 
 use std::collections::HashSet;
 use std::future::poll_fn;
@@ -21,7 +22,8 @@ const MAX_SAMPLE_AGE: Duration = Duration::from_mins(1);
 
 fn server(fake: &FakeKafka) -> KafkaServer {
     let dialer = Dialer::allowing_loopback();
-    KafkaServer { bootstrap: vec![fake.address(0)], tls: None, login: None, dialer }
+    let namespace = "shop".to_owned();
+    KafkaServer { namespace, bootstrap: vec![fake.address(0)], tls: None, login: None, dialer }
 }
 
 fn policy() -> LagPolicy {
