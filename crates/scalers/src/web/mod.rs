@@ -41,7 +41,6 @@ use sources::http::{
     ByteBudget, Endpoint, HttpClient, HttpError, HttpRequest, HttpResponse, StreamedResponse,
 };
 use sources::tenant::NamespaceParts;
-use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
 use crate::off_thread;
@@ -51,7 +50,7 @@ pub use escape::{escaped, path_escaped};
 use etags::Etags;
 pub use max_age::with_max_age_after;
 pub(crate) use max_age::{allowed as allowed_age, used as response_used};
-use outgoing::OutgoingRequest;
+use outgoing::{OutgoingRequest, ServerPermits};
 pub use progress::with_request_deadline;
 use quota::Quotas;
 pub use request_log::{RequestLog, SentRequest, count_empty_response, with_request_log};
@@ -65,6 +64,8 @@ const MAX_RESPONSE_BYTES_UNDER_WAY: usize = 64 << 20;
 const MAX_NAMESPACE_RESPONSE_BYTES: usize = MAX_RESPONSE_BYTES_UNDER_WAY / 2;
 /// Maximum number of requests under way to one server with the same credentials.
 const MAX_REQUESTS_PER_SERVER: usize = 64;
+/// The same for the triggers of one namespace, whose queries may be slow.
+const MAX_NAMESPACE_REQUESTS_PER_SERVER: usize = 48;
 /// Requests that take longer do not count any more, so that slow queries of one tenant do not stop those of others at the same server.
 const MAX_PERMIT_TIME: Duration = Duration::from_secs(3);
 /// Connections to a server are dropped after this time without requests.
@@ -114,7 +115,7 @@ struct EndpointClient {
     client: HttpClient,
     /// Unique number of this server, TLS settings and credentials.
     number: u64,
-    permits: Arc<Semaphore>,
+    permits: Arc<ServerPermits>,
     used: Instant,
 }
 
@@ -229,6 +230,7 @@ impl SharedHttpClient {
         let outgoing = OutgoingRequest {
             client,
             request: request.max_bytes(at_most).budget(response_budget()),
+            part: permits.part(),
             permits,
             quotas: Arc::clone(&self.quotas),
             caller,
@@ -300,7 +302,7 @@ impl SharedHttpClient {
         Err(shared)
     }
 
-    fn client(&self, server: (Endpoint, bool)) -> Result<(u64, Arc<Semaphore>, HttpClient), HttpError> {
+    fn client(&self, server: (Endpoint, bool)) -> Result<(u64, Arc<ServerPermits>, HttpClient), HttpError> {
         let now = Instant::now();
         let mut clients = self.clients.locked();
         if let Some(known) = clients.by_endpoint.get_mut(&server) {
@@ -313,7 +315,7 @@ impl SharedHttpClient {
         let client = HttpClient::with_proxies(endpoint, dialer, &self.settings.proxies)?;
         clients.made += 1;
         let number = clients.made;
-        let permits = Arc::new(Semaphore::new(MAX_REQUESTS_PER_SERVER));
+        let permits = Arc::<ServerPermits>::default();
         let known =
             EndpointClient { client: client.clone(), number, permits: Arc::clone(&permits), used: now };
         clients.by_endpoint.insert(server, known);

@@ -7,19 +7,25 @@ use http::header::IF_NONE_MATCH;
 use locks::MutexExt as _;
 use runtime::Clock;
 use sources::http::{HttpClient, HttpError, HttpErrorCause, HttpRequest, HttpResponse};
-use tokio::sync::Semaphore;
+use sources::tenant::NamespaceParts;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout};
 
 use super::etags::Etags;
 use super::quota::{self, Quotas};
-use super::{HttpResult, MAX_PERMIT_TIME, RequestKey, request_log};
+use super::{
+    HttpResult, MAX_NAMESPACE_REQUESTS_PER_SERVER, MAX_PERMIT_TIME, MAX_REQUESTS_PER_SERVER, RequestKey,
+    request_log,
+};
 
 /// A request that is to be sent. Its timeout begins when it is sent: requests of one trigger do not share a deadline.
 pub(super) struct OutgoingRequest {
     pub(super) client: HttpClient,
     pub(super) request: HttpRequest,
     /// Bounds the requests to one server under way.
-    pub(super) permits: Arc<Semaphore>,
+    pub(super) permits: Arc<ServerPermits>,
+    /// The part of the namespace for which the request is sent.
+    pub(super) part: Option<Arc<Semaphore>>,
     pub(super) quotas: Arc<Mutex<Quotas>>,
     /// Identifies the caller and the server, for pauses.
     pub(super) caller: RequestKey,
@@ -29,16 +35,52 @@ pub(super) struct OutgoingRequest {
     pub(super) clock: Clock,
 }
 
+/// Permits of requests to one server, of which a namespace has a part.
+pub(super) struct ServerPermits {
+    all: Semaphore,
+    parts: NamespaceParts<Semaphore>,
+}
+
+/// A permit of one request.
+struct RequestPermit<'a> {
+    _of_part: Option<SemaphorePermit<'a>>,
+    _of_all: Option<SemaphorePermit<'a>>,
+}
+
+impl Default for ServerPermits {
+    fn default() -> Self {
+        let parts = NamespaceParts::new(|| Semaphore::new(MAX_NAMESPACE_REQUESTS_PER_SERVER));
+        Self { all: Semaphore::new(MAX_REQUESTS_PER_SERVER), parts }
+    }
+}
+
+impl ServerPermits {
+    /// The part of the current namespace, if there is one.
+    pub(super) fn part(&self) -> Option<Arc<Semaphore>> {
+        self.parts.current()
+    }
+
+    /// Waits for a permit. That of the namespace is first: a request that waits for others of its namespace holds nothing that others
+    /// wait for.
+    async fn acquire<'a>(&'a self, part: Option<&'a Semaphore>) -> RequestPermit<'a> {
+        // The semaphores are never closed.
+        let of_part = match part {
+            Some(part) => part.acquire().await.ok(),
+            None => None,
+        };
+        RequestPermit { _of_part: of_part, _of_all: self.all.acquire().await.ok() }
+    }
+}
+
 impl OutgoingRequest {
     /// Sends the request, unless its source requires a pause.
     pub(super) async fn send(self) -> HttpResult {
-        let Self { client, request, permits, quotas, caller, etags, response, clock } = self;
+        let Self { client, request, permits, part, quotas, caller, etags, response, clock } = self;
         let limited = |cause: HttpErrorCause| HttpError { server: client.server().to_owned(), cause };
         let refusal =
             || quotas.locked().refusal(caller, Instant::now()).map_or(Ok(()), |cause| Err(limited(cause)));
         refusal()?;
-        // The semaphore is never closed.
-        let permit = permits.acquire().await;
+        let permit = permits.acquire(part.as_deref()).await;
         // Another request may have met the limit meanwhile.
         refusal()?;
         let known = response.and_then(|key| etags.locked().get(key, Instant::now()));
@@ -71,5 +113,28 @@ impl OutgoingRequest {
             }
             _ => Ok(answer),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+    use sources::tenant::in_namespace;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn requests_of_one_namespace_leave_permits_to_others() {
+        let permits = ServerPermits::default();
+        let part = async |namespace: &str| in_namespace(namespace, async { permits.part() }).await;
+        let (slow, other) = (part("slow").await, part("other").await);
+        let mut held = Vec::new();
+        while let Some(permit) = permits.acquire(slow.as_deref()).now_or_never() {
+            held.push(permit);
+        }
+        assert_eq!(held.len(), MAX_NAMESPACE_REQUESTS_PER_SERVER);
+        assert!(permits.acquire(other.as_deref()).now_or_never().is_some());
+        held.pop();
+        assert!(permits.acquire(slow.as_deref()).now_or_never().is_some());
     }
 }
