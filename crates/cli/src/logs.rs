@@ -1,11 +1,12 @@
 //! Logs of long-running commands, on standard error.
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
 
 use api::yaml::nearest;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt;
 
+use crate::control_characters::without_controls;
 use crate::failure::{CommandResult, Failure, use_colour};
 
 /// The levels.
@@ -37,19 +38,41 @@ impl LogArgs {
         check(&self.log_level)?;
         let filter = EnvFilter::try_new(&self.log_level)
             .map_err(|error| Failure::input(format!("--log-level {}: {error}", self.log_level)))?;
-        let builder = fmt().with_env_filter(filter).with_writer(std::io::stderr);
+        let builder = fmt().with_env_filter(filter).with_writer(io::stderr);
         let done = match self.log_format {
             LogFormat::Json => builder.json().flatten_event(true).try_init(),
             LogFormat::Text => {
-                let stderr = std::io::stderr();
+                let stderr = io::stderr();
                 let colour = stderr.is_terminal() && use_colour(&stderr);
-                builder.with_ansi(colour).with_target(false).compact().try_init()
+                builder.with_writer(|| EventWriter).with_ansi(colour).with_target(false).compact().try_init()
             }
         };
         // Somebody in the same process logs already; that one goes on.
         let _ = done;
         Ok(())
     }
+}
+
+/// Writes each event as one line on standard error. Errors name texts of objects, whose line ends would begin lines that look like
+/// events of this program.
+struct EventWriter;
+
+impl Write for EventWriter {
+    /// Writes one event: the subscriber passes it as a whole.
+    fn write(&mut self, event: &[u8]) -> io::Result<usize> {
+        io::stderr().lock().write_all(line(&String::from_utf8_lossy(event)).as_bytes())?;
+        Ok(event.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
+}
+
+/// The line of an event.
+fn line(event: &str) -> String {
+    let text = event.strip_suffix('\n').unwrap_or(event);
+    format!("{}\n", without_controls(text).replace('\n', "\\n"))
 }
 
 /// Refuses a word that is no level: `EnvFilter` takes it for the name of a part that does not exist, and nothing is logged.
@@ -74,6 +97,17 @@ fn check(text: &str) -> CommandResult {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_of_objects_begin_no_lines() {
+        assert_eq!(
+            line("WARN failed error=no \u{1b}[2mred\u{1b}[0m\n"),
+            "WARN failed error=no \u{1b}[2mred\u{1b}[0m\n"
+        );
+        let forged = "WARN failed error=\"web\nINFO leading\r\u{1b}[2Jx\" not found\n";
+        let shown = "WARN failed error=\"web\\nINFO leading\u{FFFD}\u{FFFD}[2Jx\" not found\n";
+        assert_eq!(line(forged), shown);
+    }
 
     #[test]
     fn words_that_are_no_level_are_refused() {
