@@ -128,6 +128,11 @@ pub(super) async fn send(
     source: &CloudEventSource,
 ) -> Result<(), DeliveryError> {
     let (url, request) = request(shared, message, id, source).await?;
+    let _permit = match shared.deliveries.current() {
+        // The semaphore is never closed.
+        Some(permits) => permits.acquire_owned().await.ok(),
+        None => None,
+    };
     let endpoint = Endpoint { url, ..Endpoint::default() };
     let client = HttpClient::with_proxies(endpoint, shared.dialer.clone(), &shared.proxies)?;
     let response = client.send(request.timeout(ATTEMPT_TIMEOUT).max_bytes(MAX_RESPONSE_BYTES)).await?;

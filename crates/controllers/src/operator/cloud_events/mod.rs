@@ -22,8 +22,8 @@ use locks::MutexExt as _;
 use runtime::reconcile_loop::PanicCounter;
 use sources::dial::Dialer;
 use sources::http::ProxyRules;
-use sources::tenant::in_namespace;
-use tokio::sync::mpsc;
+use sources::tenant::{NamespaceParts, in_namespace};
+use tokio::sync::{Semaphore, mpsc};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
@@ -38,6 +38,8 @@ use event_grid::TopicHeader;
 
 /// Events that wait for one destination.
 const MAX_QUEUED_EVENTS: usize = if cfg!(test) { 4 } else { 256 };
+/// Deliveries under way to the destinations of one namespace: each needs a connection, and computes for its TLS handshake.
+const MAX_NAMESPACE_DELIVERIES: usize = if cfg!(test) { 2 } else { 64 };
 /// How long a failing destination is skipped.
 const DESTINATION_RETRY_DELAY: Duration = Duration::from_mins(5);
 /// Why nothing is delivered to a source with an incomplete destination.
@@ -60,6 +62,8 @@ struct DeliveryState {
     dialer: Dialer,
     proxies: ProxyRules,
     topics: TopicCredentials,
+    /// Permits of deliveries, by namespace of the destination.
+    deliveries: NamespaceParts<Semaphore>,
     destinations: Mutex<HashMap<DestinationId, Destination>>,
 }
 
@@ -136,6 +140,7 @@ impl CloudEvents {
             dialer,
             proxies,
             topics,
+            deliveries: delivery_permits(),
             destinations: Mutex::default(),
         });
         Arc::new(Self { shared, clock, panics })
@@ -238,6 +243,10 @@ impl Drop for CloudEvents {
         // Ends the tasks, which hold the shared state.
         self.shared.destinations().clear();
     }
+}
+
+fn delivery_permits() -> NamespaceParts<Semaphore> {
+    NamespaceParts::new(|| Semaphore::new(MAX_NAMESPACE_DELIVERIES))
 }
 
 /// The kind of destination of a source, as exported metrics name it; none if events cannot be delivered. A topic needs credentials.

@@ -191,6 +191,37 @@ async fn slow_destination_delays_no_other_and_its_drops_are_counted() {
     assert!(page.contains(&format!("{} 0\n", dropped("fast", "queue_full"))), "{page}");
 }
 
+#[tokio::test]
+async fn deliveries_of_one_namespace_are_limited() {
+    let (_running, events) = started(Compat::Better).await;
+    // It accepts connections and never responds.
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (address, mut requests) = server().await;
+    let mut store = Store::default();
+    for number in 0..=MAX_NAMESPACE_DELIVERIES {
+        let url = format!("http://{}/", silent.local_addr().unwrap());
+        let slow = source("shop", &format!("slow{number}"), &url);
+        store.apply_destination(false, "", cluster::watch::WatchEvent::Applied(slow));
+    }
+    store.apply_destination(
+        false,
+        "",
+        cluster::watch::WatchEvent::Applied(source("other", "fast", &address)),
+    );
+    events.update(&store);
+    let event = Event::normal("ScaledObjectReady", "yes");
+    events.offer(EventSubject::Object, &metadata(), &event);
+    let mut held = Vec::new();
+    for _ in 0..MAX_NAMESPACE_DELIVERIES {
+        held.push(silent.accept().await.unwrap());
+    }
+    assert!(tokio::time::timeout(Duration::from_millis(100), silent.accept()).await.is_err());
+    // Those of other namespaces are delivered meanwhile.
+    let other = ObjectMeta { namespace: "other".into(), ..metadata() };
+    events.offer(EventSubject::Object, &other, &event);
+    requests.recv().await.unwrap();
+}
+
 /// Deliveries with the default dialer, and an event.
 fn delivery(events: &CloudEvents, proxies: ProxyRules) -> (DeliveryState, CloudEvent) {
     let shared = DeliveryState {
@@ -201,6 +232,7 @@ fn delivery(events: &CloudEvents, proxies: ProxyRules) -> (DeliveryState, CloudE
         dialer: Dialer::default(),
         proxies,
         topics: topics(),
+        deliveries: delivery_permits(),
         destinations: Mutex::default(),
     };
     let event = Event::normal("ScaledObjectReady", "yes");
