@@ -26,8 +26,8 @@
 //! `cluster_reader` reads counts, pods and endpoints, `rebuild` follows changed Secrets, `record` keeps decisions,
 //! `event_recorder` and `cloud_events` record events, `destination_status` writes whether they arrive,
 //! `counters`, `queue_metrics` and `exported_metrics` feed Prometheus, `otlp_names` has the
-//! names of OpenTelemetry, `context`, `object_state` and `health`
-//! hold what all share, `handle` builds it all.
+//! names of OpenTelemetry, `retry` has the delays of failed reconciles,
+//! `context`, `object_state` and `health` hold what all share, `handle` builds it all.
 
 mod admission;
 mod admission_events;
@@ -64,6 +64,7 @@ mod rebuild;
 mod reconcile;
 mod record;
 mod resolve;
+mod retry;
 mod run;
 mod scaled_resource;
 mod scalers_cache;

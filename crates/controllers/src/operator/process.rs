@@ -9,8 +9,9 @@ use super::decide::conditions::ReconcileOutcome;
 use super::id::{ResourceId, ResourceKind};
 use super::poll::poll;
 use super::poll_scheduler::{DueObject, PollSchedule};
-use super::reconcile::{reconcile, retry_delay};
+use super::reconcile::reconcile;
 use super::record;
+use super::retry::retry_delay;
 use super::scaled_resource::query_group;
 
 /// How soon a ScaledJob is tried again while its jobs are not listed yet.

@@ -31,7 +31,7 @@ use super::context::OperatorContext;
 use super::decide::object::ObjectPoll;
 use super::id::{ResourceId, ResourceKind};
 use super::object_state::ObjectEntry;
-use super::reconcile::retry_delay;
+use super::retry::retry_delay;
 use super::scaled_resource::poll_interval;
 use super::scalers_cache::ScalersCache;
 use super::trigger_failure::classify;

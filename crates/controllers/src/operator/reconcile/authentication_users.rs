@@ -8,12 +8,12 @@ use cluster::request::ApiError;
 use keda::event::Event;
 use serde_json::json;
 
-use super::retry_delay;
 use crate::operator::apply::AuthenticationApplier;
 use crate::operator::context::OperatorContext;
 use crate::operator::decide::conditions::{has_finalizer, without_finalizer};
 use crate::operator::effect::AuthenticationEffect;
 use crate::operator::id::{EventSubject, NamespacedName, ResourceId, ResourceKind};
+use crate::operator::retry::retry_delay;
 use crate::operator::scaled_resource::ScaledResource;
 use crate::operator::store::{AuthenticationChange, Store, users_of};
 
