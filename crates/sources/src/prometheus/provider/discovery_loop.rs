@@ -8,6 +8,7 @@ use futures::FutureExt as _;
 use locks::MutexExt as _;
 use runtime::panic_text;
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 use super::{ProviderInner, ProviderState, known_series, selectors};
 use crate::prometheus::discovery;
@@ -24,10 +25,12 @@ pub(super) fn spawn(inner: &Arc<ProviderInner>, family: RuleFamily) -> AbortHand
 
 async fn run(inner: Weak<ProviderInner>, family: RuleFamily) {
     let (mut failures, mut panicked) = (0_u32, false);
+    let mut next_whole_round = Instant::now();
     loop {
         let Some(provider) = inner.upgrade() else { return };
-        // After a panic no selector is known to have failed.
-        let only_failed = failures > 0 && !panicked;
+        // After a panic no selector is known to have failed. A selector that always fails must not keep the others from
+        // being listed, or their new series would never be found.
+        let only_failed = failures > 0 && !panicked && Instant::now() < next_whole_round;
         let done = AssertUnwindSafe(round(&provider, family, only_failed)).catch_unwind().await;
         panicked = done.is_err();
         // The loop goes on, or the served metrics would stay as they are for ever.
@@ -36,7 +39,10 @@ async fn run(inner: Weak<ProviderInner>, family: RuleFamily) {
             false
         });
         let settings = &provider.settings;
-        let pause = settings.discovery.pause(settings.compat);
+        if !only_failed {
+            next_whole_round = Instant::now() + settings.discovery.pause(settings.compat);
+        }
+        let pause = next_whole_round.saturating_duration_since(Instant::now());
         let pause = if all_answered || settings.compat.is_strict() {
             failures = 0;
             pause
