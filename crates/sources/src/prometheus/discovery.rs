@@ -193,19 +193,19 @@ impl DiscoveryState {
 impl SelectorState {
     fn replace(&mut self, found: SeriesResult, now: Timestamp, grace: Duration, max_series: usize) -> bool {
         let grace = SignedDuration::try_from(grace).unwrap_or(SignedDuration::MAX);
-        let before: HashMap<Series, Timestamp> = std::mem::take(&mut self.shapes).into_iter().collect();
-        let count = before.len();
-        let mut added = 0;
-        let mut missing = before;
+        let before = std::mem::take(&mut self.shapes);
+        let mut missing: HashMap<&Series, Timestamp> =
+            before.iter().map(|(shape, seen)| (shape, *seen)).collect();
         let mut shapes = Vec::with_capacity(found.shapes.len());
         for shape in found.shapes {
-            added += usize::from(missing.remove(&shape).is_none());
+            missing.remove(&shape);
             shapes.push((shape, now));
         }
         // The most recently seen shapes are kept longest, and the newest come last, because the last of equal metrics
         // wins.
+        let retained = missing.into_iter().filter(|(_, seen)| now.duration_since(*seen) < grace);
         let mut retained: Vec<(Series, Timestamp)> =
-            missing.into_iter().filter(|(_, seen)| now.duration_since(*seen) < grace).collect();
+            retained.map(|(shape, seen)| (shape.clone(), seen)).collect();
         retained.sort_by(|a, b| (a.1, &a.0).cmp(&(b.1, &b.0)));
         let too_many = (retained.len() + shapes.len()).saturating_sub(max_series).min(retained.len());
         retained.drain(..too_many);
@@ -213,6 +213,7 @@ impl SelectorState {
         self.shapes = retained;
         self.series = found.series;
         self.warnings = found.warnings;
-        added > 0 || self.shapes.len() != count
+        // The order counts too: a metric of two series changes to the other one when its series vanishes.
+        !self.shapes.iter().map(|(shape, _)| shape).eq(before.iter().map(|(shape, _)| shape))
     }
 }

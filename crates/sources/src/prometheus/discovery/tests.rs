@@ -75,6 +75,22 @@ fn paused_series_stay_known_for_a_grace_period() {
 }
 
 #[test]
+fn vanished_series_lose_their_precedence() {
+    let plan = DiscoverySettings::default();
+    let mut memory = DiscoveryState::default();
+    let mut learn = |names: &[&str], time| {
+        let round = vec![attempt("a", Ok(found(names)))];
+        memory.update(&wanted(&["a"]), round, at(time), Compat::Better, &plan)
+    };
+    assert!(learn(&["x", "y"], 0));
+    assert!(!learn(&["x", "y"], 1));
+    // The last of equal metrics wins, so `x` takes the place of `y`, which stays known.
+    assert!(learn(&["x"], 2));
+    assert!(!learn(&["x"], 3));
+    assert_eq!(names(&memory, "a"), ["y", "x"]);
+}
+
+#[test]
 fn unused_selectors_are_dropped() {
     let plan = DiscoverySettings::default();
     let mut memory = DiscoveryState::default();
