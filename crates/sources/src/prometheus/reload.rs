@@ -78,7 +78,7 @@ impl WatchedConfigFile {
         &self.path
     }
 
-    /// Reads the file if it changed. A file that is missing for a moment is no change; an error is returned once.
+    /// Reads the file if it changed, or if it could not be read before. An error is returned once.
     pub fn poll(&mut self) -> FileChange {
         let name = self.path.display().to_string();
         let content = match read(&self.path).map_err(|error| error.to_string()) {
@@ -89,8 +89,9 @@ impl WatchedConfigFile {
                 return FileChange::Refused(ConfigFileError::File { path: name, reason });
             }
         };
-        self.last_error = None;
-        if self.seen.as_ref() == Some(&content) {
+        // After an error the content is reported even if it is that of before, so that the error ends.
+        let was_readable = self.last_error.take().is_none();
+        if was_readable && self.seen.as_ref() == Some(&content) {
             return FileChange::Unchanged;
         }
         let answer = match std::str::from_utf8(&content) {

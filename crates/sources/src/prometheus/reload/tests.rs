@@ -28,6 +28,21 @@ fn invalid_file_is_reported_once() {
 }
 
 #[test]
+fn content_is_reported_again_after_an_error() {
+    let path = folder("again").join("config.yaml");
+    let text = "rules:\n- seriesQuery: a\n  metricsQuery: b\n";
+    let mut watched = WatchedConfigFile::new(&path);
+    fs::write(&path, text).unwrap();
+    let first = watched.poll();
+    assert!(matches!(first, FileChange::Changed(_)));
+    fs::remove_file(&path).unwrap();
+    assert!(matches!(watched.poll(), FileChange::Refused(ConfigFileError::File { .. })));
+    fs::write(&path, text).unwrap();
+    assert_eq!(watched.poll(), first);
+    assert_eq!(watched.poll(), FileChange::Unchanged);
+}
+
+#[test]
 fn replaced_symlinks_are_detected() {
     let folder = folder("links");
     for (name, query) in [("one", "a"), ("two", "b")] {
