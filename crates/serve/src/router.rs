@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -55,6 +56,8 @@ pub(crate) struct Router {
     /// By name of the user.
     watch_permits: ClientPermits<String>,
     stop: watch::Receiver<bool>,
+    /// Whether the server is about to stop: it serves, and is not ready.
+    draining: Arc<AtomicBool>,
     version: String,
     checks: HealthChecks,
     metrics: Option<MetricsExporter>,
@@ -73,12 +76,14 @@ impl Router {
         let mut routes = app.routes;
         // The longest prefix is the most specific.
         routes.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
-        let stopping = stop.clone();
+        let (stopping, draining) = (stop.clone(), Arc::<AtomicBool>::default());
+        let is_draining = Arc::clone(&draining);
         let mut checks = HealthChecks::new();
         checks.add("ping", || Ok(()));
         checks.extend(app.checks);
         checks.add_ready("shutdown", move || {
-            if *stopping.borrow() { Err("the server is stopping".into()) } else { Ok(()) }
+            let stops = is_draining.load(Ordering::Relaxed) || *stopping.borrow();
+            if stops { Err("the server is stopping".into()) } else { Ok(()) }
         });
         let among_users =
             if guard.is_some() { PermitDivision::LessThanFree } else { PermitDivision::Undivided };
@@ -90,6 +95,7 @@ impl Router {
             anonymous_permits: ClientPermits::new(anonymous, PermitDivision::LessThanThirdOfFree),
             watch_permits: ClientPermits::new(limits.watches, among_users),
             stop,
+            draining,
             discovery: Discovery::new(&groups, &app.version, &app.address),
             version: app.version,
             checks,
@@ -105,6 +111,11 @@ impl Router {
     /// The same router without health paths.
     pub(crate) fn without_health(self) -> Self {
         Self { health: false, ..self }
+    }
+
+    /// Makes `/readyz` fail when it is set; requests are still served.
+    pub(crate) fn draining(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.draining)
     }
 
     /// The served group versions.

@@ -2,9 +2,10 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use kube::Client;
-use runtime::Clock;
+use runtime::{CheckFailure, Clock};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
@@ -59,6 +60,7 @@ pub struct Server {
     authority: Option<String>,
     versions: Vec<(String, String)>,
     stop: watch::Sender<bool>,
+    draining: Arc<AtomicBool>,
     listening: JoinHandle<()>,
     #[allow(dead_code, reason = "aborts the tasks when the server is dropped")]
     keeping: JoinSet<()>,
@@ -98,7 +100,7 @@ impl Server {
         };
         let (stop, stopped) = watch::channel(false);
         let router = Arc::new(Router::new(app, guard, limits, stopped.clone()));
-        let versions = router.versions();
+        let (versions, draining) = (router.versions(), router.draining());
         let acceptor = TlsAcceptor::from(Arc::new(config));
         let listening = tokio::spawn(tls::listen(
             listener,
@@ -108,7 +110,7 @@ impl Server {
             stopped,
         ));
         tracing::info!(%address, "serving");
-        Ok(Self { address, authority, versions, stop, listening, keeping })
+        Ok(Self { address, authority, versions, stop, draining, listening, keeping })
     }
 
     /// The bound address.
@@ -134,6 +136,20 @@ impl Server {
     /// The Service and the APIServices that register it with the cluster.
     pub fn api_services(&self, place: &ServiceRef) -> Vec<Value> {
         place.objects(&self.versions, self.ca_pem())
+    }
+
+    /// Makes `/readyz` fail while requests are still served, so that clients leave before the server stops.
+    pub fn drain(&self) {
+        self.draining.store(true, Ordering::Relaxed);
+    }
+
+    /// The check that fails after [`drain`](Self::drain), for a listener of probes beside the server.
+    pub fn shutdown_check(&self) -> impl Fn() -> Result<(), CheckFailure> + Send + Sync + 'static + use<> {
+        let draining = Arc::clone(&self.draining);
+        move || {
+            let stops = draining.load(Ordering::Relaxed);
+            if stops { Err(CheckFailure::from("the server is stopping")) } else { Ok(()) }
+        }
     }
 
     /// Stops accepting, ends watches, waits for running requests within the grace period, and closes.

@@ -381,3 +381,18 @@ async fn invalid_queries_get_a_status() {
     assert_eq!(visitor.get(&long, &[]).await.0, 400);
     server.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn draining_server_serves_and_is_not_ready() {
+    let server = start(patient()).await;
+    let (visitor, check) = (Visitor::new(&server, None), server.shutdown_check());
+    assert_eq!(visitor.get("/readyz", &[]).await.0, 200);
+    assert!(check().is_ok());
+    server.drain();
+    assert_eq!(visitor.get("/readyz", &[]).await.0, 500);
+    assert_eq!(visitor.get("/readyz/shutdown", &[]).await.0, 500);
+    assert!(check().is_err());
+    assert_eq!(visitor.get("/healthz", &[]).await.0, 200);
+    assert_eq!(visitor.get(NODES, &[]).await.0, 200);
+    server.stop().await;
+}

@@ -107,6 +107,7 @@ pub(super) fn run(options: &MetricsOptions) -> CommandResult {
             result = stopped() => result,
         };
         serving::log_stop(&outcome);
+        process.drain();
         if outcome.is_ok() {
             tokio::time::sleep(options.serving.stop_after).await;
         }
@@ -128,6 +129,7 @@ pub(crate) async fn start(
     let (client, keyring) = (connection.client.clone(), role.keyring.take());
     let server = service::start(&options.serving, client, role.app.clone(), keyring).await?;
     let mut checks = role.app.checks.clone();
+    checks.add_ready("shutdown", server.shutdown_check());
     let workers = probe_runtime.clone();
     // A server whose worker threads are all stuck does not answer on its secure port, either.
     checks.add_live("loop", move || {
@@ -341,6 +343,13 @@ impl MetricsProcess {
     /// Waits until a part of the metrics server panics.
     pub(crate) async fn ended(&mut self) -> Failure {
         serving::panicked("metrics server", &mut self.tasks).await
+    }
+
+    /// Makes `/readyz` fail; requests are still served.
+    fn drain(&self) {
+        if let Some(server) = &self.server {
+            server.drain();
+        }
     }
 
     /// Stops in order: requests end, then scrapes.

@@ -69,6 +69,7 @@ pub(super) fn run(options: &RunOptions) -> CommandResult {
             result = stopped() => result,
         };
         serving::log_stop(&outcome);
+        roles.server.drain();
         if let (Ok(()), Some(metrics)) = (&outcome, &options.metrics) {
             tokio::time::sleep(metrics.serving.stop_after).await;
         }
@@ -164,8 +165,9 @@ async fn start(
         None => None,
     };
     let app = common.finish(lease_runtime);
-    let checks = app.checks.clone();
+    let mut checks = app.checks.clone();
     let server = serving::start(server_options(options, keyring.as_ref())?, client.clone(), app).await?;
+    checks.add_ready("shutdown", server.shutdown_check());
     let probes = lease_runtime.thread.run(serving::probes(wanted.probes, checks)).await?;
     let leadership = operator.as_ref().map(|role| role.leadership.clone());
     if let Some(authority) = serving_ca(keyring, &server, leadership.is_some()) {
