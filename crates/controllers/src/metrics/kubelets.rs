@@ -20,6 +20,7 @@ use tokio::task::JoinSet;
 
 use super::MetricsWriter;
 use super::check::HealthCheck;
+use super::start::{NodeCounts, StartGate};
 use super::watches::ClusterInventory;
 
 /// Settings of the kubelet scraper.
@@ -58,6 +59,7 @@ pub struct Kubelets {
     nodes: Selector,
     sharding: Option<Sharding>,
     cluster_inventory: ClusterInventory,
+    start: Arc<StartGate>,
     _reflectors: Arc<Reflectors>,
 }
 
@@ -100,6 +102,7 @@ impl Kubelets {
             nodes,
             sharding,
             cluster_inventory: cluster_inventory.clone(),
+            start: Arc::new(StartGate::new(resolution * 2)),
             _reflectors: Arc::new(reflectors),
         })
     }
@@ -132,7 +135,12 @@ impl Kubelets {
     /// Whether samples can be served; the error is that of the report: `12/12 nodes: certificate signed by unknown authority`.
     fn is_ready(&self) -> Result<(), CheckFailure> {
         if self.store.is_ready() {
-            return Ok(());
+            // In strict mode, as in metrics-server, the samples of all nodes are stored together.
+            return if self.compat.is_strict() || self.start.is_open(|| self.node_counts()) {
+                Ok(())
+            } else {
+                Err(CheckFailure("not all nodes have two scrapes since the start".to_owned()))
+            };
         }
         let reasons = self.report.problems().lines();
         let why = match (reasons.is_empty(), self.inventory.is_complete(), self.inventory.nodes().len()) {
@@ -142,6 +150,21 @@ impl Kubelets {
             (true, true, _) => "a rate needs two scrapes".to_owned(),
         };
         Err(CheckFailure(format!("no metrics to serve: {why}")))
+    }
+
+    /// The nodes that are scraped here and by other replicas.
+    fn selected_nodes(&self) -> usize {
+        let nodes = self.inventory.nodes();
+        nodes.iter().filter(|node| node.labels.are_selected(&self.nodes)).count()
+    }
+
+    fn node_counts(&self) -> NodeCounts {
+        let problems = self.report.problems();
+        NodeCounts {
+            selected: self.selected_nodes(),
+            served: usize::try_from(self.store.points().nodes).unwrap_or(usize::MAX),
+            failing: problems.groups.iter().map(|group| group.nodes.len()).sum(),
+        }
     }
 
     fn is_timely(&self) -> Result<(), CheckFailure> {
@@ -155,9 +178,7 @@ impl Kubelets {
         let without: u64 = missing.counts.values().sum();
         let problems = self.report.problems();
         let pods = self.inventory.pod_count() as u64;
-        // Other replicas may scrape some nodes.
-        let nodes = self.inventory.nodes();
-        let nodes = nodes.iter().filter(|node| node.labels.are_selected(&self.nodes)).count() as u64;
+        let nodes = self.selected_nodes() as u64;
         let points = self.store.points().nodes;
         ResourceReport {
             source: "kubelets".to_owned(),

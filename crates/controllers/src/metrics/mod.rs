@@ -8,6 +8,7 @@
 //! server    checks, report and exported metrics of the whole server       pure
 //! replicas  discovers the other replicas, for sharding                    needs a client
 //! check     health checks                                                 pure
+//! start     readiness after the start                                     pure
 //! ```
 
 pub mod check;
@@ -18,6 +19,7 @@ pub mod kubelets;
 mod replicas;
 pub mod rules;
 mod server;
+mod start;
 mod watches;
 
 pub use api::provider::Providers;
