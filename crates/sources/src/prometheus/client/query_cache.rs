@@ -99,7 +99,9 @@ fn lookup(backend: &Arc<PrometheusInner>, query: &str, now: Timestamp) -> Lookup
             return Lookup::Known(result);
         }
     }
-    if let Some(pending) = entry.and_then(|entry| entry.pending.clone()) {
+    // A query that panicked never completes its entry, and its result is known to be lost.
+    let pending = entry.and_then(|entry| entry.pending.clone());
+    if let Some(pending) = pending.filter(|pending| pending.peek().is_none()) {
         backend.stats.shared();
         return Lookup::Wait(pending);
     }

@@ -366,3 +366,15 @@ async fn ten_megabytes_are_read_and_more_are_rejected() {
     let error = small.query("up", NOW, TEST_TIMEOUT).await.unwrap_err();
     assert!(error.to_string().contains("answer too large: more than 1048576 bytes"), "{error}");
 }
+
+#[tokio::test(start_paused = true)]
+async fn query_that_panicked_is_sent_again() {
+    let sent = AtomicUsize::new(0);
+    let played = Played::new(move |_, _| {
+        assert!(sent.fetch_add(1, Ordering::SeqCst) > 0, "the first query panics");
+        (200, vector(""))
+    });
+    let prometheus = prometheus(&played, PrometheusSettings::default());
+    assert!(prometheus.query("up", NOW, TEST_TIMEOUT).await.is_err());
+    assert!(prometheus.query("up", NOW, TEST_TIMEOUT).await.is_ok());
+}
