@@ -79,6 +79,31 @@ struct ReloadState {
     bad: u64,
 }
 
+/// Whether the content of the file is tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FileUse {
+    /// Not before it changes.
+    Done,
+    /// At the next check: the rules may fit the kinds of the cluster then.
+    Later,
+}
+
+impl ReloadState {
+    /// An error that repeats is logged and counted once.
+    fn set_refused(&mut self, refused: Option<String>, now: Timestamp) {
+        let Some(why) = refused else {
+            self.refused = None;
+            return;
+        };
+        if self.refused.as_ref().is_some_and(|(known, _)| *known == why) {
+            return;
+        }
+        tracing::error!(error = why, "the new rules are not used, the old ones stay");
+        self.bad += 1;
+        self.refused = Some((why, now));
+    }
+}
+
 impl Rules {
     /// Starts discovery of series and reloading of the file, which end with `tasks`.
     pub async fn start(
@@ -111,7 +136,9 @@ impl Rules {
             let mut file = WatchedConfigFile::new(file);
             // The file was read before the start; the first check finds later changes.
             loop {
-                reloader.apply_file_change(file.poll());
+                if reloader.apply_file_change(file.poll()) == FileUse::Later {
+                    file.forget();
+                }
                 tokio::select! {
                     () = tokio::time::sleep(FILE_CHECK_INTERVAL) => {}
                     () = reloader.reload_requested.notified() => {}
@@ -132,9 +159,10 @@ impl Rules {
         self.reload_requested.notify_one();
     }
 
-    fn apply_file_change(&self, file_change: FileChange) {
+    fn apply_file_change(&self, file_change: FileChange) -> FileUse {
+        let mut file_use = FileUse::Done;
         let refused = match file_change {
-            FileChange::Unchanged => return,
+            FileChange::Unchanged => return file_use,
             FileChange::Changed(config) => match self.provider.reload(*config) {
                 ReloadOutcome::Unchanged => None,
                 ReloadOutcome::Reloaded => {
@@ -142,16 +170,16 @@ impl Rules {
                     self.state().good += 1;
                     None
                 }
-                ReloadOutcome::Refused(why) => Some(why),
+                ReloadOutcome::Refused(why) => {
+                    // The rules may name a kind that the cluster has soon.
+                    file_use = FileUse::Later;
+                    Some(why)
+                }
             },
             FileChange::Refused(error) => Some(error.to_string()),
         };
-        let mut state = self.state();
-        if let Some(why) = &refused {
-            tracing::error!(error = why, "the new rules are not used, the old ones stay");
-            state.bad += 1;
-        }
-        state.refused = refused.map(|why| (why, self.clock.now()));
+        self.state().set_refused(refused, self.clock.now());
+        file_use
     }
 
     fn state(&self) -> MutexGuard<'_, ReloadState> {
@@ -352,4 +380,22 @@ fn rule_problem(rule: &RuleReport) -> Option<ReportedProblem> {
             ..ReportedProblem::default()
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repeated_refusal_is_counted_once() {
+        let mut state = ReloadState::default();
+        let why = |text: &str| Some(text.to_owned());
+        for (second, refused) in [(1, why("no kind")), (2, why("no kind")), (3, why("no query"))] {
+            state.set_refused(refused, Timestamp::from_second(second).unwrap_or_default());
+        }
+        let since = Timestamp::from_second(3).unwrap_or_default();
+        assert_eq!((state.bad, state.refused.as_ref()), (2, Some(&("no query".to_owned(), since))));
+        state.set_refused(None, since);
+        assert_eq!((state.bad, state.refused), (2, None));
+    }
 }

@@ -78,6 +78,11 @@ impl WatchedConfigFile {
         &self.path
     }
 
+    /// Makes the next poll return the content again, because it may be usable then.
+    pub fn forget(&mut self) {
+        self.seen = None;
+    }
+
     /// Reads the file if it changed, or if it could not be read before. An error is returned once.
     pub fn poll(&mut self) -> FileChange {
         let name = self.path.display().to_string();

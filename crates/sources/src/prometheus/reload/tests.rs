@@ -40,6 +40,8 @@ fn content_is_reported_again_after_an_error() {
     fs::write(&path, text).unwrap();
     assert_eq!(watched.poll(), first);
     assert_eq!(watched.poll(), FileChange::Unchanged);
+    watched.forget();
+    assert_eq!(watched.poll(), first);
 }
 
 #[test]
