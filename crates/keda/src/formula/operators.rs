@@ -147,8 +147,9 @@ fn multiply(left: &Value, right: &Value, run: &Budget) -> Result<Value, EvalErro
         (Value::Span(span), Value::Int(by)) | (Value::Int(by), Value::Span(span)) => {
             Ok(Value::Span(span.saturating_mul(*by)))
         }
+        // In expr a duration times a float is a float of nanoseconds, although its type is a duration when the formula is checked.
         (Value::Span(span), Value::Float(by)) | (Value::Float(by), Value::Span(span)) => {
-            Ok(Value::Span((*span as f64 * by) as i64))
+            Ok(Value::Float(*span as f64 * by))
         }
         _ => match (left.number(), right.number()) {
             (Some(a), Some(b)) => Ok(Value::Float(a * b)),

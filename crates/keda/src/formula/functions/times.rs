@@ -16,6 +16,10 @@ use crate::formula::text::span_text;
 use crate::formula::types::Type;
 use crate::formula::value::Value;
 
+/// Nanoseconds from the beginning of the year 1, Go's zero time, to 1970. Go rounds times to multiples of a unit since then, so that
+/// weeks begin on Mondays.
+const NANOSECONDS_BEFORE_1970: i128 = 62_135_596_800 * 1_000_000_000;
+
 pub(super) fn call(function: Function, given: &Given<'_>, run: &mut Budget) -> Result<Value, EvalError> {
     run.spend(20)?;
     match function {
@@ -97,6 +101,7 @@ fn span_method(span: i64, name: &str, arguments: &[Value]) -> Option<Value> {
 fn time_method(at: &Zoned, name: &str, arguments: &[Value]) -> Result<Option<Value>, EvalError> {
     let int = |number: i64| Ok(Some(Value::Int(number)));
     let nanoseconds = at.timestamp().as_nanosecond();
+    let since_year_one = nanoseconds + NANOSECONDS_BEFORE_1970;
     match (name, arguments) {
         ("Year", []) => int(at.year().into()),
         ("Month", []) => int(at.month().into()),
@@ -117,19 +122,16 @@ fn time_method(at: &Zoned, name: &str, arguments: &[Value]) -> Result<Option<Val
         ("In", [Value::Zone(zone)]) => Ok(Some(time(at.with_time_zone(zone.clone())))),
         ("Add", [Value::Span(span)]) => later(at, (*span).into()).map(Some),
         ("Truncate", [Value::Span(unit)]) if *unit > 0 => {
-            later(at, -nanoseconds.rem_euclid((*unit).into())).map(Some)
+            later(at, -since_year_one.rem_euclid((*unit).into())).map(Some)
         }
         ("Round", [Value::Span(unit)]) if *unit > 0 => {
             let unit = i128::from(*unit);
-            let rest = nanoseconds.rem_euclid(unit);
+            let rest = since_year_one.rem_euclid(unit);
             later(at, if rest * 2 >= unit { unit - rest } else { -rest }).map(Some)
         }
+        ("Truncate" | "Round", [Value::Span(_)]) => Ok(Some(time(at.clone()))),
         ("AddDate", [Value::Int(years), Value::Int(months), Value::Int(days)]) => {
-            let span = Span::new()
-                .try_years(*years)
-                .and_then(|span| span.try_months(*months))
-                .and_then(|span| span.try_days(*days));
-            let moved = span.and_then(|span| at.checked_add(span));
+            let moved = with_date_added(at, *years, *months, *days);
             moved.map(|moved| Some(time(moved))).map_err(|_| "time is out of range".into())
         }
         ("Sub", [Value::Time(other)]) => Ok(Some(between(at, other))),
@@ -140,4 +142,12 @@ fn time_method(at: &Zoned, name: &str, arguments: &[Value]) -> Result<Option<Val
         ("String", []) => Ok(Some(Value::text(&Value::Time(Arc::new(at.clone())).to_string()))),
         _ => Ok(None),
     }
+}
+
+/// Go counts days beyond the end of a month into the next one: one month after January 31 is a day in March.
+fn with_date_added(at: &Zoned, years: i64, months: i64, days: i64) -> Result<Zoned, jiff::Error> {
+    let to_month = Span::new().try_years(years)?.try_months(months)?;
+    let to_day = Span::new().try_days(days.saturating_add(i64::from(at.day()) - 1))?;
+    let date = at.date().first_of_month().checked_add(to_month)?.checked_add(to_day)?;
+    date.to_datetime(at.time()).to_zoned(at.time_zone().clone())
 }
