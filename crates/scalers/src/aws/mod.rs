@@ -12,7 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::backends::{Backends, OperatorIdentity};
-use crate::identity::{AwsIdentity, AwsKeys, Identities, is_aws_region};
+use crate::identity::{AwsIdentity, AwsKeys, Identities, aws_domain, is_aws_region};
 use crate::parameters::Secret;
 use crate::single::send;
 use crate::urls;
@@ -44,7 +44,16 @@ crate::parameters! {
 
 /// Domains of AWS. Only hosts of AWS get requests with credentials of the operator, because tenants choose region, endpoint and
 /// brokers. A domain alone does not make a host one of AWS: customers run machines and load balancers in it.
-pub(crate) const AWS_DOMAINS: [&str; 3] = [".amazonaws.com", ".amazonaws.com.cn", ".api.aws"];
+pub(crate) const AWS_DOMAINS: [&str; 8] = [
+    ".amazonaws.com",
+    ".amazonaws.com.cn",
+    ".amazonaws.eu",
+    ".api.aws",
+    ".c2s.ic.gov",
+    ".sc2s.sgov.gov",
+    ".csp.hci.ic.gov",
+    ".cloud.adc-e.uk",
+];
 
 /// An error if a host that is not of AWS would get a request with credentials of the operator.
 pub(crate) fn check_destination(identity: &AwsIdentity, host: &str) -> Result<(), ScalerError> {
@@ -70,8 +79,9 @@ fn check_endpoint(
     }
     let [host, _] = hosts;
     Err(scaler_error!(
-        "credentials of the operator are sent to hosts of AWS only (https://{host}.{region}.amazonaws.com or a VPC endpoint of it), \
+        "credentials of the operator are sent to hosts of AWS only (https://{host}.{region}.{} or a VPC endpoint of it), \
          not to {}: give keys in a TriggerAuthentication",
+        aws_domain(region),
         urls::shown(endpoint)
     ))
 }

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::ScalerError;
-use crate::identity::{AwsKeys, RequestToSign, sign};
+use crate::identity::{AwsKeys, RequestToSign, aws_domain, sign};
 use crate::parameters::Secret;
 use crate::responses::{excerpt, hidden, json};
 use crate::urls;
@@ -83,8 +83,7 @@ impl AwsDispatch<'_> {
 pub(super) fn endpoint(service: &str, region: &str, given: Option<&str>) -> String {
     match given {
         Some(given) => given.trim_end_matches('/').to_owned(),
-        None if region.starts_with("cn-") => format!("https://{service}.{region}.amazonaws.com.cn"),
-        None => format!("https://{service}.{region}.amazonaws.com"),
+        None => format!("https://{service}.{region}.{}", aws_domain(region)),
     }
 }
 

@@ -161,6 +161,20 @@ fn regions_of_all_partitions_are_known() {
 }
 
 #[test]
+fn endpoints_are_in_the_domain_of_their_partition() {
+    for (region, url) in [
+        ("us-gov-west-1", "https://sqs.us-gov-west-1.amazonaws.com"),
+        ("cn-north-1", "https://sqs.cn-north-1.amazonaws.com.cn"),
+        ("eusc-de-east-1", "https://sqs.eusc-de-east-1.amazonaws.eu"),
+        ("us-iso-east-1", "https://sqs.us-iso-east-1.c2s.ic.gov"),
+        ("us-isob-east-1", "https://sqs.us-isob-east-1.sc2s.sgov.gov"),
+    ] {
+        assert_eq!(endpoint("sqs", region, None), url);
+        assert_eq!(check_endpoint(&AwsIdentity::Operator, url, ["sqs", "sqs"], region), Ok(()), "{region}");
+    }
+}
+
+#[test]
 fn credentials_of_the_operator_go_to_aws_only() {
     let keys = AwsIdentity::Keys(AwsKeys {
         access: "AK".into(),

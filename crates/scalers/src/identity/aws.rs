@@ -68,6 +68,20 @@ pub(crate) fn is_aws_region(text: &str) -> bool {
     text.len() <= MAX_REGION_BYTES && is_area && place.split('-').all(is_word) && is_number
 }
 
+/// The domain of the services of a region, which depends on the partition of AWS that the region is in.
+pub(crate) fn aws_domain(region: &str) -> &'static str {
+    const DOMAINS: [(&str, &str); 6] = [
+        ("cn-", "amazonaws.com.cn"),
+        ("eusc-", "amazonaws.eu"),
+        ("us-iso-", "c2s.ic.gov"),
+        ("us-isob-", "sc2s.sgov.gov"),
+        ("us-isof-", "csp.hci.ic.gov"),
+        ("eu-isoe-", "cloud.adc-e.uk"),
+    ];
+    let found = DOMAINS.iter().find(|(prefix, _)| region.starts_with(*prefix));
+    found.map_or("amazonaws.com", |(_, domain)| *domain)
+}
+
 impl Identities {
     /// The keys of an identity in a region.
     pub async fn aws(
@@ -245,8 +259,7 @@ impl Identities {
     fn sts(&self, region: &str) -> String {
         match self.environment.variable("AWS_ENDPOINT_URL_STS") {
             Some(url) => url.trim_end_matches('/').to_owned(),
-            None if region.starts_with("cn-") => format!("https://sts.{region}.amazonaws.com.cn"),
-            None => format!("https://sts.{region}.amazonaws.com"),
+            None => format!("https://sts.{region}.{}", aws_domain(region)),
         }
     }
 }

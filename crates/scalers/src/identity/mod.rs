@@ -23,7 +23,7 @@ mod sigv4;
 mod tests;
 
 pub use aws::AwsIdentity;
-pub(crate) use aws::is_aws_region;
+pub(crate) use aws::{aws_domain, is_aws_region};
 pub use azure::AzureIdentity;
 pub use environment::IdentityEnvironment;
 pub use google::GoogleIdentity;
