@@ -163,11 +163,14 @@ impl CloudEvents {
                 continue;
             }
             let known = held.remove(&id).filter(|known| known.source.spec == source.spec);
-            let is_new = known.is_none();
+            // The condition of a known one may be that of another leader, to which deliveries failed.
+            let needs_status = known.as_ref().is_none_or(|known| {
+                known.failing_since.is_none() && known.source.status.conditions != source.status.conditions
+            });
             let mut destination = known.unwrap_or_else(|| self.started(id.clone(), source));
             destination.source = Arc::clone(source);
             new.insert(id.clone(), destination);
-            if is_new {
+            if needs_status {
                 self.shared.write_status(id, source, None);
             }
         }

@@ -195,3 +195,20 @@ async fn condition_of_a_cloud_event_source_names_the_failure() {
     env.until("the failure is reported", async || active().await.2.contains(words)).await;
     env.stop().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn condition_of_a_cloud_event_source_that_another_leader_wrote_is_replaced() {
+    let env = TestEnv::start().await;
+    let source = json!({"apiVersion": "eventing.keda.sh/v1alpha1", "kind": "CloudEventSource",
+        "metadata": {"name": "server"}, "spec": {"destination": {"http": {"uri": "http://127.0.0.1:9/take"}}}});
+    env.create(SOURCES, source).await;
+    let active = async || {
+        let object = env.get(&format!("{SOURCES}/server")).await.unwrap();
+        condition(&object["status"], "Active").1
+    };
+    env.until("it is known", async || active().await == "CloudEventSourceActive").await;
+    let failed = json!([{"type": "Active", "status": "False", "reason": "CloudEventSourceFailed", "message": "of another"}]);
+    env.patch(&format!("{SOURCES}/server/status"), json!({"status": {"conditions": failed}})).await;
+    env.until("no delivery has failed here", async || active().await == "CloudEventSourceActive").await;
+    env.stop().await;
+}
