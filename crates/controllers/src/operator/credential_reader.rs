@@ -25,7 +25,7 @@ pub(crate) struct CredentialReader {
     server: ApiServerObjects,
     store: Arc<Mutex<Store>>,
     secrets: SecretAccess,
-    /// `resourceVersion` of Secrets and ConfigMaps when they were last read; empty if they did not exist.
+    /// `resourceVersion` of Secrets, ConfigMaps and ServiceAccounts when they were last read; empty if they did not exist.
     versions: Arc<Mutex<HashMap<SourceRef, String>>>,
 }
 
@@ -39,6 +39,20 @@ struct KeyedObject {
 #[derive(Deserialize)]
 struct ObjectWithMetadata {
     metadata: VersionMetadata,
+}
+
+#[derive(Deserialize)]
+struct AnnotatedObject {
+    metadata: AnnotatedMetadata,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct AnnotatedMetadata {
+    #[serde(default)]
+    resource_version: String,
+    #[serde(default)]
+    annotations: Option<BTreeMap<String, String>>,
 }
 
 #[derive(Deserialize)]
@@ -69,12 +83,14 @@ impl CredentialReader {
         versions.get(object).cloned().unwrap_or_default()
     }
 
-    /// The current version of an object, empty if it does not exist; none if it cannot be read.
+    /// The current version of an object, empty if it does not exist; none if it cannot be read. That of a ServiceAccount which was
+    /// not read is none, too: a token is requested without reading its account.
     pub(crate) async fn current_version(&self, object: &SourceRef) -> Option<String> {
         let plural = match object.kind {
             SourceKind::Secret if !self.secrets.allows(&object.namespace) => return None,
             SourceKind::Secret => "secrets",
             SourceKind::ConfigMap => "configmaps",
+            SourceKind::ServiceAccount if !self.versions.locked().contains_key(object) => return None,
             SourceKind::ServiceAccount => "serviceaccounts",
             // These are watched.
             SourceKind::TriggerAuthentication | SourceKind::ClusterTriggerAuthentication => return None,
@@ -100,14 +116,32 @@ impl CredentialReader {
             Ok(keyed) => keyed.metadata.resource_version.clone(),
             Err(_) => String::new(),
         };
-        {
-            let mut versions = self.versions.locked();
-            if versions.len() >= MAX_REMEMBERED_VERSIONS {
-                versions.clear();
-            }
-            versions.insert(object, version);
-        }
+        self.remember(object, version);
         Ok(read?.data.unwrap_or_default())
+    }
+
+    async fn annotations(
+        &self,
+        namespace: &str,
+        account: &str,
+    ) -> Result<BTreeMap<String, String>, FetchError> {
+        let path = ResourcePath::core("serviceaccounts", namespace, account);
+        let read = self.client.get::<AnnotatedObject>(path).await;
+        let (kind, namespace) = (SourceKind::ServiceAccount, namespace.to_owned());
+        let version = match &read {
+            Ok(found) => found.metadata.resource_version.clone(),
+            Err(_) => String::new(),
+        };
+        self.remember(SourceRef { kind, namespace, name: account.to_owned() }, version);
+        Ok(read?.metadata.annotations.unwrap_or_default())
+    }
+
+    fn remember(&self, object: SourceRef, version: String) {
+        let mut versions = self.versions.locked();
+        if versions.len() >= MAX_REMEMBERED_VERSIONS {
+            versions.clear();
+        }
+        versions.insert(object, version);
     }
 }
 
@@ -129,7 +163,7 @@ impl AuthObjects for CredentialReader {
         namespace: &'a str,
         name: &'a str,
     ) -> Fetch<'a, BTreeMap<String, String>> {
-        self.server.service_account(namespace, name)
+        Box::pin(self.annotations(namespace, name))
     }
 
     fn authentication<'a>(

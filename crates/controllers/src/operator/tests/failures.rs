@@ -142,6 +142,43 @@ async fn changed_secret_is_read_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn scaler_with_the_role_of_a_service_account_is_rebuilt_only_when_the_account_changes() {
+    const ACCOUNTS: &str = "/api/v1/namespaces/shop/serviceaccounts";
+    let env = TestEnv::start().await;
+    let labels = json!({"app": "worker"});
+    let pods = json!({"serviceAccountName": "worker", "containers": [{"name": "c", "image": "i"}]});
+    let template = json!({"metadata": {"labels": labels}, "spec": pods});
+    let deployment = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "worker"},
+        "spec": {"replicas": 0, "selector": {"matchLabels": labels}, "template": template},
+    });
+    env.create("/apis/apps/v1/namespaces/shop/deployments", deployment).await;
+    let role = |arn: &str| json!({"eks.amazonaws.com/role-arn": arn});
+    let account = json!({
+        "apiVersion": "v1", "kind": "ServiceAccount",
+        "metadata": {"name": "worker", "annotations": role("arn:aws:iam::1:role/a")},
+    });
+    env.create(ACCOUNTS, account).await;
+    let identity = json!({"podIdentity": {"provider": "aws", "identityOwner": "workload"}});
+    let own = json!({
+        "apiVersion": "keda.sh/v1alpha1", "kind": "TriggerAuthentication", "metadata": {"name": "workload"},
+        "spec": identity,
+    });
+    env.create(AUTHENTICATIONS, own).await;
+    let mut trigger = trigger("orders");
+    trigger["authenticationRef"] = json!({"name": "workload"});
+    env.scaled_object("worker", json!({"pollingInterval": 5, "triggers": [trigger]})).await;
+    env.until("it was polled", async || env.sources.queries("orders") > 1).await;
+    let built = env.sources.builds("orders");
+    sleep(Duration::from_mins(5)).await;
+    assert_eq!(env.sources.builds("orders"), built, "nothing has changed");
+    let other = json!({"metadata": {"annotations": role("arn:aws:iam::1:role/b")}});
+    env.patch(&format!("{ACCOUNTS}/worker"), other).await;
+    env.until("it is built anew", async || env.sources.builds("orders") > built).await;
+    env.stop().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn changed_authentication_does_not_rebuild_working_scalers_in_strict_mode() {
     let env = TestEnv::with(OperatorSettings { compat: Compat::Strict, ..OperatorSettings::default() }).await;
     env.deployment("worker", 0).await;
