@@ -12,6 +12,7 @@ use otlp::traces::TraceExport;
 use otlp::wire::KeyValue;
 use otlp::{Collector, MetricsExport};
 use serve::MetricsExporter;
+use sources::http::without_user;
 use tokio::task::JoinSet;
 
 use crate::failure::Failure;
@@ -51,7 +52,7 @@ impl MetricsTarget {
     ) -> Result<impl Future<Output = ()> + Send + use<>, Failure> {
         let collector = Collector::new(self.collector.clone()).map_err(Failure::input)?;
         tracing::info!(
-            url = self.collector.url, protocol = ?self.collector.protocol, interval = ?self.interval,
+            url = without_user(&self.collector.url), protocol = ?self.collector.protocol, interval = ?self.interval,
             "metrics are exported to an OpenTelemetry collector"
         );
         let export = MetricsExport {
@@ -105,7 +106,7 @@ impl TraceTarget {
     pub(crate) fn export(&self, records: Records, tasks: &mut JoinSet<()>) -> Result<Records, Failure> {
         let collector = Collector::new(self.collector.clone()).map_err(Failure::input)?;
         tracing::info!(
-            url = self.collector.url, protocol = ?self.collector.protocol, unchanged = self.unchanged_ratio,
+            url = without_user(&self.collector.url), protocol = ?self.collector.protocol, unchanged = self.unchanged_ratio,
             "decisions are exported to an OpenTelemetry collector"
         );
         let (sender, export) = TraceExport::new(collector, self.resource.clone(), TRACER, TRACE_DELAY);
@@ -116,7 +117,46 @@ impl TraceTarget {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+    use std::sync::{Arc, Mutex};
+
+    use serve::Exposition;
+
     use super::*;
+
+    /// Collects what is logged.
+    #[derive(Clone, Default)]
+    struct LogText(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for LogText {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn user_and_password_of_the_collector_are_not_logged() {
+        let endpoint = |name: &str| {
+            (name == "OTEL_EXPORTER_OTLP_ENDPOINT").then(|| "http://me:s3cret@collector:4318".to_owned())
+        };
+        let target = MetricsTarget::from_environment("plimsoll", &endpoint).unwrap();
+        let log = LogText::default();
+        let writer = log.clone();
+        let subscriber =
+            tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+        let page: MetricsExporter =
+            Arc::new(|| Exposition { content_type: String::new(), text: String::new() });
+        let exported =
+            tracing::subscriber::with_default(subscriber, || target.export(page, Clock::system()).map(drop));
+        assert!(exported.is_ok());
+        let log = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+        assert!(log.contains("http://collector:4318/v1/metrics") && !log.contains("s3cret"), "{log}");
+    }
 
     #[test]
     fn traces_need_an_endpoint() {
