@@ -187,9 +187,8 @@ spec:
         {{- toYaml . | nindent 8 }}
       {{- end }}
       securityContext:
+        # The image names a user by number. OpenShift gives pods users of its own, and refuses pods that name another one.
         runAsNonRoot: true
-        runAsUser: 65532
-        runAsGroup: 65532
         seccompProfile: {type: RuntimeDefault}
       {{- with $root.Values.topologySpread.topologyKeys }}
       # Not topologySpreadConstraints: where nodes lack one of the labels, the scheduler ignores all of those.

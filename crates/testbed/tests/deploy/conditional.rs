@@ -258,3 +258,19 @@ fn one_process_has_no_port_of_the_metrics_service_with_cert_manager() {
         }
     }
 }
+
+/// The security context constraints of OpenShift give pods users of its own.
+#[test]
+fn pods_name_no_user() {
+    let roles = with(&["controller.mode=active,metrics.enabled=true,operator.enabled=true"]);
+    for deployment in of_kind(&roles, "Deployment") {
+        let pod = &deployment["spec"]["template"]["spec"];
+        let context = &pod["securityContext"];
+        assert_eq!(context["runAsNonRoot"], true, "{context}");
+        for context in [context, &pod["containers"][0]["securityContext"]] {
+            for field in ["runAsUser", "runAsGroup", "fsGroup", "supplementalGroups"] {
+                assert!(context[field].is_null(), "{field}: {context}");
+            }
+        }
+    }
+}
