@@ -90,6 +90,21 @@
 {{- $namespace }}
 {{- end }}
 
+{{/* Variables of a container, each name once: server-side apply refuses a list that has one twice. Of those with one name, the last one counts, as
+     for the kubelet. Arguments: the variables. */}}
+{{- define "plimsoll.variables" -}}
+{{- $names := dict }}
+{{- $kept := list }}
+{{- range reverse . }}
+{{- $name := get . "name" | toString }}
+{{- if not (hasKey $names $name) }}
+{{- $_ := set $names $name true }}
+{{- $kept = prepend $kept . }}
+{{- end }}
+{{- end }}
+{{- toYaml $kept }}
+{{- end }}
+
 {{- define "plimsoll.labels" -}}
 app.kubernetes.io/part-of: plimsoll
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -223,7 +238,7 @@ spec:
         - name: POD_IP
           valueFrom: {fieldRef: {fieldPath: status.podIP}}
         {{- with concat .env .role.env }}
-        {{- toYaml . | nindent 8 }}
+        {{- include "plimsoll.variables" . | nindent 8 }}
         {{- end }}
         ports:
         - {name: https, containerPort: {{ .port }}}
@@ -248,11 +263,11 @@ spec:
           allowPrivilegeEscalation: false
           readOnlyRootFilesystem: true
           capabilities: {drop: [ALL]}
-        {{- with concat .mounts (.role.extraVolumeMounts | default list) }}
+        {{- with concat .mounts (.role.extraVolumeMounts | default list) | uniq }}
         volumeMounts:
           {{- toYaml . | nindent 10 }}
         {{- end }}
-      {{- with concat .volumes (.role.extraVolumes | default list) }}
+      {{- with concat .volumes (.role.extraVolumes | default list) | uniq }}
       volumes:
         {{- toYaml . | nindent 8 }}
       {{- end }}

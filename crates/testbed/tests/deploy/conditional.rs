@@ -259,6 +259,32 @@ fn one_process_has_no_port_of_the_metrics_service_with_cert_manager() {
     }
 }
 
+#[test]
+fn one_process_has_each_variable_and_volume_of_its_roles_once() {
+    let variable = |role: &str, value: &str| format!("{role}.env[0].name=A,{role}.env[0].value={value}");
+    let volume = |role: &str| {
+        format!(
+            "{role}.extraVolumes[0].name=ca,{role}.extraVolumes[0].configMap.name=ca,\
+             {role}.extraVolumeMounts[0].name=ca,{role}.extraVolumeMounts[0].mountPath=/ca"
+        )
+    };
+    let objects = with(&[
+        ONE_PROCESS,
+        &variable("metrics", "x"),
+        &variable("operator", "y"),
+        &volume("metrics"),
+        &volume("operator"),
+    ]);
+    let pod = &named(&objects, "Deployment", "plimsoll")["spec"]["template"]["spec"];
+    let container = &pod["containers"][0];
+    let given: Vec<&Value> =
+        container["env"].as_array().unwrap().iter().filter(|variable| variable["name"] == "A").collect();
+    // Server-side apply refuses a list with two of one name.
+    assert_eq!(given, [&json!({"name": "A", "value": "y"})], "the last one counts");
+    assert_eq!(pod["volumes"], json!([{"name": "ca", "configMap": {"name": "ca"}}]));
+    assert_eq!(container["volumeMounts"], json!([{"name": "ca", "mountPath": "/ca"}]));
+}
+
 /// The security context constraints of OpenShift give pods users of its own.
 #[test]
 fn pods_name_no_user() {
