@@ -134,6 +134,27 @@ fn every_value_of_the_schema_has_an_effect() {
     }
 }
 
+/// A value is missing if it is null, or new in this version and the upgrade has `--reuse-values`.
+#[test]
+fn missing_values_without_which_the_chart_would_be_wrong_are_refused() {
+    for path in [
+        // An egress rule without ports allows every connection.
+        "networkPolicies.apiServerPorts",
+        // Without a mode, the controller would have the permissions of active mode.
+        "controller.mode",
+        // The API server takes Fail for a missing policy.
+        "operator.webhook.failurePolicy",
+        "crds.keda",
+        "resourceQuota",
+    ] {
+        let mut values = base();
+        set(&mut values, path, Value::Null);
+        let error = render(&values).unwrap_err();
+        let name = path.rsplit('.').next().unwrap();
+        assert!(error.contains(&format!("missing property '{name}'")), "{path}: {error}");
+    }
+}
+
 #[test]
 fn helm_lint_accepts_every_combination() {
     for values in combinations() {
