@@ -38,8 +38,8 @@ pub(super) struct ClusterState {
     /// KEDA's objects, with `kind`.
     pub(super) keda_objects: Vec<Value>,
     pub(super) webhook: Option<Value>,
-    /// The service account of KEDA's operator, if it is visible.
-    pub(super) keda_account: Option<Value>,
+    /// The service accounts of the KEDA operators that are visible: tenants may run copies of the operator.
+    pub(super) keda_accounts: Vec<Value>,
     /// The number of HPAs; none if they cannot be listed.
     pub(super) hpas: Option<usize>,
     /// The holder of the lease of kube-controller-manager, if it is visible.
@@ -94,9 +94,11 @@ pub(super) async fn cluster_state(client: &ClusterClient) -> Result<ClusterState
     let lease = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/kube-controller-manager";
     let lease: Option<Value> = client.get(lease).await.ok();
     state.manager_lease = lease.map(|lease| text(&lease, "/spec/holderIdentity").to_owned());
-    let operator = state.installed.iter().find(|found| found.program == Program::KedaOperator);
-    if let Some(path) = operator.and_then(service_account) {
-        state.keda_account = client.get(&path).await.ok();
+    let operators = state.installed.iter().filter(|found| found.program == Program::KedaOperator);
+    let accounts: Vec<String> = operators.filter_map(service_account).collect();
+    for path in accounts {
+        let account: Option<Value> = client.get(&path).await.ok();
+        state.keda_accounts.extend(account);
     }
     for adapter in state.installed.iter().filter(|found| found.program == Program::PrometheusAdapter) {
         if let Some(rules) = reader.rules(adapter).await {

@@ -137,8 +137,8 @@ fn must_answer(configuration: &Value) -> bool {
 
 /// Gives the operator the annotations and labels by which a cloud gives KEDA's operator its identity.
 fn set_identity(values: &mut ConvertedValues, state: &ClusterState, operator: &InstalledProgram) {
-    let account = state.keda_account.as_ref();
-    let account = account.filter(|account| text(account, "/metadata/namespace") == operator.namespace);
+    let mut accounts = state.keda_accounts.iter();
+    let account = accounts.find(|account| text(account, "/metadata/namespace") == operator.namespace);
     let annotations = account.and_then(|account| account.pointer("/metadata/annotations"));
     let labels = operator.raw.pointer("/spec/template/metadata/labels");
     for (path, found) in

@@ -104,8 +104,9 @@ fn operator_keeps_what_clouds_webhooks_and_custom_targets_need() {
     pod["metadata"]["labels"]["azure.workload.identity/use"] = json!("true");
     pod["spec"]["containers"][1]["env"] = json!([{"name": "KEDA_RESTRICT_SECRET_ACCESS", "value": "true"}]);
     let annotations = json!({"eks.amazonaws.com/role-arn": "arn:x", "meta.helm.sh/release-name": "keda"});
-    state.keda_account =
-        Some(json!({"metadata": {"namespace": "keda", "name": "keda-operator", "annotations": annotations}}));
+    // A tenant's copy of the operator, whose namespace comes first, has an account, too.
+    let account = |namespace: &str, annotations: &Value| json!({"metadata": {"namespace": namespace, "name": "keda-operator", "annotations": annotations}});
+    state.keda_accounts = vec![account("a", &json!({})), account("keda", &annotations)];
     state.webhook = Some(json!({"webhooks": [{"failurePolicy": "Fail"}]}));
     let target = |group: &str, resource: &str| json!({"kind": "ScaledObject", "status": {"scaleTargetGVKR": {"group": group, "resource": resource}}});
     state.keda_objects = vec![
@@ -125,7 +126,7 @@ fn operator_keeps_what_clouds_webhooks_and_custom_targets_need() {
     assert!(!kept.contains("KEDA_RESTRICT_SECRET_ACCESS"), "{kept}");
 
     // An account of another installation.
-    state.keda_account.as_mut().unwrap()["metadata"]["namespace"] = json!("other");
+    state.keda_accounts[1]["metadata"]["namespace"] = json!("other");
     assert!(!values(&state).contains("role-arn"));
 }
 
