@@ -14,7 +14,7 @@ use crate::env::{
 use crate::shared::roles::{Permission, check_answers, granted, needed};
 
 /// Rules that no request of this test needs: group, resource, verb, and why.
-const RULES_NOT_NEEDED_HERE: [(&str, &str, &str); 6] = [
+const RULES_NOT_NEEDED_HERE: [(&str, &str, &str); 9] = [
     // The operator reads an object only if its creation had no response; here all requests get one.
     ("batch", "jobs", "get"),
     // Followers copy the passes of the leader; here is one replica.
@@ -26,6 +26,10 @@ const RULES_NOT_NEEDED_HERE: [(&str, &str, &str); 6] = [
     ("", "secrets", "update"),
     // `cpu` and `memory` in scaling mode `direct`; this cluster has no metrics server.
     ("metrics.k8s.io", "pods", "list"),
+    // localkube does not serve this kind.
+    ("", "replicationcontrollers", "get"),
+    ("", "replicationcontrollers", "list"),
+    ("", "replicationcontrollers", "watch"),
 ];
 
 /// Custom resources with a scale subresource, as targets.
@@ -119,23 +123,33 @@ async fn targets(ns: &TestNamespace, kubectl: &Kubectl) {
     stateful["kind"] = json!("StatefulSet");
     stateful["spec"]["serviceName"] = json!("x");
     kubectl.apply(&stateful);
-    let kinds = [
+    let mut kinds = vec![
         ("role-deployment", "apps/v1", "Deployment"),
         ("role-set", "apps/v1", "ReplicaSet"),
         ("role-stateful", "apps/v1", "StatefulSet"),
         ("role-boat", "test.plimsoll.dev/v1", "Boat"),
     ];
-    for (name, version, kind) in kinds {
+    // localkube does not serve this kind.
+    if ns.env.cluster.access.is_some() {
+        let name = "role-replication";
+        let mut controller = deployment(name, 0);
+        controller["apiVersion"] = json!("v1");
+        controller["kind"] = json!("ReplicationController");
+        controller["spec"]["selector"] = json!({"app": name});
+        kubectl.apply(&controller);
+        kinds.push((name, "v1", "ReplicationController"));
+    }
+    for &(name, version, kind) in &kinds {
         ns.set_response(name, SourceResponse::Value(5));
         let mut trigger = scripted(ns, name);
-        if version == "apps/v1" {
+        if kind != "Boat" {
             // The container's environment variables are read from the target itself, which may not be cached otherwise.
             trigger["metadata"]["noteFromEnv"] = json!("NOTE");
         }
         let target = json!({"apiVersion": version, "kind": kind, "name": name});
         kubectl.apply(&ns.scaled_object(name, &json!({"scaleTargetRef": target, "triggers": [trigger]})));
     }
-    for (name, _, kind) in kinds {
+    for &(name, _, kind) in &kinds {
         let field = if kind == "Boat" { "crew" } else { "replicas" };
         let line = format!("get {kind} {name} -o jsonpath={{.spec.{field}}}");
         ns.until(&format!("{name} awake"), async || {
