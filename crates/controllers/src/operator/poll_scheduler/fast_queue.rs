@@ -15,13 +15,21 @@ use crate::operator::id::{ResourceId, ResourceKind};
 pub(super) struct FastQueue {
     /// How many run concurrently.
     places: usize,
-    by_namespace: HashMap<Arc<str>, NamespaceQueue>,
+    by_namespace: HashMap<Arc<str>, FastNamespace>,
     /// The first waiting object of each namespace that has a place left, by due time.
     heads: BTreeSet<(Instant, ResourceId)>,
     /// Running objects, by start time.
     running: BTreeSet<(Instant, ResourceId)>,
     /// Number of waiting objects.
     waiting: usize,
+}
+
+/// Waiting and running objects of one namespace.
+#[derive(Debug, Default)]
+struct FastNamespace {
+    queue: NamespaceQueue,
+    /// Its entry in `heads`.
+    head: Option<(Instant, ResourceId)>,
 }
 
 impl FastQueue {
@@ -75,11 +83,10 @@ impl FastQueue {
         if self.running.len() >= self.places {
             return None;
         }
-        let mut namespaces = self.by_namespace.values();
-        match (namespaces.next(), namespaces.next()) {
-            (Some(only), None) => only.waiting.first(),
-            _ => self.heads.first(),
+        if self.by_namespace.len() == 1 {
+            return self.by_namespace.values().next()?.queue.waiting.first();
         }
+        self.heads.first()
     }
 
     /// When a place may become free because a running object proves to be slow; none if no waiting object needs it.
@@ -90,7 +97,13 @@ impl FastQueue {
 
     /// Number of objects of a kind that are due and wait.
     pub(super) fn overdue(&self, kind: ResourceKind, now: Instant) -> usize {
-        self.by_namespace.values().map(|queue| queue.overdue(kind, now)).sum()
+        let overdue = |namespace: &FastNamespace| namespace.queue.overdue(kind, now);
+        if self.running.len() >= self.namespace_places() {
+            // A namespace without a place left has no entry in `heads`.
+            return self.by_namespace.values().map(overdue).sum();
+        }
+        let heads = self.heads.iter().take_while(|(at, _)| *at < now);
+        heads.filter_map(|(_, id)| self.by_namespace.get(&id.namespace)).map(overdue).sum()
     }
 
     /// How many objects one of several namespaces may run.
@@ -101,18 +114,19 @@ impl FastQueue {
     /// Changes the queue of a namespace, and keeps its head where it belongs.
     fn change<T>(&mut self, namespace: &Arc<str>, change: impl FnOnce(&mut NamespaceQueue) -> T) -> T {
         let places = self.namespace_places();
-        let queue = self.by_namespace.entry(Arc::clone(namespace)).or_default();
-        let before = queue.head(places);
+        let FastNamespace { queue, head } = self.by_namespace.entry(Arc::clone(namespace)).or_default();
         let changed = change(queue);
-        let after = queue.head(places);
+        let first = queue.waiting.first().filter(|_| queue.running < places);
+        // Most changes leave it as it is.
+        if first != head.as_ref() {
+            let new = first.cloned();
+            if let Some(old) = std::mem::replace(head, new.clone()) {
+                self.heads.remove(&old);
+            }
+            self.heads.extend(new);
+        }
         if queue.len() == 0 {
             self.by_namespace.remove(namespace);
-        }
-        if before != after {
-            if let Some(before) = before {
-                self.heads.remove(&before);
-            }
-            self.heads.extend(after);
         }
         changed
     }

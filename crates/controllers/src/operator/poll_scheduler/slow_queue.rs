@@ -1,7 +1,8 @@
 //! Objects with a slow source. Their places are divided among namespaces, because the source of one tenant may hold a place for long:
 //! a namespace uses what no other needs, and starts no more than its part if others need theirs.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use tokio::time::Instant;
@@ -14,8 +15,7 @@ pub(super) struct SlowQueue {
     /// How many run concurrently. Objects that prove to be slow while they run in the fast queue may exceed it.
     places: usize,
     by_namespace: HashMap<Arc<str>, NamespaceQueue>,
-    /// Number of objects of all namespaces, waiting and running.
-    len: usize,
+    index: NamespaceIndex,
 }
 
 /// Waiting and running objects of one namespace.
@@ -26,14 +26,26 @@ pub(super) struct NamespaceQueue {
     pub(super) running: usize,
 }
 
+/// The namespaces that have objects, grouped by numbers of objects: `first` visits the few groups that differ, not the namespaces.
+#[derive(Debug, Default)]
+struct NamespaceIndex {
+    namespaces: usize,
+    /// How many namespaces have so many objects, waiting and running.
+    by_len: BTreeMap<usize, usize>,
+    by_running: BTreeMap<usize, RunningGroup>,
+}
+
+/// The namespaces of which the same number of objects run.
+#[derive(Debug, Default)]
+struct RunningGroup {
+    namespaces: usize,
+    /// The first waiting object of each namespace that has one, by due time.
+    heads: BTreeSet<(Instant, ResourceId)>,
+}
+
 impl NamespaceQueue {
     pub(super) fn len(&self) -> usize {
         self.waiting.len() + self.running
-    }
-
-    /// The waiting object that is due first, if fewer than so many objects run.
-    pub(super) fn head(&self, places: usize) -> Option<(Instant, ResourceId)> {
-        self.waiting.first().filter(|_| self.running < places).cloned()
     }
 
     /// Number of objects of a kind that are due and wait.
@@ -42,80 +54,125 @@ impl NamespaceQueue {
     }
 }
 
+impl NamespaceIndex {
+    fn insert(&mut self, queue: &NamespaceQueue) {
+        if queue.len() == 0 {
+            return;
+        }
+        self.namespaces += 1;
+        *self.by_len.entry(queue.len()).or_default() += 1;
+        let group = self.by_running.entry(queue.running).or_default();
+        group.namespaces += 1;
+        group.heads.extend(queue.waiting.first().cloned());
+    }
+
+    /// Removes a namespace. Its queue is as it was when it was inserted.
+    fn remove(&mut self, queue: &NamespaceQueue) {
+        if queue.len() == 0 {
+            return;
+        }
+        self.namespaces -= 1;
+        if let Entry::Occupied(mut namespaces) = self.by_len.entry(queue.len()) {
+            *namespaces.get_mut() -= 1;
+            if *namespaces.get() == 0 {
+                namespaces.remove();
+            }
+        }
+        if let Entry::Occupied(mut group) = self.by_running.entry(queue.running) {
+            group.get_mut().namespaces -= 1;
+            if let Some(head) = queue.waiting.first() {
+                group.get_mut().heads.remove(head);
+            }
+            if group.get().namespaces == 0 {
+                group.remove();
+            }
+        }
+    }
+}
+
 impl SlowQueue {
     pub(super) fn new(places: usize) -> Self {
-        Self { places, by_namespace: HashMap::new(), len: 0 }
+        Self { places, by_namespace: HashMap::new(), index: NamespaceIndex::default() }
     }
 
     /// Adds a waiting object.
     pub(super) fn insert(&mut self, at: Instant, id: &ResourceId) {
-        let queue = self.by_namespace.entry(Arc::clone(&id.namespace)).or_default();
-        self.len += usize::from(queue.waiting.insert((at, id.clone())));
+        self.change(&id.namespace, |queue| {
+            queue.waiting.insert((at, id.clone()));
+        });
     }
 
     /// Removes a waiting object.
     pub(super) fn remove(&mut self, at: Instant, id: &ResourceId) {
-        let Some(queue) = self.by_namespace.get_mut(&id.namespace) else { return };
-        self.len -= usize::from(queue.waiting.remove(&(at, id.clone())));
-        self.drop_empty(&id.namespace);
+        if self.by_namespace.contains_key(&id.namespace) {
+            self.change(&id.namespace, |queue| {
+                queue.waiting.remove(&(at, id.clone()));
+            });
+        }
     }
 
     /// Counts an object as running.
     pub(super) fn add_running(&mut self, id: &ResourceId) {
-        self.by_namespace.entry(Arc::clone(&id.namespace)).or_default().running += 1;
-        self.len += 1;
+        self.change(&id.namespace, |queue| queue.running += 1);
     }
 
     /// The processing of a running object has ended.
     pub(super) fn remove_running(&mut self, id: &ResourceId) {
-        let Some(queue) = self.by_namespace.get_mut(&id.namespace).filter(|queue| queue.running > 0) else {
-            return;
-        };
-        queue.running -= 1;
-        self.len -= 1;
-        self.drop_empty(&id.namespace);
+        self.change(&id.namespace, |queue| queue.running = queue.running.saturating_sub(1));
     }
 
     /// The waiting object that is due first, of those whose namespace has a place left.
+    ///
+    /// Visits no more groups than there are different numbers whose sum is at most `places`, whatever the number of namespaces is.
     pub(super) fn first(&self) -> Option<&(Instant, ResourceId)> {
         let part = self.part();
+        let mut first: Option<&(Instant, ResourceId)> = None;
         // What a namespace has beyond its part is not taken from the parts of others.
-        let used: usize = self.by_namespace.values().map(|queue| queue.running.min(part)).sum();
-        if used >= self.places {
-            return None;
+        let (mut used, mut with_part) = (0, self.index.namespaces);
+        for (running, group) in self.index.by_running.range(..part) {
+            count_step();
+            used += running * group.namespaces;
+            with_part -= group.namespaces;
+            first = match (first, group.heads.first()) {
+                (Some(one), Some(other)) => Some(one.min(other)),
+                (one, other) => one.or(other),
+            };
         }
-        let with_places = self.by_namespace.values().filter(|queue| queue.running < part);
-        with_places.filter_map(|queue| queue.waiting.first()).min()
+        first.filter(|_| used + with_part * part < self.places)
     }
 
     /// Number of objects of a kind that are due and wait.
     pub(super) fn overdue(&self, kind: ResourceKind, now: Instant) -> usize {
-        self.by_namespace.values().map(|queue| queue.overdue(kind, now)).sum()
+        let groups = self.index.by_running.values();
+        let heads = groups.flat_map(|group| group.heads.iter().take_while(move |(at, _)| *at < now));
+        let queues = heads.filter_map(|(_, id)| self.by_namespace.get(&id.namespace));
+        queues.map(|queue| queue.overdue(kind, now)).sum()
     }
 
     /// How many objects one namespace may run: the largest number with which no more run than there are places. A namespace with
     /// fewer slow objects leaves the rest to the others.
     fn part(&self) -> usize {
-        if self.len <= self.places {
-            return self.places;
-        }
-        let taken =
-            |part: usize| -> usize { self.by_namespace.values().map(|queue| queue.len().min(part)).sum() };
-        // With more namespaces than places each of them may run one, if there is a place.
-        let (mut low, mut high) = (1, self.places.max(1));
-        while low < high {
-            let middle = (low + high).div_ceil(2);
-            if taken(middle) <= self.places {
-                low = middle;
-            } else {
-                high = middle - 1;
+        let (mut free, mut namespaces) = (self.places, self.index.namespaces);
+        for (len, count) in &self.index.by_len {
+            count_step();
+            let part = free / namespaces.max(1);
+            if *len > part {
+                // With more namespaces than places each of them may run one, if there is a place.
+                return part.max(1);
             }
+            free -= len * count;
+            namespaces -= count;
         }
-        low
+        self.places
     }
 
-    fn drop_empty(&mut self, namespace: &Arc<str>) {
-        if self.by_namespace.get(namespace).is_some_and(|queue| queue.len() == 0) {
+    /// Changes the queue of a namespace, and keeps the index of it.
+    fn change(&mut self, namespace: &Arc<str>, change: impl FnOnce(&mut NamespaceQueue)) {
+        let queue = self.by_namespace.entry(Arc::clone(namespace)).or_default();
+        self.index.remove(queue);
+        change(queue);
+        self.index.insert(queue);
+        if queue.len() == 0 {
             self.by_namespace.remove(namespace);
         }
     }
@@ -124,5 +181,124 @@ impl SlowQueue {
     #[cfg(test)]
     pub(super) fn running(&self) -> usize {
         self.by_namespace.values().map(|queue| queue.running).sum()
+    }
+}
+
+/// Counts a group of namespaces that is visited, for tests.
+fn count_step() {
+    #[cfg(test)]
+    tests::STEPS.set(tests::STEPS.get() + 1);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::time::Duration;
+
+    use super::*;
+
+    thread_local! {
+        pub(super) static STEPS: Cell<usize> = const { Cell::new(0) };
+    }
+
+    const PLACES: usize = 256;
+    /// The numbers from 0 to 22 have the sum 253; one more group may be visited to find that it is too large.
+    const MAX_STEPS: usize = 2 * 24;
+
+    impl SlowQueue {
+        /// The same as [`SlowQueue::part`], from its definition.
+        fn expected_part(&self) -> usize {
+            let fits = |part: &usize| {
+                let taken: usize = self.by_namespace.values().map(|queue| queue.len().min(*part)).sum();
+                taken <= self.places
+            };
+            (1..=self.places).rev().find(fits).unwrap_or(1)
+        }
+
+        /// The same as [`SlowQueue::first`], from its definition.
+        fn expected_first(&self) -> Option<&(Instant, ResourceId)> {
+            let part = self.expected_part();
+            let used: usize = self.by_namespace.values().map(|queue| queue.running.min(part)).sum();
+            let with_places = self.by_namespace.values().filter(|queue| queue.running < part);
+            with_places.filter_map(|queue| queue.waiting.first()).min().filter(|_| used < self.places)
+        }
+    }
+
+    /// The `number`-th object of a namespace.
+    fn object(namespace: usize, number: usize) -> ResourceId {
+        ResourceId::object(&format!("ns{namespace}"), &number.to_string())
+    }
+
+    /// Starts what may run; returns the started objects and the most steps that one choice took.
+    fn started(queue: &mut SlowQueue) -> (Vec<ResourceId>, usize) {
+        let (mut all, mut steps) = (Vec::new(), 0_usize);
+        loop {
+            STEPS.set(0);
+            let first = queue.first().cloned();
+            steps = steps.max(STEPS.get());
+            let Some((at, id)) = first else { return (all, steps) };
+            queue.remove(at, &id);
+            queue.add_running(&id);
+            all.push(id);
+        }
+    }
+
+    #[test]
+    fn steps_of_a_choice_do_not_grow_with_the_number_of_namespaces() {
+        let now = Instant::now();
+        for namespaces in [1_usize, 22, 100, 10_000] {
+            let mut queue = SlowQueue::new(PLACES);
+            for namespace in 0..namespaces {
+                // The most different numbers of objects whose sum fits into the places, and larger ones.
+                let count = if namespace < 22 { namespace + 1 } else { 1 + namespace % 5 };
+                for number in 0..count {
+                    queue.insert(now, &object(namespace, number));
+                }
+            }
+            // Objects that were running when they proved to be slow.
+            for namespace in 0..namespaces.min(100) {
+                for number in 0..namespace {
+                    queue.add_running(&object(namespace, 1000 + number));
+                }
+            }
+            let (_, steps) = started(&mut queue);
+            assert!(steps > 0 && steps <= MAX_STEPS, "{namespaces} namespaces: {steps} steps");
+        }
+    }
+
+    #[test]
+    fn choices_are_those_of_the_definition() {
+        let now = Instant::now();
+        let mut random = 1_u64;
+        let mut below = |bound: u64| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            usize::try_from((random >> 33) % bound).unwrap_or_default()
+        };
+        for places in [1, 2, 5, 16] {
+            let mut queue = SlowQueue::new(places);
+            let mut running = Vec::new();
+            for _ in 0..500 {
+                match below(4) {
+                    0 | 1 => {
+                        let at = now + Duration::from_secs(below(60) as u64);
+                        queue.insert(at, &object(below(8), below(1000)));
+                    }
+                    2 if !running.is_empty() => {
+                        let ended: ResourceId = running.swap_remove(below(running.len() as u64));
+                        queue.remove_running(&ended);
+                    }
+                    _ => running.extend(started(&mut queue).0),
+                }
+                assert_eq!(queue.part(), queue.expected_part());
+                assert_eq!(queue.first(), queue.expected_first());
+            }
+            for id in running {
+                queue.remove_running(&id);
+                assert_eq!(queue.first(), queue.expected_first());
+            }
+            let index = &queue.index;
+            assert_eq!(index.namespaces, queue.by_namespace.len());
+            assert_eq!(index.by_len.values().sum::<usize>(), index.namespaces);
+        }
     }
 }

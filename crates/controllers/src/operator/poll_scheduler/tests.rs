@@ -218,6 +218,23 @@ async fn fast_objects_of_one_namespace_leave_places_to_others() {
     assert_eq!(taken(&mut scheduler, now + SLOW_THRESHOLD), ["6", "7"]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn overdue_objects_are_counted_by_kind() {
+    let start = Instant::now();
+    let mut scheduler = PollScheduler::new(LIMITS);
+    for number in 0..6 {
+        scheduler.add(&ResourceId::object("many", &number.to_string()), start);
+    }
+    scheduler.add(&ResourceId::job("few", "a"), start);
+    let counts = |scheduler: &PollScheduler, now: Instant| {
+        [ResourceKind::Object, ResourceKind::Job].map(|kind| scheduler.overdue(kind, now))
+    };
+    assert_eq!(counts(&scheduler, start), [0, 0]);
+    assert_eq!(counts(&scheduler, start + secs(1)), [6, 1]);
+    assert_eq!(taken(&mut scheduler, start), ["0", "1", "2", "a"]);
+    assert_eq!(counts(&scheduler, start + secs(1)), [3, 0], "also of a namespace without a place left");
+}
+
 /// Objects of a namespace whose last processing was slow; they wait for nothing.
 fn slow_objects(
     scheduler: &mut PollScheduler,
