@@ -1,7 +1,7 @@
 //! The namespace that work is done for, and its parts of what all namespaces share: one of them cannot hold all.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex};
 
 use futures::future::Either;
 use locks::MutexExt as _;
@@ -28,29 +28,47 @@ pub fn in_current_namespace<F: Future>(work: F) -> impl Future<Output = F::Outpu
     }
 }
 
-/// The parts of all namespaces. Each exists as long as it is used.
+/// Number of parts of namespaces below which none is removed.
+const MIN_SWEPT_PARTS: usize = 64;
+
+/// The parts of all namespaces. Each exists at least as long as it is used.
 pub struct NamespaceParts<T> {
     new_part: fn() -> T,
-    by_namespace: Mutex<BTreeMap<Arc<str>, Weak<T>>>,
+    table: Mutex<PartTable<T>>,
+}
+
+struct PartTable<T> {
+    by_namespace: BTreeMap<Arc<str>, Arc<T>>,
+    /// Unused parts are removed when there are so many.
+    sweep_at: usize,
 }
 
 impl<T> NamespaceParts<T> {
     /// No parts yet; each is made by this function.
     pub const fn new(new_part: fn() -> T) -> Self {
-        Self { new_part, by_namespace: Mutex::new(BTreeMap::new()) }
+        let table = PartTable { by_namespace: BTreeMap::new(), sweep_at: MIN_SWEPT_PARTS };
+        Self { new_part, table: Mutex::new(table) }
     }
 
     /// The part of the current namespace, if there is one. Whoever uses something of the part must hold it meanwhile.
     pub fn current(&self) -> Option<Arc<T>> {
-        let namespace = namespace()?;
-        let mut parts = self.by_namespace.locked();
-        if let Some(part) = parts.get(&namespace).and_then(Weak::upgrade) {
-            return Some(part);
+        namespace().map(|namespace| self.of(&namespace))
+    }
+
+    /// The part of a namespace, like [`NamespaceParts::current`].
+    pub fn of(&self, namespace: &Arc<str>) -> Arc<T> {
+        let mut table = self.table.locked();
+        if let Some(part) = table.by_namespace.get(namespace) {
+            return Arc::clone(part);
         }
-        parts.retain(|_, part| part.strong_count() > 0);
+        if table.by_namespace.len() >= table.sweep_at {
+            // A part that only the table holds is unused, and like a new one.
+            table.by_namespace.retain(|_, part| Arc::strong_count(part) > 1);
+            table.sweep_at = (2 * table.by_namespace.len()).max(MIN_SWEPT_PARTS);
+        }
         let part = Arc::new((self.new_part)());
-        parts.insert(namespace, Arc::downgrade(&part));
-        Some(part)
+        table.by_namespace.insert(Arc::clone(namespace), Arc::clone(&part));
+        part
     }
 }
 
@@ -66,9 +84,13 @@ mod tests {
         let (first, other) = (part("shop").await, part("other").await);
         assert!(Arc::ptr_eq(&first, &part("shop").await));
         assert!(!Arc::ptr_eq(&first, &other));
-        drop((first, other));
-        part("third").await;
-        assert_eq!(parts.by_namespace.locked().len(), 1);
+        drop(other);
+        for number in 0..10 * MIN_SWEPT_PARTS {
+            part(&format!("ns{number}")).await;
+        }
+        let kept = parts.table.locked().by_namespace.len();
+        assert!(kept <= MIN_SWEPT_PARTS, "{kept}");
+        assert!(Arc::ptr_eq(&first, &part("shop").await), "it is still used");
     }
 
     #[tokio::test]

@@ -40,7 +40,7 @@ use sources::dial::Dialer;
 use sources::http::{
     ByteBudget, Endpoint, HttpClient, HttpError, HttpRequest, HttpResponse, StreamedResponse,
 };
-use sources::tenant::NamespaceParts;
+use sources::tenant::{NamespaceParts, namespace};
 use tokio::time::Instant;
 
 use crate::off_thread;
@@ -80,8 +80,13 @@ static NAMESPACE_RESPONSES: NamespaceParts<ByteBudget> =
 
 /// The budget of a response for the current namespace.
 pub(crate) fn response_budget() -> ByteBudget {
-    match NAMESPACE_RESPONSES.current() {
-        Some(part) => RESPONSES_UNDER_WAY.within(part),
+    response_budget_of(namespace().as_ref())
+}
+
+/// The budget of a response for a namespace.
+fn response_budget_of(namespace: Option<&Arc<str>>) -> ByteBudget {
+    match namespace {
+        Some(namespace) => RESPONSES_UNDER_WAY.within(NAMESPACE_RESPONSES.of(namespace)),
         None => RESPONSES_UNDER_WAY.clone(),
     }
 }
@@ -229,9 +234,9 @@ impl SharedHttpClient {
         let request = HttpRequest::new(method, path).headers(headers).body(body).timeout(within);
         let outgoing = OutgoingRequest {
             client,
-            request: request.max_bytes(at_most).budget(response_budget()),
-            part: permits.part(),
+            request: request.max_bytes(at_most),
             permits,
+            namespace: namespace(),
             quotas: Arc::clone(&self.quotas),
             caller,
             etags: Arc::clone(&self.etags),

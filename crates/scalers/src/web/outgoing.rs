@@ -15,7 +15,7 @@ use super::etags::Etags;
 use super::quota::{self, Quotas};
 use super::{
     HttpResult, MAX_NAMESPACE_REQUESTS_PER_SERVER, MAX_PERMIT_TIME, MAX_REQUESTS_PER_SERVER, RequestKey,
-    request_log,
+    request_log, response_budget_of,
 };
 
 /// A request that is to be sent. Its timeout begins when it is sent: requests of one trigger do not share a deadline.
@@ -24,8 +24,8 @@ pub(super) struct OutgoingRequest {
     pub(super) request: HttpRequest,
     /// Bounds the requests to one server under way.
     pub(super) permits: Arc<ServerPermits>,
-    /// The part of the namespace for which the request is sent.
-    pub(super) part: Option<Arc<Semaphore>>,
+    /// The namespace for which the request is sent. Callers of other namespaces that send the same may wait for it, too.
+    pub(super) namespace: Option<Arc<str>>,
     pub(super) quotas: Arc<Mutex<Quotas>>,
     /// Identifies the caller and the server, for pauses.
     pub(super) caller: RequestKey,
@@ -55,11 +55,6 @@ impl Default for ServerPermits {
 }
 
 impl ServerPermits {
-    /// The part of the current namespace, if there is one.
-    pub(super) fn part(&self) -> Option<Arc<Semaphore>> {
-        self.parts.current()
-    }
-
     /// Waits for a permit. That of the namespace is first: a request that waits for others of its namespace holds nothing that others
     /// wait for.
     async fn acquire<'a>(&'a self, part: Option<&'a Semaphore>) -> RequestPermit<'a> {
@@ -75,11 +70,12 @@ impl ServerPermits {
 impl OutgoingRequest {
     /// Sends the request, unless its source requires a pause.
     pub(super) async fn send(self) -> HttpResult {
-        let Self { client, request, permits, part, quotas, caller, etags, response, clock } = self;
+        let Self { client, request, permits, namespace, quotas, caller, etags, response, clock } = self;
         let limited = |cause: HttpErrorCause| HttpError { server: client.server().to_owned(), cause };
         let refusal =
             || quotas.locked().refusal(caller, Instant::now()).map_or(Ok(()), |cause| Err(limited(cause)));
         refusal()?;
+        let part = namespace.as_ref().map(|namespace| permits.parts.of(namespace));
         let permit = permits.acquire(part.as_deref()).await;
         // Another request may have met the limit meanwhile.
         refusal()?;
@@ -88,6 +84,7 @@ impl OutgoingRequest {
             Some(known) => request.header(IF_NONE_MATCH, known.etag.clone()),
             None => request,
         };
+        let request = request.budget(response_budget_of(namespace.as_ref()));
         let mut sending = std::pin::pin!(request_log::recorded(client.send(request)));
         let answer = match timeout(MAX_PERMIT_TIME, &mut sending).await {
             Ok(answer) => answer?,
@@ -119,22 +116,20 @@ impl OutgoingRequest {
 #[cfg(test)]
 mod tests {
     use futures::FutureExt as _;
-    use sources::tenant::in_namespace;
 
     use super::*;
 
     #[tokio::test]
     async fn requests_of_one_namespace_leave_permits_to_others() {
         let permits = ServerPermits::default();
-        let part = async |namespace: &str| in_namespace(namespace, async { permits.part() }).await;
-        let (slow, other) = (part("slow").await, part("other").await);
+        let (slow, other) = (permits.parts.of(&"slow".into()), permits.parts.of(&"other".into()));
         let mut held = Vec::new();
-        while let Some(permit) = permits.acquire(slow.as_deref()).now_or_never() {
+        while let Some(permit) = permits.acquire(Some(&slow)).now_or_never() {
             held.push(permit);
         }
         assert_eq!(held.len(), MAX_NAMESPACE_REQUESTS_PER_SERVER);
-        assert!(permits.acquire(other.as_deref()).now_or_never().is_some());
+        assert!(permits.acquire(Some(&other)).now_or_never().is_some());
         held.pop();
-        assert!(permits.acquire(slow.as_deref()).now_or_never().is_some());
+        assert!(permits.acquire(Some(&slow)).now_or_never().is_some());
     }
 }
