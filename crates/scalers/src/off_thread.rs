@@ -6,7 +6,7 @@
 //!
 //! [`log_in`] polls a login of a library that computes for long between two messages, and [`compute_login`] computes a step of our own.
 //!
-//! One namespace has one of two workers at a time, because the servers of a tenant decide how much there is to compute.
+//! One of several namespaces has one of two workers at a time, because the servers of a tenant decide how much there is to compute.
 
 use std::cell::Cell;
 use std::future::poll_fn;
@@ -26,7 +26,7 @@ const MAX_WORKERS: usize = 2;
 
 /// How many logins compute at a time. They have workers of their own, so that slow logins delay no decoding.
 pub(crate) const MAX_LOGIN_WORKERS: usize = 2;
-/// The same of one namespace.
+/// The same of one of several namespaces, also for decoding.
 const MAX_NAMESPACE_WORKERS: usize = 1;
 
 static DECODERS: Workers = Workers::new(MAX_WORKERS);
@@ -148,7 +148,7 @@ async fn compute_with<T: Send + 'static>(
 ) -> T {
     // That of the namespace first: work that waits for other work of its namespace holds nothing that others wait for. The semaphores
     // are never closed.
-    let part = match workers.parts.current() {
+    let part = match workers.parts.current_of_several() {
         Some(part) => part.acquire_owned().await.ok(),
         None => None,
     };
@@ -296,6 +296,7 @@ mod tests {
     #[tokio::test]
     async fn one_namespace_leaves_a_worker_to_others() {
         for workers in [&DECODERS, &LOGINS] {
+            assert_eq!(in_namespace("other", compute_with(workers, || 1)).await, 1);
             let (release, held) = std::sync::mpsc::channel::<()>();
             let mut first =
                 Box::pin(in_namespace("slow", compute_with(workers, move || held.recv().is_err())));
@@ -307,6 +308,17 @@ mod tests {
             assert!(first.await);
             assert_eq!(second.await, 2);
         }
+    }
+
+    #[tokio::test]
+    async fn only_namespace_has_all_workers() {
+        static WORKERS: Workers = Workers::new(MAX_WORKERS);
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let mut first = Box::pin(in_namespace("only", compute_with(&WORKERS, move || held.recv().is_err())));
+        assert!(futures::poll!(&mut first).is_pending());
+        assert_eq!(in_namespace("only", compute_with(&WORKERS, || 2)).await, 2);
+        drop(release);
+        assert!(first.await);
     }
 
     #[tokio::test]

@@ -57,9 +57,26 @@ impl<T> NamespaceParts<T> {
 
     /// The part of a namespace, like [`NamespaceParts::current`].
     pub fn of(&self, namespace: &Arc<str>) -> Arc<T> {
+        self.part_and_count(namespace).0
+    }
+
+    /// The part of the current namespace, like [`NamespaceParts::of_several`].
+    pub fn current_of_several(&self) -> Option<Arc<T>> {
+        self.of_several(&namespace()?)
+    }
+
+    /// The part of a namespace; none while there is no other namespace, so that an only one may have all. For what is held for
+    /// seconds at most: a second namespace may wait so long, once.
+    pub fn of_several(&self, namespace: &Arc<str>) -> Option<Arc<T>> {
+        let (part, count) = self.part_and_count(namespace);
+        (count > 1).then_some(part)
+    }
+
+    /// The part of a namespace, and how many namespaces have parts.
+    fn part_and_count(&self, namespace: &Arc<str>) -> (Arc<T>, usize) {
         let mut table = self.table.locked();
         if let Some(part) = table.by_namespace.get(namespace) {
-            return Arc::clone(part);
+            return (Arc::clone(part), table.by_namespace.len());
         }
         if table.by_namespace.len() >= table.sweep_at {
             // A part that only the table holds is unused, and like a new one.
@@ -68,7 +85,7 @@ impl<T> NamespaceParts<T> {
         }
         let part = Arc::new((self.new_part)());
         table.by_namespace.insert(Arc::clone(namespace), Arc::clone(&part));
-        part
+        (part, table.by_namespace.len())
     }
 }
 
@@ -91,6 +108,14 @@ mod tests {
         let kept = parts.table.locked().by_namespace.len();
         assert!(kept <= MIN_SWEPT_PARTS, "{kept}");
         assert!(Arc::ptr_eq(&first, &part("shop").await), "it is still used");
+    }
+
+    #[test]
+    fn only_namespace_has_no_part() {
+        let parts = NamespaceParts::new(|| 0);
+        let (only, other) = (Arc::<str>::from("only"), Arc::<str>::from("other"));
+        assert!(parts.of_several(&only).is_none() && parts.of_several(&only).is_none());
+        assert!(parts.of_several(&other).is_some() && parts.of_several(&only).is_some());
     }
 
     #[tokio::test]

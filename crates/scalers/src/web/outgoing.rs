@@ -35,7 +35,7 @@ pub(super) struct OutgoingRequest {
     pub(super) clock: Clock,
 }
 
-/// Permits of requests to one server, of which a namespace has a part.
+/// Permits of requests to one server, of which a namespace has a part if there are several.
 pub(super) struct ServerPermits {
     all: Semaphore,
     parts: NamespaceParts<Semaphore>,
@@ -75,7 +75,7 @@ impl OutgoingRequest {
         let refusal =
             || quotas.locked().refusal(caller, Instant::now()).map_or(Ok(()), |cause| Err(limited(cause)));
         refusal()?;
-        let part = namespace.as_ref().map(|namespace| permits.parts.of(namespace));
+        let part = namespace.as_ref().and_then(|namespace| permits.parts.of_several(namespace));
         let permit = permits.acquire(part.as_deref()).await;
         // Another request may have met the limit meanwhile.
         refusal()?;
@@ -122,6 +122,17 @@ mod tests {
     #[tokio::test]
     async fn requests_of_one_namespace_leave_permits_to_others() {
         let permits = ServerPermits::default();
+        let held = |namespace: &str| {
+            let part = permits.parts.of_several(&namespace.into());
+            // The permits are counted before they are returned.
+            let mut held = Vec::new();
+            while let Some(permit) = permits.acquire(part.as_deref()).now_or_never() {
+                held.push(permit);
+            }
+            held.len()
+        };
+        assert_eq!(held("slow"), MAX_REQUESTS_PER_SERVER, "an only namespace has all");
+        assert_eq!(held("other"), MAX_NAMESPACE_REQUESTS_PER_SERVER);
         let (slow, other) = (permits.parts.of(&"slow".into()), permits.parts.of(&"other".into()));
         let mut held = Vec::new();
         while let Some(permit) = permits.acquire(Some(&slow)).now_or_never() {
