@@ -50,7 +50,7 @@ pub use escape::{escaped, path_escaped};
 use etags::Etags;
 pub use max_age::with_max_age_after;
 pub(crate) use max_age::{allowed as allowed_age, used as response_used};
-use outgoing::{OutgoingRequest, ServerPermits};
+use outgoing::{OutgoingRequest, PermitWait, ServerPermits};
 pub use progress::with_request_deadline;
 use quota::Quotas;
 pub use request_log::{RequestLog, SentRequest, count_empty_response, with_request_log};
@@ -141,7 +141,11 @@ struct RequestKey([u64; 2]);
 
 enum SharedEntry {
     /// In flight; dropped if no caller waits for it.
-    InFlight { begun: Instant, response: WeakShared<BoxFuture<'static, (HttpResult, Instant)>> },
+    InFlight {
+        begun: Instant,
+        wait: Arc<PermitWait>,
+        response: WeakShared<BoxFuture<'static, (HttpResult, Instant)>>,
+    },
     /// A recent response.
     RecentResponse(RecentResponse),
 }
@@ -236,7 +240,7 @@ impl SharedHttpClient {
             client,
             request: request.max_bytes(at_most),
             permits,
-            namespace: namespace(),
+            wait: PermitWait::new(),
             quotas: Arc::clone(&self.quotas),
             caller,
             etags: Arc::clone(&self.etags),
@@ -269,7 +273,9 @@ impl SharedHttpClient {
             Some(SharedEntry::RecentResponse(recent)) if now.duration_since(recent.at) < fresh => {
                 return Ok(recent.clone());
             }
-            Some(SharedEntry::InFlight { begun, response }) if max_age::may_join(*begun) => {
+            Some(SharedEntry::InFlight { begun, wait, response })
+                if max_age::may_join(*begun) && wait.may_join() =>
+            {
                 if let Some(shared) = response.upgrade() {
                     return Err(shared);
                 }
@@ -277,7 +283,7 @@ impl SharedHttpClient {
             _ => {}
         }
         shared_requests.sweep(now, fresh);
-        let all = Arc::clone(&self.shared_requests);
+        let (all, wait) = (Arc::clone(&self.shared_requests), Arc::clone(&outgoing.wait));
         let shared: Pin<Box<dyn Future<Output = (HttpResult, Instant)> + Send>> = Box::pin(async move {
             let answer = outgoing.send().await;
             let at = Instant::now();
@@ -302,7 +308,7 @@ impl SharedHttpClient {
         });
         let shared = shared.shared();
         if let Some(response) = shared.downgrade() {
-            shared_requests.by_key.insert(key, SharedEntry::InFlight { begun: now, response });
+            shared_requests.by_key.insert(key, SharedEntry::InFlight { begun: now, wait, response });
         }
         Err(shared)
     }

@@ -1,5 +1,6 @@
 //! A request that is to be sent: bounded in number, not sent during a pause of its source, and conditional if its response is known.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use http::StatusCode;
@@ -7,7 +8,7 @@ use http::header::IF_NONE_MATCH;
 use locks::MutexExt as _;
 use runtime::Clock;
 use sources::http::{HttpClient, HttpError, HttpErrorCause, HttpRequest, HttpResponse};
-use sources::tenant::NamespaceParts;
+use sources::tenant::{NamespaceParts, namespace};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout};
 
@@ -24,8 +25,8 @@ pub(super) struct OutgoingRequest {
     pub(super) request: HttpRequest,
     /// Bounds the requests to one server under way.
     pub(super) permits: Arc<ServerPermits>,
-    /// The namespace for which the request is sent. Callers of other namespaces that send the same may wait for it, too.
-    pub(super) namespace: Option<Arc<str>>,
+    /// Whether it waits for them.
+    pub(super) wait: Arc<PermitWait>,
     pub(super) quotas: Arc<Mutex<Quotas>>,
     /// Identifies the caller and the server, for pauses.
     pub(super) caller: RequestKey,
@@ -41,6 +42,13 @@ pub(super) struct ServerPermits {
     parts: NamespaceParts<Semaphore>,
 }
 
+/// The wait of a request for the permits of its namespace.
+pub(super) struct PermitWait {
+    /// The namespace for which the request is sent.
+    namespace: Option<Arc<str>>,
+    is_over: AtomicBool,
+}
+
 /// A permit of one request.
 struct RequestPermit<'a> {
     _of_part: Option<SemaphorePermit<'a>>,
@@ -51,6 +59,19 @@ impl Default for ServerPermits {
     fn default() -> Self {
         let parts = NamespaceParts::new(|| Semaphore::new(MAX_NAMESPACE_REQUESTS_PER_SERVER));
         Self { all: Semaphore::new(MAX_REQUESTS_PER_SERVER), parts }
+    }
+}
+
+impl PermitWait {
+    /// The wait of a request that is sent for the current namespace.
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(Self { namespace: namespace(), is_over: AtomicBool::new(false) })
+    }
+
+    /// Whether the current caller, who would send an equal request, may wait for the response. Those of other namespaces do not wait
+    /// for the permits of this one.
+    pub(super) fn may_join(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed) || self.namespace == namespace()
     }
 }
 
@@ -70,13 +91,15 @@ impl ServerPermits {
 impl OutgoingRequest {
     /// Sends the request, unless its source requires a pause.
     pub(super) async fn send(self) -> HttpResult {
-        let Self { client, request, permits, namespace, quotas, caller, etags, response, clock } = self;
+        let Self { client, request, permits, wait, quotas, caller, etags, response, clock } = self;
         let limited = |cause: HttpErrorCause| HttpError { server: client.server().to_owned(), cause };
         let refusal =
             || quotas.locked().refusal(caller, Instant::now()).map_or(Ok(()), |cause| Err(limited(cause)));
         refusal()?;
-        let part = namespace.as_ref().and_then(|namespace| permits.parts.of_several(namespace));
+        let namespace = wait.namespace.as_ref();
+        let part = namespace.and_then(|namespace| permits.parts.of_several(namespace));
         let permit = permits.acquire(part.as_deref()).await;
+        wait.is_over.store(true, Ordering::Relaxed);
         // Another request may have met the limit meanwhile.
         refusal()?;
         let known = response.and_then(|key| etags.locked().get(key, Instant::now()));
@@ -84,7 +107,7 @@ impl OutgoingRequest {
             Some(known) => request.header(IF_NONE_MATCH, known.etag.clone()),
             None => request,
         };
-        let request = request.budget(response_budget_of(namespace.as_ref()));
+        let request = request.budget(response_budget_of(namespace));
         let mut sending = std::pin::pin!(request_log::recorded(client.send(request)));
         let answer = match timeout(MAX_PERMIT_TIME, &mut sending).await {
             Ok(answer) => answer?,
@@ -115,12 +138,17 @@ impl OutgoingRequest {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use futures::FutureExt as _;
+    use sources::tenant::in_namespace;
 
     use super::*;
+    use crate::test_support::{ServerAction, server};
+    use crate::web::{HttpCall, HttpSettings, SharedHttpClient};
 
-    #[tokio::test]
-    async fn requests_of_one_namespace_leave_permits_to_others() {
+    #[test]
+    fn requests_of_one_namespace_leave_permits_to_others() {
         let permits = ServerPermits::default();
         let held = |namespace: &str| {
             let part = permits.parts.of_several(&namespace.into());
@@ -142,5 +170,34 @@ mod tests {
         assert!(permits.acquire(Some(&other)).now_or_never().is_some());
         held.pop();
         assert!(permits.acquire(Some(&slow)).now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn callers_do_not_wait_for_permits_of_another_namespace() {
+        let url = server(|head| {
+            if head.starts_with("GET /slow") {
+                return ServerAction::Hang;
+            }
+            ServerAction::Answer(200, "1".to_owned())
+        })
+        .await;
+        let web = Arc::new(SharedHttpClient::new(HttpSettings::allowing_loopback()));
+        let send = |namespace: &'static str, path: String| {
+            let (web, call) =
+                (Arc::clone(&web), HttpCall::get(format!("{url}{path}"), Duration::from_mins(1)));
+            Box::pin(in_namespace(namespace, async move { web.send(call).await }))
+        };
+        assert!(send("other", "/first".to_owned()).await.is_ok());
+        let mut waiting: Vec<_> = (0..MAX_NAMESPACE_REQUESTS_PER_SERVER)
+            .map(|number| send("slow", format!("/slow/{number}")))
+            .collect();
+        waiting.push(send("slow", "/same".to_owned()));
+        for request in &mut waiting {
+            assert!(futures::poll!(request).is_pending());
+            // A task may take a limited number of permits before it yields.
+            tokio::task::yield_now().await;
+        }
+        let same = timeout(Duration::from_mins(1), send("other", "/same".to_owned())).await;
+        assert!(same.unwrap().is_ok());
     }
 }
