@@ -167,7 +167,8 @@ impl HttpRequestDurations {
 /// Counts a request of a trigger by its status code.
 pub(crate) fn count_code(counts: &mut Vec<(Option<u16>, u64)>, code: Option<u16>) {
     let has_room = counts.len() < MAX_CODES_PER_TRIGGER || counts.iter().any(|(own, _)| *own == code);
-    let code = if has_room { code } else { Some(OTHER_CODES) };
+    // Requests without a response are counted alone in any case.
+    let code = if has_room { code } else { code.and(Some(OTHER_CODES)) };
     match counts.iter_mut().find(|(own, _)| *own == code) {
         Some((_, count)) => *count += 1,
         None => {
@@ -212,6 +213,8 @@ mod tests {
         }
         assert_eq!(counts.len(), MAX_CODES_PER_TRIGGER + 1);
         assert_eq!(counts.iter().map(|(_, count)| count).sum::<u64>(), 900);
+        count_code(&mut counts, None);
+        assert_eq!(counts.last(), Some(&(None, 1)), "a request without a response is no other code");
         let series = durations.series.locked().len();
         assert!(series < 100, "{series}");
         let mut page = MetricsWriter::default();
