@@ -111,7 +111,7 @@ impl StateSnapshot {
 
     /// [`StateSnapshot::restore`] for a target with `current` replicas.
     ///
-    /// A count that the recommendations do not explain was reached by decisions that were not stored, or by another client. It
+    /// A count that the snapshot does not explain was reached by decisions that were not stored, or by another client. It
     /// counts as recommended now, as Kubernetes assumes after each restart (T37).
     pub fn restore_for(
         &self,
@@ -122,15 +122,16 @@ impl StateSnapshot {
     ) -> State {
         let mut state = self.restore(now);
         let windows = Windows::of(spec, config);
+        let Some(newest) = self.recommendations.last() else { return state };
+        let is_held = windows.hold_down(now, newest.at) || windows.hold_up(now, newest.at);
+        // Without behavior, the highest recommendation is the result: one that is repeated although it is old would scale up.
+        let is_outdated = !is_held && spec.behavior.is_none() && bounded(newest.value, spec) > current;
+        if self.explains(current, now, spec) && !is_outdated {
+            return state;
+        }
         let seed = TimestampedReplicas { value: current, at: now };
-        if let (Some(stored), Some(repeated)) =
-            (self.recommendations.last(), state.recommendations.last_mut())
-        {
-            // A recommendation older than all windows counts as repeated only if the target still has its count.
-            let held = windows.hold_down(now, stored.at) || windows.hold_up(now, stored.at);
-            if !held && stored.value.max(spec.min).min(spec.max) != current {
-                *repeated = seed;
-            }
+        if let Some(repeated) = state.recommendations.last_mut().filter(|_| !is_held) {
+            *repeated = seed;
         }
         let recommendations = || state.recommendations.iter();
         let highest = recommendations().filter(|r| windows.hold_down(now, r.at)).map(|r| r.value).max();
@@ -141,6 +142,15 @@ impl StateSnapshot {
             state.recommendations.push(seed);
         }
         state
+    }
+
+    /// Whether windows and scaling policies lead to this count: it is between stored recommendations, of any age, because the
+    /// window of the one that holds it may have ended since; or policies have limited a change not long ago.
+    fn explains(&self, current: Replicas, now: Timestamp, spec: &Spec) -> bool {
+        let stored = || self.recommendations.iter().map(|stored| bounded(stored.value, spec));
+        let is_between = stored().any(|value| value >= current) && stored().any(|value| value <= current);
+        let since = before(now, longest_period(spec));
+        is_between || self.ups.iter().chain(&self.downs).any(|change| change.at >= since)
     }
 
     /// Whether the snapshot is empty.
@@ -179,6 +189,10 @@ impl Windows {
     fn hold_up(&self, now: Timestamp, at: Timestamp) -> bool {
         self.up.is_some_and(|window| at > before(now, window))
     }
+}
+
+fn bounded(value: Replicas, spec: &Spec) -> Replicas {
+    value.max(spec.min).min(spec.max)
 }
 
 /// The longest period of all policies. Policies count changes of both directions (T40).

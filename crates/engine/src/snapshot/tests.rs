@@ -162,9 +162,21 @@ fn a_count_that_the_snapshot_does_not_explain_counts_as_recommended() {
     assert_eq!(restored(&classic, &[(8, 15)], 100, 4), expected(&[(8, 15), (8, 100)]), "no window holds it");
     assert_eq!(restored(&both, &[(20, 15)], 100, 10), expected(&[(20, 15), (20, 100)]), "the upper bound");
     assert_eq!(restored(&both, &[(0, 15)], 100, 1), expected(&[(0, 15), (0, 100)]), "the lower bound");
+    // Its window has ended since, or a policy has led to it.
+    let ended = expected(&[(8, 0), (3, 15), (3, 1000)]);
+    assert_eq!(restored(&both, &[(8, 0), (3, 15)], 1000, 8), ended);
+    assert_eq!(restored(&both, &[(8, 0), (3, 15)], 1000, 5), ended);
+    let changes = mk_state(&[(3, 15)], &[], &[(1, 10)]).snapshot(at(15), &both, &config);
+    let limited = mk_state(&[(3, 15), (3, 60)], &[], &[(1, 10)]);
+    assert_eq!(changes.restore_for(at(60), &both, &config, 7.into()), limited);
+    let later = changes.restore_for(at(200), &both, &config, 7.into());
+    assert_eq!(later.recommendations.last(), Some(&TimestampedReplicas { value: 7.into(), at: at(200) }));
     // After all windows the newest recommendation counts only if the target still has its count.
     assert_eq!(restored(&classic, &[(8, 15)], 1000, 8), expected(&[(8, 15), (8, 1000)]));
     assert_eq!(restored(&classic, &[(8, 15)], 1000, 3), expected(&[(8, 15), (3, 1000)]));
+    let with_lower = mk_state(&[(2, 0), (8, 15)], &[], &[]).snapshot(at(15), &both, &config);
+    let seeded = with_lower.restore_for(at(1000), &classic, &config, 3.into());
+    assert_eq!(seeded, expected(&[(2, 0), (8, 15), (3, 1000)]), "repeating eight would scale up");
     assert_eq!(restored(&classic, &[], 1000, 3), State::default(), "the first step seeds it");
 }
 
