@@ -126,13 +126,14 @@ impl ServingCertificate {
     }
 }
 
-/// Asks the webhook about an object that it has to deny. It is asked for dry runs, too, so that nothing is created.
+/// Asks the webhook about an object that it has to deny, and that the rules of the definition let pass. It is asked for dry runs,
+/// too, so that nothing is created.
 fn webhook_denies(cluster: &Cluster) -> Option<()> {
     let trigger =
         json!({"type": "kubernetes-workload", "metadata": {"podSelector": "app=denied", "value": "1"}});
     let target = json!({"name": "denied"});
     let spec =
-        json!({"scaleTargetRef": target, "minReplicaCount": 2, "maxReplicaCount": 1, "triggers": [trigger]});
+        json!({"scaleTargetRef": target, "idleReplicaCount": 3, "minReplicaCount": 2, "triggers": [trigger]});
     let object =
         json!({"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject", "metadata": target, "spec": spec});
     let path = "/apis/keda.sh/v1alpha1/namespaces/default/scaledobjects?dryRun=All";
