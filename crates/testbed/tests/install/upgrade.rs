@@ -67,7 +67,9 @@ fn baseline_chart() -> Option<TempFolder> {
     let folder = TempFolder::new().unwrap();
     let archive = folder.path("chart.tar");
     let mut git = Command::new("git");
-    git.current_dir(repository()).arg("archive").arg("--output").arg(&archive).args([revision, CHART]);
+    // The chart has a link to the definitions.
+    let paths = [CHART, "deploy/crds"];
+    git.current_dir(repository()).arg("archive").arg("--output").arg(&archive).arg(revision).args(paths);
     let output = git.output().unwrap();
     if !output.status.success() {
         let reason = String::from_utf8_lossy(&output.stderr);
