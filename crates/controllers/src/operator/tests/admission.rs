@@ -19,6 +19,12 @@ use serde_json::{Value, json};
 use super::env::{TestEnv, objects, trigger};
 use crate::operator::Admission;
 
+/// The creation of a ScaledObject.
+pub(super) fn created(object: &Value) -> AdmissionInput<'_> {
+    let kind = AdmissionKind::ScaledObject;
+    AdmissionInput { operation: Operation::Create, kind, dry_run: false, object, old: None }
+}
+
 #[tokio::test(start_paused = true)]
 async fn events_of_reviews_are_about_objects_that_the_watch_shows() {
     let env = TestEnv::start().await;
@@ -92,13 +98,7 @@ async fn few_reviews_read_related_objects_at_a_time() {
     let object = json!({"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject",
         "metadata": {"name": "so", "namespace": "shop"},
         "spec": {"scaleTargetRef": {"name": "web"}, "triggers": [trigger("orders")]}});
-    let request = AdmissionInput {
-        operation: Operation::Create,
-        kind: AdmissionKind::ScaledObject,
-        dry_run: false,
-        object: &object,
-        old: None,
-    };
+    let request = created(&object);
     let verdicts = join_all((0..100).map(|_| admission.review(&request))).await;
     assert_eq!((verdicts.len(), most.load(Ordering::SeqCst)), (100, 2));
 }
@@ -117,13 +117,7 @@ async fn failed_discovery_does_not_make_a_kind_unknown() {
         let object = json!({"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject",
             "metadata": {"name": "so", "namespace": "shop"},
             "spec": {"scaleTargetRef": target, "triggers": [trigger("orders")]}});
-        let request = AdmissionInput {
-            operation: Operation::Create,
-            kind: AdmissionKind::ScaledObject,
-            dry_run: false,
-            object: &object,
-            old: None,
-        };
+        let request = created(&object);
         match admission.review(&request).await {
             Verdict::Allowed(allowed) => {
                 !allowed.warnings.iter().any(|warning| warning.contains("was not checked"))

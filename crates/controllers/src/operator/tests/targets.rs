@@ -3,9 +3,10 @@
 use api::provider::Compat;
 use cluster::discovery::Discovery;
 use http::Method;
-use keda::admission::{AdmissionInput, AdmissionKind, Operation, Verdict};
+use keda::admission::Verdict;
 use serde_json::{Value, json};
 
+use super::admission::created;
 use super::env::{TestEnv, objects, trigger};
 use super::sources::SourceResponse;
 use crate::operator::Admission;
@@ -157,13 +158,7 @@ async fn webhook_accepts_what_the_operator_can_scale() {
     let judge = async |api_version: &str, kind: &str| {
         let object = json!({"apiVersion": "keda.sh/v1alpha1", "kind": "ScaledObject",
             "metadata": {"name": "so", "namespace": "shop"}, "spec": spec(api_version, kind)});
-        let request = AdmissionInput {
-            operation: Operation::Create,
-            kind: AdmissionKind::ScaledObject,
-            dry_run: false,
-            object: &object,
-            old: None,
-        };
+        let request = created(&object);
         match admission.review(&request).await {
             Verdict::Allowed(_) => None,
             Verdict::Denied(denial) => Some(denial.message),
