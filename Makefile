@@ -19,14 +19,15 @@ export RUSTC_WORKSPACE_WRAPPER := $(notdir $(shell command -v clippy-driver))
 PLIMSOLL := target/debug/plimsoll
 XTASK := target/debug/xtask
 
+# A first build takes minutes, so cargo shows its progress; later ones are quiet.
 up: ## Run an embedded cluster and watch it scale php-apache (ARGS: see plimsoll up --help).
 	@[ -x $(PLIMSOLL) ] || echo "building plimsoll (first time: about 5 min on two cores)"
-	@$(CARGO) build $(WORKSPACE) --bin plimsoll
+	@$(CARGO) build $(if $(wildcard $(PLIMSOLL)),$(WORKSPACE),$(filter-out --quiet,$(WORKSPACE))) --bin plimsoll
 	@$(PLIMSOLL) up $(ARGS)
 
 install: ## Build an optimized plimsoll and install it, also as kubectl plimsoll, into PREFIX/bin (~/.local/bin).
 	@[ -x target/release/plimsoll ] || echo "building plimsoll (first time: about 10 min on two cores)"
-	@$(CARGO) build --release --quiet --locked --package plimsoll
+	@$(CARGO) build --release $(if $(wildcard target/release/plimsoll),--quiet) --locked --package plimsoll
 	@install -d $(PREFIX)/bin
 	@install -m 755 target/release/plimsoll $(PREFIX)/bin/plimsoll
 	@ln -sf plimsoll $(PREFIX)/bin/kubectl-plimsoll
