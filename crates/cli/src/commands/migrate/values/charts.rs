@@ -251,16 +251,17 @@ fn scalar(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-fn flag(converted: &mut ConvertedValues, to: &str, name: &str, value: &Value) {
-    if !matches!(scalar(value).as_str(), "" | "null") {
-        converted.push(to, json!(format!("--{name}={}", scalar(value))));
+/// A value that KEDA's chart makes a flag of its operator.
+fn keda_flag(converted: &mut ConvertedValues, path: &str, name: &str, value: &Value) {
+    let value = scalar(value);
+    if !value.is_empty() {
+        keda_arguments(converted, path, &[format!("--{name}={value}")]);
     }
 }
 
-fn variable(converted: &mut ConvertedValues, name: &str, value: &str) {
-    if !value.is_empty() {
-        converted.push("operator.env", json!({"name": name, "value": value}));
-    }
+/// A value that KEDA's chart makes a variable of its operator.
+fn variable(converted: &mut ConvertedValues, path: &str, name: &str, value: &str) {
+    keda_variables(converted, path, &[json!({"name": name, "value": value})]);
 }
 
 fn server_arguments(converted: &mut ConvertedValues, path: &str, value: &Value) {
@@ -355,29 +356,32 @@ fn own_certificate(converted: &mut ConvertedValues, path: &str, value: &Value) {
     }
 }
 
-fn log_level(converted: &mut ConvertedValues, _path: &str, value: &Value) {
-    flag(converted, "metrics.extraArgs", "v", value);
+fn log_level(converted: &mut ConvertedValues, path: &str, value: &Value) {
+    let value = scalar(value);
+    if !value.is_empty() {
+        metrics_arguments(converted, path, &[format!("--v={value}")]);
+    }
 }
 
-fn keda_log_level(converted: &mut ConvertedValues, _path: &str, value: &Value) {
-    flag(converted, "operator.extraArgs", "zap-log-level", value);
+fn keda_log_level(converted: &mut ConvertedValues, path: &str, value: &Value) {
+    keda_flag(converted, path, "zap-log-level", value);
 }
 
-fn watch_namespace(converted: &mut ConvertedValues, _path: &str, value: &Value) {
-    variable(converted, "WATCH_NAMESPACE", &scalar(value));
+fn watch_namespace(converted: &mut ConvertedValues, path: &str, value: &Value) {
+    variable(converted, path, "WATCH_NAMESPACE", &scalar(value));
 }
 
-fn cluster_name(converted: &mut ConvertedValues, _path: &str, value: &Value) {
-    flag(converted, "operator.extraArgs", "k8s-cluster-name", value);
+fn cluster_name(converted: &mut ConvertedValues, path: &str, value: &Value) {
+    keda_flag(converted, path, "k8s-cluster-name", value);
 }
 
-fn cluster_domain(converted: &mut ConvertedValues, _path: &str, value: &Value) {
-    flag(converted, "operator.extraArgs", "k8s-cluster-domain", value);
+fn cluster_domain(converted: &mut ConvertedValues, path: &str, value: &Value) {
+    keda_flag(converted, path, "k8s-cluster-domain", value);
 }
 
-fn ca_folders(converted: &mut ConvertedValues, _path: &str, value: &Value) {
+fn ca_folders(converted: &mut ConvertedValues, path: &str, value: &Value) {
     for folder in words(value) {
-        flag(converted, "operator.extraArgs", "ca-dir", &json!(folder));
+        keda_flag(converted, path, "ca-dir", &json!(folder));
     }
 }
 
@@ -391,18 +395,18 @@ fn keda_env(converted: &mut ConvertedValues, path: &str, value: &Value) {
     keda_variables(converted, path, value.as_array().map(Vec::as_slice).unwrap_or_default());
 }
 
-fn http_timeout(converted: &mut ConvertedValues, _path: &str, value: &Value) {
-    variable(converted, "KEDA_HTTP_DEFAULT_TIMEOUT", &scalar(value));
+fn http_timeout(converted: &mut ConvertedValues, path: &str, value: &Value) {
+    variable(converted, path, "KEDA_HTTP_DEFAULT_TIMEOUT", &scalar(value));
 }
 
-fn http_keep_alive(converted: &mut ConvertedValues, _path: &str, value: &Value) {
+fn http_keep_alive(converted: &mut ConvertedValues, path: &str, value: &Value) {
     if value == &json!(false) {
-        variable(converted, "KEDA_HTTP_DISABLE_KEEP_ALIVE", "true");
+        variable(converted, path, "KEDA_HTTP_DISABLE_KEEP_ALIVE", "true");
     }
 }
 
-fn http_tls(converted: &mut ConvertedValues, _path: &str, value: &Value) {
-    variable(converted, "KEDA_HTTP_MIN_TLS_VERSION", &scalar(value));
+fn http_tls(converted: &mut ConvertedValues, path: &str, value: &Value) {
+    variable(converted, path, "KEDA_HTTP_MIN_TLS_VERSION", &scalar(value));
 }
 
 /// An annotation of the operator's service account, by which a cloud knows it.

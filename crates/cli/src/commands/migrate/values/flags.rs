@@ -41,6 +41,12 @@ const SET_BY_OPERATOR_CHART: [&str; 15] = [
     "zap-encoder",
     "zap-time-encoding",
 ];
+/// What KEDA's chart always sets, with the values that it has by default. They mean what a missing flag or variable means.
+const KEDA_CHART_DEFAULTS: [(&str, &str); 3] = [
+    ("zap-log-level", "info"),
+    ("KEDA_HTTP_DEFAULT_TIMEOUT", "3000"),
+    ("KEDA_HTTP_MIN_TLS_VERSION", "TLS12"),
+];
 /// Variables that the pods get by themselves.
 const POD_VARIABLES: [&str; 4] = ["OPERATOR_NAME", "POD_IP", "POD_NAME", "POD_NAMESPACE"];
 
@@ -62,6 +68,10 @@ pub(in super::super) fn metrics_arguments(converted: &mut ConvertedValues, path:
             }
             "prometheus-url" => converted.set("metrics.prometheus.url", json!(value)),
             "metrics-relist-interval" => converted.set("metrics.prometheus.relistInterval", json!(value)),
+            // Another name of --kubeconfig, which `plimsoll run` does not have.
+            "lister-kubeconfig" if !value.is_empty() => {
+                converted.push("metrics.extraArgs", json!(format!("--kubeconfig={value}")));
+            }
             _ if SET_BY_METRICS_CHART.contains(&name) => {}
             _ => extra(converted, "metrics.extraArgs", path, &found),
         }
@@ -72,7 +82,8 @@ pub(in super::super) fn metrics_arguments(converted: &mut ConvertedValues, path:
 pub(in super::super) fn keda_arguments(converted: &mut ConvertedValues, path: &str, words: &[String]) {
     for found in given(OPERATOR_FLAGS, words) {
         let name = found.flag.map_or(found.name.as_str(), |flag| flag.name);
-        if !SET_BY_OPERATOR_CHART.contains(&name) {
+        let is_set = SET_BY_OPERATOR_CHART.contains(&name);
+        if !is_set && !KEDA_CHART_DEFAULTS.contains(&(name, found.value.as_str())) {
             extra(converted, "operator.extraArgs", path, &found);
         }
     }
@@ -96,7 +107,8 @@ pub(in super::super) fn keda_variables(converted: &mut ConvertedValues, path: &s
         let name = variable.get("name").and_then(Value::as_str).unwrap_or_default();
         let value = variable.get("value").and_then(Value::as_str).unwrap_or_default();
         let is_literal = variable.get("valueFrom").is_none();
-        if (is_literal && value.is_empty()) || POD_VARIABLES.contains(&name) {
+        let is_default = KEDA_CHART_DEFAULTS.contains(&(name, value));
+        if (is_literal && value.is_empty()) || is_default || POD_VARIABLES.contains(&name) {
             continue;
         }
         if is_literal && name == RESTRICTED_SECRETS {

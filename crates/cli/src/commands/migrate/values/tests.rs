@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::super::Peer;
 use super::charts::{complete_adapter, table};
 use super::convert::{ConvertedValues, convert};
+use super::flags::{keda_arguments, keda_variables, metrics_arguments};
 use super::text;
 
 fn lost(converted: &ConvertedValues) -> Vec<&str> {
@@ -55,6 +56,42 @@ fn values_of_keda_are_converted() {
             "nobodyKnows"
         ]
     );
+}
+
+/// KEDA's chart sets these flags and variables always, and means what the operator does without them.
+#[test]
+fn defaults_of_kedas_chart_are_left_out() {
+    let given = json!({
+        "clusterName": "kubernetes-default", "clusterDomain": "cluster.local", "watchNamespace": "",
+        "http": {"timeout": 3000, "keepAlive": {"enabled": true}, "minTlsVersion": "TLS12"},
+        "logging": {"operator": {"level": "info", "format": "console", "timeEncoding": "rfc3339"}},
+        "extraArgs": {"keda": {}}, "env": null
+    });
+    let converted = convert(&given, table(Peer::Keda));
+    assert_eq!(converted.values, json!({}));
+    assert_eq!(lost(&converted), [""; 0]);
+    let others = json!({
+        "clusterName": "east", "http": {"timeout": 3001, "minTlsVersion": "TLS13"},
+        "logging": {"operator": {"level": 2}}
+    });
+    let converted = convert(&others, table(Peer::Keda));
+    let variable = |name: &str, value: &str| json!({"name": name, "value": value});
+    let env = [variable("KEDA_HTTP_DEFAULT_TIMEOUT", "3001"), variable("KEDA_HTTP_MIN_TLS_VERSION", "TLS13")];
+    let flags = ["--k8s-cluster-name=east", "--zap-log-level=2"];
+    assert_eq!(converted.values, json!({"operator": {"extraArgs": flags, "env": env}}));
+    // The plan reads the Deployment.
+    let mut converted = ConvertedValues::default();
+    keda_arguments(&mut converted, "args", &["--leader-elect".to_owned(), "--zap-log-level=info".to_owned()]);
+    keda_variables(&mut converted, "env", &[variable("KEDA_HTTP_DEFAULT_TIMEOUT", "3000")]);
+    assert_eq!(converted.values, json!({}));
+}
+
+/// One process has each flag under one name.
+#[test]
+fn flag_of_the_adapter_for_a_kubeconfig_is_that_of_every_role() {
+    let mut converted = ConvertedValues::default();
+    metrics_arguments(&mut converted, "args", &["--lister-kubeconfig=/k".to_owned()]);
+    assert_eq!(converted.values, json!({"metrics": {"extraArgs": ["--kubeconfig=/k"]}}));
 }
 
 /// Permissions, identities and labels without which the operator would do more, or less, than KEDA's.
