@@ -67,10 +67,10 @@
 {{- end }}
 {{- end }}
 
-{{/* "true" if the metrics server queries an operator in another process. */}}
+{{/* "true" if the metrics server queries an operator in another process. An operator in the same process makes the flag superfluous. */}}
 {{- define "plimsoll.asks-operator" -}}
 {{- include "plimsoll.fronts-operator" . }}
-{{- if .Values.metrics.enabled }}
+{{- if and .Values.metrics.enabled (not (and .Values.singleProcess.enabled .Values.operator.enabled)) }}
 {{- include "plimsoll.metrics-flag" (dict "root" . "flags" (list "--operator")) }}
 {{- end }}
 {{- end }}

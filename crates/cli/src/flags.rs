@@ -97,7 +97,8 @@ impl Group {
 }
 
 impl Flag {
-    fn arg(&self) -> Arg {
+    /// The flag for clap.
+    pub(crate) fn arg(&self) -> Arg {
         let mut arg = Arg::new(self.name).long(self.name).help_heading(self.group.heading());
         arg = match self.short {
             Some(letter) => arg.short(letter),

@@ -24,11 +24,12 @@ pub(crate) enum LogFormat {
 /// The options, for commands that log.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct LogArgs {
+    // The last value counts, as for the flags of the replaced programs: the chart sets the format, and users add flags after it.
     /// The format of logs.
-    #[arg(long, value_enum, default_value_t = LogFormat::Text)]
+    #[arg(long, value_enum, default_value_t = LogFormat::Text, overrides_with = "log_format")]
     pub(crate) log_format: LogFormat,
     /// What is logged: error, warn, info, debug, trace, or by part (info,cluster=debug).
-    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    #[arg(long, value_name = "LEVEL", default_value = "info", overrides_with = "log_level")]
     pub(crate) log_level: String,
 }
 
@@ -50,6 +51,28 @@ impl LogArgs {
         // Somebody in the same process logs already; that one goes on.
         let _ = done;
         Ok(())
+    }
+}
+
+/// The level of a verbosity of klog, the log library of Kubernetes (`-v`).
+pub(crate) fn level_of_klog(verbosity: i64) -> &'static str {
+    match verbosity {
+        ..=3 => "info",
+        4 | 5 => "debug",
+        _ => "trace",
+    }
+}
+
+/// The level of a value of `--zap-log-level`, which KEDA's operator has from zap.
+pub(crate) fn level_of_zap(level: &str) -> Result<&'static str, Failure> {
+    match level {
+        "" | "info" | "0" => Ok("info"),
+        "debug" | "1" => Ok("debug"),
+        "warn" => Ok("warn"),
+        "error" => Ok("error"),
+        // Zap's numbers mean increasing verbosity.
+        number if number.parse::<u8>().is_ok() => Ok("trace"),
+        _ => Err(Failure::input(format!("--zap-log-level={level}: write debug, info, error or a number"))),
     }
 }
 

@@ -116,6 +116,11 @@ fn permissions_of_a_flag_are_granted_with_the_flag() {
     }
     let one_process = with(&[ONE_PROCESS, "singleProcess.extraArgs={--shares=a/b}"]);
     assert!(allows(&one_process, "plimsoll", "get", "/plimsoll/samples", ""));
+    // The metrics server does not query an operator of the same process.
+    let kube_system = |objects: &[Value]| allows(objects, "plimsoll", "get", "namespaces", "kube-system");
+    let given = "metrics.extraArgs={--operator=a/b}";
+    assert!(!kube_system(&with(&[ONE_PROCESS, given])));
+    assert!(kube_system(&with(&[ONE_PROCESS, given, "operator.enabled=false"])));
 }
 
 #[test]

@@ -9,6 +9,7 @@
 //! | `chart` | Helm and both API servers accept the chart in all combinations of roles and modes |
 //! | `values` | every value of the chart has an effect |
 //! | `conditional` | permissions, ports, definitions and annotations that depend on values |
+//! | `one_process` | one process understands the flags of the replaced programs, converted to values |
 //! | `guides` | commands of Helm and kubectl in the documentation have flags and values that exist |
 //! | `removal` | `helm uninstall` keeps definitions, and deletes the Secrets and Leases that the roles create |
 //! | `image` | the files that the Dockerfile names exist |
@@ -37,6 +38,7 @@ mod full;
 mod guides;
 mod image;
 mod manifests;
+mod one_process;
 mod release;
 mod removal;
 mod serving;

@@ -22,7 +22,7 @@ use crate::certificates::Shared;
 use crate::failure::Failure;
 use crate::flags::Group;
 use crate::instance::own_namespace;
-use crate::logs::{LogArgs, LogFormat};
+use crate::logs::{LogArgs, LogFormat, level_of_klog};
 use crate::serving::{self, ListenAddress};
 
 /// The validated options of `plimsoll metrics`.
@@ -400,11 +400,9 @@ fn sharding(flags: &MetricsFlags) -> Result<Option<ShardingOptions>, Failure> {
 }
 
 fn logs(flags: &MetricsFlags) -> Result<LogArgs, Failure> {
-    let log_level = match (flags.text("log-level")?, flags.number("v")?) {
-        ("", ..=3) => "info",
-        ("", 4 | 5) => "debug",
-        ("", _) => "trace",
-        (level, _) => level,
+    let log_level = match flags.text("log-level")? {
+        "" => level_of_klog(flags.number("v")?),
+        level => level,
     };
     let log_format = if flags.text("logging-format")? == "json" { LogFormat::Json } else { LogFormat::Text };
     Ok(LogArgs { log_format, log_level: log_level.to_owned() })

@@ -22,7 +22,7 @@ use crate::certificates::owner::OwnerLease;
 use crate::certificates::trust::CaBundleObjects;
 use crate::failure::Failure;
 use crate::instance::{instance_identity, own_namespace, pod_address};
-use crate::logs::{LogArgs, LogFormat};
+use crate::logs::{LogArgs, LogFormat, level_of_zap};
 use crate::serving::{self, ListenAddress};
 use crate::telemetry::{MetricsTarget, TraceTarget};
 
@@ -345,20 +345,12 @@ fn logs(flags: &OperatorFlags) -> Result<LogArgs, Failure> {
         (true, "json", _) | (false, _, "json") => LogFormat::Json,
         _ => LogFormat::Text,
     };
-    let log_level = match (flags.given("log-level"), flags.text("zap-log-level")?) {
-        (true, _) | (false, "" | "info") => flags.text("log-level")?.to_owned(),
-        // Zap's numbers mean increasing verbosity.
-        (false, "0") => "info".to_owned(),
-        (false, "1" | "debug") => "debug".to_owned(),
-        (false, level) if level.parse::<u8>().is_ok() => "trace".to_owned(),
-        (false, "warn" | "error") => flags.text("zap-log-level")?.to_owned(),
-        (false, level) => {
-            return Err(Failure::input(format!(
-                "--zap-log-level={level}: write debug, info, error or a number"
-            )));
-        }
+    let log_level = if flags.given("log-level") {
+        flags.text("log-level")?
+    } else {
+        level_of_zap(flags.text("zap-log-level")?)?
     };
-    Ok(LogArgs { log_format, log_level })
+    Ok(LogArgs { log_format, log_level: log_level.to_owned() })
 }
 
 fn period(flags: &OperatorFlags, name: &str) -> Result<Duration, Failure> {

@@ -30,7 +30,7 @@ const PREFIXED: &[(Role, &str, &str)] = &[
     (Role::Operator, "record", "operator-record"),
 ];
 
-/// Flags that are not taken: of logs, which `plimsoll run` has itself, and other names of shared flags.
+/// Flags that are not those of a role here: of logs, which are those of the process, and other names of shared flags.
 const LEFT_OUT: &[&str] = &[
     "cert-dir",
     "lister-kubeconfig",

@@ -56,9 +56,14 @@ impl RunOptions {
         let metrics = has(Role::Metrics)
             .then(|| flags.of_role::<metrics::flags::MetricsFlags>(Role::Metrics))
             .transpose()?;
-        let metrics = metrics.map(|flags| MetricsOptions::of(&flags)).transpose()?;
-        if has(Role::Operator) && metrics.as_ref().is_some_and(|options| options.operator.is_some()) {
-            return Err(Failure::input("--operator is not needed: the operator runs in this process"));
+        let mut metrics = metrics.map(|flags| MetricsOptions::of(&flags)).transpose()?;
+        // The operator runs in this process, so its metrics need no request. Its APIService leads to this process, so no other operator could
+        // be meant.
+        if has(Role::Operator)
+            && let Some(metrics) = &mut metrics
+            && metrics.operator.take().is_some()
+        {
+            metrics.idle.push("operator");
         }
         let operator = has(Role::Operator)
             .then(|| flags.of_role::<operator::flags::OperatorFlags>(Role::Operator))

@@ -9,6 +9,7 @@ use super::flags::table;
 use super::options::RunOptions;
 use crate::certificates::Shared;
 use crate::instance::own_namespace;
+use crate::logs::LogFormat;
 
 #[derive(Parser)]
 struct RunCommandLine {
@@ -16,11 +17,14 @@ struct RunCommandLine {
     args: RunArgs,
 }
 
-fn parse(words: &[&str]) -> Result<RunOptions, String> {
+fn arguments(words: &[&str]) -> Result<RunArgs, String> {
     let words = std::iter::once("run").chain(words.iter().copied());
     let matches = RunCommandLine::command().try_get_matches_from(words).map_err(|error| error.to_string())?;
-    let RunArgs { roles, flags, .. } =
-        RunCommandLine::from_arg_matches(&matches).map_err(|error| error.to_string())?.args;
+    Ok(RunCommandLine::from_arg_matches(&matches).map_err(|error| error.to_string())?.args)
+}
+
+fn parse(words: &[&str]) -> Result<RunOptions, String> {
+    let RunArgs { roles, flags, .. } = arguments(words)?;
     RunOptions::of(&roles, &flags, |_| None).map_err(|failure| format!("{failure:?}"))
 }
 
@@ -109,6 +113,41 @@ fn flags_of_a_role_keep_their_names() {
     assert_eq!(options.operator.unwrap().record.as_deref(), Some(Path::new("/o")));
 }
 
+/// As the chart puts them together: its own, then those that `plimsoll migrate values` makes of the charts of the replaced programs.
+#[test]
+fn log_flags_of_the_replaced_programs_are_those_of_the_process() {
+    let cases: [(&[&str], &str, LogFormat); 12] = [
+        (&[], "info", LogFormat::Text),
+        (&["--log-format=json", "--v=4", "--zap-log-level=info"], "debug", LogFormat::Json),
+        (&["-v", "6"], "trace", LogFormat::Text),
+        (&["--v=0", "--zap-log-level=error"], "info", LogFormat::Text),
+        (&["--zap-log-level=error"], "error", LogFormat::Text),
+        (&["--zap-log-level=debug", "--v=2", "--zap-log-level=warn"], "debug", LogFormat::Text),
+        (&["--zap-log-level=3"], "trace", LogFormat::Text),
+        // Our own flags take precedence, and of several the last one.
+        (&["--log-level=debug", "--v=9", "--zap-log-level=9", "--log-level=warn"], "warn", LogFormat::Text),
+        (&["--zap-encoder=json"], "info", LogFormat::Json),
+        (&["--logging-format=json"], "info", LogFormat::Json),
+        (&["--log-format=json", "--log-format=text", "--zap-encoder=json"], "info", LogFormat::Text),
+        // These have no effect in the roles, either.
+        (&["--logtostderr=true", "--vmodule=a=1", "--zap-time-encoding=rfc3339"], "info", LogFormat::Text),
+    ];
+    for (words, level, format) in cases {
+        let logs = arguments(words).unwrap().logs.0;
+        assert_eq!((logs.log_level.as_str(), logs.log_format), (level, format), "{words:?}");
+    }
+}
+
+#[test]
+fn operator_of_the_process_is_not_queried() {
+    let metrics = parse(&["--operator=sys/op"]).unwrap().metrics.unwrap();
+    assert!(metrics.operator.is_none(), "{:?}", metrics.operator);
+    assert_eq!(metrics.idle, ["operator"], "the log names it");
+    let alone = parse(&["--roles=controller,metrics", "--operator=sys/op"]).unwrap().metrics.unwrap();
+    assert_eq!(alone.operator.unwrap().name.as_str(), "op");
+    assert!(alone.idle.is_empty(), "{:?}", alone.idle);
+}
+
 #[test]
 fn invalid_flags_are_reported() {
     for (words, message) in [
@@ -121,7 +160,8 @@ fn invalid_flags_are_reported() {
         (vec!["--roles=operator", "--metric-resolution=15s"], "flag of the role metrics"),
         (vec!["--kubelet-port=x"], "write a whole number"),
         (vec!["--metric-resolution=1s"], "at least 10s"),
-        (vec!["--operator=sys/op"], "the operator runs in this process"),
+        (vec!["--zap-log-level=loud"], "write debug, info, error or a number"),
+        (vec!["--v=much"], "write a whole number"),
         (vec!["--horizontal-pod-autoscaler-tolerance=-1"], "must be 0 or more"),
         (vec!["--roles=webhook"], "possible values: controller, metrics, operator"),
         (vec!["--secure-port=-1"], "0 to 65535"),
