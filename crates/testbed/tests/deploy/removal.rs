@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::chart::rendered;
+use crate::shared::manifests::repository;
 
 /// The annotations of a hook with which Helm deletes the object that has its name.
 const HOOK: &str = "helm.sh/hook";
@@ -45,6 +46,15 @@ fn deleted_objects(objects: &[Value]) -> BTreeSet<String> {
     names.collect()
 }
 
+/// The Secrets and Leases in the command of the chart's page that deletes them where there are no hooks.
+fn documented_objects() -> BTreeSet<String> {
+    let page = std::fs::read_to_string(repository().join("charts/plimsoll/README.md")).unwrap();
+    let (_, command) =
+        page.split_once("\n    kubectl -n plimsoll-system delete --ignore-not-found ").unwrap();
+    let (command, _) = command.split_once("\n\n").unwrap();
+    command.split_whitespace().filter(|word| *word != "\\").map(str::to_owned).collect()
+}
+
 #[test]
 fn helm_uninstall_deletes_what_the_roles_create() {
     let all = "metrics.enabled=true,operator.enabled=true";
@@ -61,15 +71,20 @@ fn helm_uninstall_deletes_what_the_roles_create() {
         // In shadow mode nothing is written.
         ("controller.mode=shadow".to_owned(), 0),
     ];
+    let mut all_deleted = BTreeSet::new();
     for (values, count) in cases {
         let values = format!("--set={values}");
         let objects = rendered(std::slice::from_ref(&values));
         let deleted = deleted_objects(&objects);
         assert_eq!(deleted, created_objects(&objects), "{values}");
         assert_eq!(deleted.len(), count, "{values}: {deleted:?}");
-        let without_hooks = rendered(&[values, "--no-hooks".to_owned()]);
+        let without_hooks = rendered(&[values.clone(), "--no-hooks".to_owned()]);
         assert_eq!(deleted_objects(&without_hooks), BTreeSet::new());
+        // For Argo CD.
+        assert_eq!(rendered(&[values, "--set=removal.hooks=false".to_owned()]), without_hooks);
+        all_deleted.extend(deleted.into_iter().map(|object| object.to_lowercase()));
     }
+    assert_eq!(documented_objects(), all_deleted);
 }
 
 #[test]
