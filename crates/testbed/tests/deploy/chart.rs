@@ -7,7 +7,7 @@ use testbed::harness::Failure;
 use testbed::program::TempFolder;
 use testbed::{Helm, Prometheus};
 
-use crate::conditional::FEDERATED;
+use crate::conditional::{FEDERATED, OPTIONAL};
 use crate::env::on_both;
 use crate::shared::manifests::{folder, objects, repository};
 use crate::shared::program::program;
@@ -188,7 +188,8 @@ fn helm_accepts_the_chart() {
 fn both_api_servers_accept_every_combination() -> Result<(), Failure> {
     // Many combinations share most of their objects, so each object is tried once.
     let mut tried: Vec<Value> = Vec::new();
-    for values in combinations().into_iter().chain([vec![FEDERATED.to_owned()]]) {
+    let others = [FEDERATED, OPTIONAL].map(|values| vec![values.to_owned()]);
+    for values in combinations().into_iter().chain(others) {
         for object in rendered(&values) {
             let version = object["apiVersion"].as_str().unwrap_or_default();
             if FOREIGN_GROUPS.iter().any(|group| version.starts_with(group)) {

@@ -7,6 +7,8 @@ use crate::chart::{helm, of_kind, rendered};
 /// The metrics server registers external metrics, and the operator does not.
 pub(crate) const FEDERATED: &str = "--set=metrics.enabled=true,operator.enabled=true,operator.apiService=false,\
      metrics.prometheus.url=http://prometheus:9090,networkPolicies.enabled=true,networkPolicies.apiServerCIDRs={10.0.0.1/32}";
+/// Values for objects that no combination of roles has.
+pub(crate) const OPTIONAL: &str = "--set=operator.enabled=true,monitoring.serviceMonitor.enabled=true,monitoring.serviceMonitor.token=secret";
 const ONE_PROCESS: &str =
     "singleProcess.enabled=true,controller.mode=active,metrics.enabled=true,operator.enabled=true";
 const EXTERNAL_METRICS: &str = "v1beta1.external.metrics.k8s.io";
@@ -304,4 +306,38 @@ fn pods_name_no_user() {
             }
         }
     }
+}
+
+/// User workload monitoring of OpenShift ignores a ServiceMonitor that names a file.
+#[test]
+fn prometheus_gets_a_token_from_a_secret_where_files_are_refused() {
+    const SCRAPER: &str = "plimsoll-metrics-scrape";
+    let (usual, changed) =
+        (with(&["monitoring.serviceMonitor.enabled=true"]), rendered(&[OPTIONAL.to_owned()]));
+    for kind in ["ServiceAccount", "Secret", "ClusterRoleBinding"] {
+        assert!(find(&usual, kind, SCRAPER).is_none(), "{kind}");
+    }
+    let endpoints = |objects: &[Value]| -> Vec<Value> {
+        let monitors = of_kind(objects, "ServiceMonitor").into_iter();
+        monitors.map(|monitor| monitor["spec"]["endpoints"][0].clone()).collect()
+    };
+    for endpoint in endpoints(&usual) {
+        assert_eq!(endpoint["bearerTokenFile"], "/var/run/secrets/kubernetes.io/serviceaccount/token");
+        assert!(endpoint["authorization"].is_null(), "{endpoint}");
+    }
+    let credentials = json!({"name": SCRAPER, "key": "token"});
+    for endpoint in endpoints(&changed) {
+        assert!(endpoint["bearerTokenFile"].is_null(), "{endpoint}");
+        assert_eq!(endpoint["authorization"]["credentials"], credentials, "{endpoint}");
+    }
+    assert_eq!((endpoints(&usual).len(), endpoints(&changed).len()), (1, 2));
+    let secret = named(&changed, "Secret", SCRAPER);
+    // Kubernetes writes the token of this account. Prometheus reads Secrets in the namespace of the ServiceMonitor.
+    assert_eq!(secret["type"], "kubernetes.io/service-account-token");
+    assert_eq!(secret["metadata"]["annotations"]["kubernetes.io/service-account.name"], SCRAPER);
+    for (kind, name) in [("ServiceAccount", SCRAPER), ("ServiceMonitor", "plimsoll-operator")] {
+        let namespace = &named(&changed, kind, name)["metadata"]["namespace"];
+        assert_eq!(*namespace, secret["metadata"]["namespace"], "{kind}");
+    }
+    assert!(allows(&changed, SCRAPER, "get", "/metrics", ""));
 }
