@@ -8,7 +8,8 @@ use crate::chart::{helm, of_kind, rendered};
 pub(crate) const FEDERATED: &str = "--set=metrics.enabled=true,operator.enabled=true,operator.apiService=false,\
      metrics.prometheus.url=http://prometheus:9090,networkPolicies.enabled=true,networkPolicies.apiServerCIDRs={10.0.0.1/32}";
 /// Values for objects that no combination of roles has.
-pub(crate) const OPTIONAL: &str = "--set=operator.enabled=true,monitoring.serviceMonitor.enabled=true,monitoring.serviceMonitor.token=secret";
+pub(crate) const OPTIONAL: &str = "--set=operator.enabled=true,operator.aggregateToDefaultRoles=true,\
+     monitoring.serviceMonitor.enabled=true,monitoring.serviceMonitor.token=secret";
 const ONE_PROCESS: &str =
     "singleProcess.enabled=true,controller.mode=active,metrics.enabled=true,operator.enabled=true";
 const EXTERNAL_METRICS: &str = "v1beta1.external.metrics.k8s.io";
@@ -340,4 +341,43 @@ fn prometheus_gets_a_token_from_a_secret_where_files_are_refused() {
         assert_eq!(*namespace, secret["metadata"]["namespace"], "{kind}");
     }
     assert!(allows(&changed, SCRAPER, "get", "/metrics", ""));
+}
+
+#[test]
+fn users_may_use_the_kinds_of_keda_with_a_value() {
+    const VIEWER: &str = "plimsoll-operator-keda-view";
+    const EDITOR: &str = "plimsoll-operator-keda-edit";
+    let (usual, changed) = (with(&["operator.enabled=true"]), rendered(&[OPTIONAL.to_owned()]));
+    assert!([VIEWER, EDITOR].iter().all(|name| find(&usual, "ClusterRole", name).is_none()));
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let definitions = of_kind(&changed, "CustomResourceDefinition").into_iter().map(|object| &object["spec"]);
+    let mut kinds: Vec<(String, String)> = definitions
+        .map(|spec| (text(&spec["group"]), text(&spec["names"]["plural"])))
+        .filter(|(group, _)| group != "plimsoll.dev")
+        .collect();
+    kinds.sort();
+    assert_eq!(kinds.len(), 6, "{kinds:?}");
+    for (name, roles, verbs) in [
+        (VIEWER, json!(["view", "edit", "admin"]), json!(["get", "list", "watch"])),
+        (
+            EDITOR,
+            json!(["edit", "admin"]),
+            json!(["create", "update", "patch", "delete", "deletecollection"]),
+        ),
+    ] {
+        let role = named(&changed, "ClusterRole", name);
+        let is_added = |to: &str| {
+            role["metadata"]["labels"][format!("rbac.authorization.k8s.io/aggregate-to-{to}")] == "true"
+        };
+        let added: Vec<&str> = ["view", "edit", "admin"].into_iter().filter(|to| is_added(to)).collect();
+        assert_eq!(json!(added), roles, "{name}");
+        let mut covered = Vec::new();
+        for rule in role["rules"].as_array().unwrap() {
+            assert_eq!(rule["verbs"], verbs, "{name}");
+            let resources = rule["resources"].as_array().unwrap().iter();
+            covered.extend(resources.map(|resource| (text(&rule["apiGroups"][0]), text(resource))));
+        }
+        covered.sort();
+        assert_eq!(covered, kinds, "{name}");
+    }
 }

@@ -6,6 +6,7 @@ use super::super::Peer;
 use super::convert::ValueRule::{By, Lost, To, Unneeded};
 use super::convert::{ConvertedValues, ValueTable};
 use super::flags::{keda_arguments, keda_variables, metrics_arguments};
+use super::permissions::keda_permissions;
 
 const IMAGE: &str = "one image is used for all roles";
 const NAMES: &str = "names are fixed, because the APIs are registered once in a cluster";
@@ -147,7 +148,7 @@ const KEDA: ValueTable = &[
     ("serviceAccount.annotations", To(&["operator.serviceAccount.annotations"])),
     ("serviceAccount.operator.annotations", To(&["operator.serviceAccount.annotations"])),
     ("serviceAccount", Lost(OWN_ROLES)),
-    ("rbac", By(scale_targets)),
+    ("rbac", By(keda_permissions)),
     ("permissions.operator.restrict.secret", To(&["operator.restrictSecretAccess"])),
     ("extraArgs.keda", By(keda_extra)),
     ("extraArgs.metricsAdapter", Lost(ONE_PROCESS)),
@@ -280,37 +281,6 @@ fn scrape_interval(converted: &mut ConvertedValues, _path: &str, value: &Value) 
     if !scalar(value).is_empty() {
         converted.set("monitoring.serviceMonitor.interval", value.clone());
     }
-}
-
-/// The resources whose scale KEDA may write: with its chart's default all, else Deployments, StatefulSets and those that are listed, which it
-/// may also read.
-fn scale_targets(converted: &mut ConvertedValues, _path: &str, value: &Value) {
-    let listed = value.get("scaledRefKinds").and_then(Value::as_array).filter(|kinds| !kinds.is_empty());
-    let has_listed = value.get("enabledCustomScaledRefKinds") != Some(&json!(false));
-    let kinds: &[Value] = match listed {
-        _ if !has_listed => &[],
-        Some(kinds) => kinds.as_slice(),
-        None => return,
-    };
-    let field = |kind: &Value, name: &str| {
-        kind.get(name).and_then(Value::as_str).map(str::to_owned).unwrap_or_default()
-    };
-    let mut targets = vec![scale_target("apps", "deployments"), scale_target("apps", "statefulsets")];
-    for kind in kinds {
-        let (group, resource) = (field(kind, "apiGroup"), field(kind, "kind"));
-        targets.push(scale_target(&group, &resource));
-        if group != "*" && resource != "*" {
-            converted.push("operator.readTargets", json!({"apiGroups": [group], "resources": [resource]}));
-        }
-    }
-    if !targets.contains(&scale_target("*", "*")) {
-        converted.set("operator.scaleTargets", Value::Array(targets));
-    }
-}
-
-fn scale_target(group: &str, resource: &str) -> Value {
-    let resource = format!("{resource}/scale");
-    json!({"apiGroups": [group], "resources": [resource]})
 }
 
 fn host_network(converted: &mut ConvertedValues, path: &str, value: &Value) {

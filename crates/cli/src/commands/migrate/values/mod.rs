@@ -1,14 +1,16 @@
 //! `plimsoll migrate values`: the chart values of a replaced program as values of our chart.
 //!
 //! ```text
-//! convert    walks the values by a table                  pure
-//! charts     the tables of the three charts               pure
-//! flags      flags of command lines as values             pure
+//! convert      walks the values by a table                  pure
+//! charts       the tables of the three charts               pure
+//! flags        flags of command lines as values             pure
+//! permissions  the permissions of KEDA's chart as values    pure
 //! ```
 
 mod charts;
 mod convert;
 mod flags;
+mod permissions;
 #[cfg(test)]
 mod tests;
 

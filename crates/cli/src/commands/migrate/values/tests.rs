@@ -147,6 +147,15 @@ fn permissions_and_identities_of_keda_are_kept() {
     assert_eq!(targets(json!({"scaledRefKinds": [{"apiGroup": "*", "kind": "*"}]})), None);
     assert_eq!(targets(json!({"scaledRefKinds": []})), None);
     assert_eq!(targets(json!({"enabledCustomScaledRefKinds": false})), Some(2));
+    // The permissions of users for KEDA's kinds.
+    for (rbac, expected) in [
+        (json!({"create": true, "aggregateToDefaultRoles": true}), json!({"aggregateToDefaultRoles": true})),
+        (json!({"aggregateToDefaultRoles": false}), Value::Null),
+        (json!({"create": false, "aggregateToDefaultRoles": true}), Value::Null),
+    ] {
+        let converted = convert(&json!({"rbac": rbac}), table(Peer::Keda));
+        assert_eq!(converted.values["operator"], expected, "{rbac}");
+    }
 }
 
 /// `generate` is a value of KEDA's chart and no field of cert-manager's `issuerRef`.
