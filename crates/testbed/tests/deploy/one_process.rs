@@ -20,6 +20,7 @@ watchNamespace: ''
 logging:
   operator: {level: LEVEL, format: console, timeEncoding: rfc3339}
 http: {timeout: 3000, keepAlive: {enabled: true}, minTlsVersion: TLS12}
+certificates: {operator: {caDirs: [/custom/ca]}}
 ";
 /// The values of the charts of the replaced metrics servers that become flags, as they have them by default, and flags that are usual.
 const METRICS_VALUES: [(&str, &str); 2] = [

@@ -316,7 +316,8 @@ fn open(flags: &OperatorFlags, name: &str) -> Result<Option<ListenAddress>, Fail
     Ok(serving::place(name, flags.text(name)?)?.map(|address| ListenAddress { address, wanted }))
 }
 
-/// The CAs in the named folders; the default folder need not exist.
+/// The CAs in the named folders. The default folder need not exist, also where it is named: KEDA's chart always names it, and KEDA's
+/// operator goes on without it.
 fn authorities(flags: &OperatorFlags) -> Result<Vec<u8>, Failure> {
     let named = flags.repeated("ca-dir")?;
     let folders = if named.is_empty() { vec![DEFAULT_CA_FOLDER.to_owned()] } else { named.clone() };
@@ -324,7 +325,12 @@ fn authorities(flags: &OperatorFlags) -> Result<Vec<u8>, Failure> {
     for folder in folders {
         let entries = match std::fs::read_dir(&folder) {
             Ok(entries) => entries,
-            Err(_) if named.is_empty() => continue,
+            Err(error)
+                if named.is_empty()
+                    || (folder == DEFAULT_CA_FOLDER && error.kind() == std::io::ErrorKind::NotFound) =>
+            {
+                continue;
+            }
             Err(error) => return Err(Failure::file("read", std::path::Path::new(&folder), &error)),
         };
         let mut files: Vec<PathBuf> =

@@ -81,6 +81,8 @@ fn flags_of_keda_manifests_are_accepted() {
         "--webhooks-service-name=keda-admission-webhooks",
         "--k8s-cluster-name=kubernetes-default",
         "--k8s-cluster-domain=cluster.local",
+        // This folder does not exist.
+        "--ca-dir=/custom/ca",
         "--enable-prometheus-metrics=false",
     ];
     let variables =
