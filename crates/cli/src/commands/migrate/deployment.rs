@@ -53,6 +53,16 @@ pub(super) fn check(program: &InstalledProgram) -> Vec<MigrationProblem> {
             "suspend that before, or make the changes there: a program that starts again acts beside ours",
         ));
     }
+    if let Some(controller) = program.keda_controller() {
+        found.push(problem(
+            "metadata.ownerReferences".to_owned(),
+            format!(
+                "the operator of KedaController {controller} undoes what the plan changes: its replicas, and the service of its APIService"
+            ),
+            "uninstall that operator before (its Subscription and ClusterServiceVersion), and keep the KedaController: its deletion deletes the \
+             APIService, too",
+        ));
+    }
     found
 }
 

@@ -1,4 +1,4 @@
-//! The replaced programs, recognized by the images of Deployments.
+//! The replaced programs, recognized by the images of Deployments, and KEDA's by their commands, too.
 
 use api::keda::KedaProfile;
 use serde::Serialize;
@@ -49,6 +49,36 @@ pub(super) struct InstalledProgram {
 }
 
 impl Program {
+    /// The program of a container.
+    fn of_container(container: &Value) -> Option<Self> {
+        Self::of_image(text(container, "/image")).or_else(|| Self::of_command(container))
+    }
+
+    /// The program of KEDA that a container starts: a registry may have the images under other names.
+    fn of_command(container: &Value) -> Option<Self> {
+        let first = |field: &str| container.get(field)?.as_array()?.first()?.as_str();
+        match first("command").or_else(|| first("args"))? {
+            "/keda" => Some(Self::KedaOperator),
+            "/keda-adapter" => Some(Self::KedaMetricsAdapter),
+            "/keda-admission-webhooks" => Some(Self::KedaWebhooks),
+            _ => None,
+        }
+    }
+
+    /// The program of an image of Red Hat's Custom Metrics Autoscaler, which is KEDA: the name ends in a release of Red Hat Enterprise Linux.
+    /// That of the operator which installs KEDA (`custom-metrics-autoscaler-rhel9-operator`) does not.
+    fn of_red_hat_image(name: &str) -> Option<Self> {
+        let (part, release) = name.strip_prefix("custom-metrics-autoscaler")?.rsplit_once("-rhel")?;
+        let is_number = !release.is_empty() && release.bytes().all(|digit| digit.is_ascii_digit());
+        let program = match part {
+            "" => Self::KedaOperator,
+            "-adapter" => Self::KedaMetricsAdapter,
+            "-admission-webhooks" => Self::KedaWebhooks,
+            _ => return None,
+        };
+        is_number.then_some(program)
+    }
+
     /// The program of an image, by the last part of its name.
     fn of_image(image: &str) -> Option<Self> {
         let (name, _) = split_image(image);
@@ -63,7 +93,7 @@ impl Program {
             _ if name.starts_with("prometheus-adapter") || name.starts_with("k8s-prometheus-adapter") => {
                 Some(Self::PrometheusAdapter)
             }
-            _ => None,
+            _ => Self::of_red_hat_image(name),
         }
     }
 
@@ -107,9 +137,8 @@ impl InstalledProgram {
     }
 
     fn of_containers(object: &Value, containers: &[Value]) -> Option<Self> {
-        let with_program = |container: &&Value| Program::of_image(text(container, "/image")).is_some();
-        let container = containers.iter().find(with_program)?;
-        let program = Program::of_image(text(container, "/image"))?;
+        let with_program = |container| Some((container, Program::of_container(container)?));
+        let (container, program) = containers.iter().find_map(with_program)?;
         let words = ["/command", "/args"].iter().filter_map(|part| container.pointer(part)?.as_array());
         let variables = container.pointer("/env").and_then(Value::as_array);
         let is_set = |variable: &&Value| {
@@ -157,8 +186,15 @@ impl InstalledProgram {
     /// Its container, which is not that of a sidecar.
     fn container(&self) -> Option<&Value> {
         let containers = self.raw.pointer("/spec/template/spec/containers").and_then(Value::as_array);
-        let is_own = |container: &&Value| Program::of_image(text(container, "/image")) == Some(self.program);
+        let is_own = |container: &&Value| Program::of_container(container) == Some(self.program);
         containers.into_iter().flatten().find(is_own)
+    }
+
+    /// The KedaController, as `namespace/name`, whose operator installed it; none if nobody or somebody else owns it.
+    pub(super) fn keda_controller(&self) -> Option<String> {
+        let owners = self.raw.pointer("/metadata/ownerReferences")?.as_array()?;
+        let owner = owners.iter().find(|owner| text(owner, "/kind") == "KedaController")?;
+        Some(format!("{}/{}", self.namespace, plain(text(owner, "/name"))))
     }
 
     /// `namespace/name`.
@@ -217,9 +253,13 @@ impl InstalledProgram {
     }
 }
 
-/// The Helm release of an object; empty if it has none. An annotation is any text, and releases become parts of commands.
+/// The Helm release of an object; empty if it has none.
 fn release(object: &Value) -> &str {
-    let name = text(object, "/metadata/annotations/meta.helm.sh~1release-name");
+    plain(text(object, "/metadata/annotations/meta.helm.sh~1release-name"))
+}
+
+/// A name; empty if it is none. Annotations and owners are any text, and the names in them become parts of commands.
+fn plain(name: &str) -> &str {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '.';
     if name.chars().all(is_allowed) { name } else { "" }
 }

@@ -99,6 +99,84 @@ fn programs_are_recognized_by_their_images() {
 }
 
 #[test]
+fn keda_is_recognized_by_images_of_red_hat_and_by_its_commands() {
+    let program = |image: &str, field: &str, words: &[&str]| {
+        let mut object = deployment("openshift-keda", "a", image, &[]);
+        object["spec"]["template"]["spec"]["containers"][1][field] = json!(words);
+        InstalledProgram::of_deployment(&object).map(|found| found.program)
+    };
+    let red_hat = "registry.redhat.io/custom-metrics-autoscaler/custom-metrics-autoscaler";
+    let digest = format!("@sha256:{}", "0".repeat(64));
+    for (end, expected) in [
+        ("-rhel9", Some(Program::KedaOperator)),
+        ("-rhel8", Some(Program::KedaOperator)),
+        ("-adapter-rhel9", Some(Program::KedaMetricsAdapter)),
+        ("-admission-webhooks-rhel9", Some(Program::KedaWebhooks)),
+        // The operator that installs KEDA, and what is no image of KEDA.
+        ("-rhel9-operator", None),
+        ("-operator", None),
+        ("-operator-rhel9", None),
+        ("-operator-bundle", None),
+        ("-rhel", None),
+    ] {
+        assert_eq!(program(&format!("{red_hat}{end}{digest}"), "command", &[]), expected, "{end}");
+    }
+    let mirror = "registry.example.com/team/autoscaling:2.17.2";
+    for (first, expected) in [
+        ("/keda", Some(Program::KedaOperator)),
+        ("/keda-adapter", Some(Program::KedaMetricsAdapter)),
+        ("/keda-admission-webhooks", Some(Program::KedaWebhooks)),
+        ("/manager", None),
+        ("--leader-elect", None),
+    ] {
+        for field in ["command", "args"] {
+            assert_eq!(program(mirror, field, &[first, "--leader-elect"]), expected, "{field}: {first}");
+        }
+    }
+    // Ours takes the command of KEDA, too.
+    assert_eq!(program("registry.example.com/plimsoll:1", "args", &["/keda"]), Some(Program::Plimsoll));
+    let mut object = deployment("keda", "operator", mirror, &["/keda", "--watch-namespaces=a"]);
+    object["spec"]["template"]["spec"]["containers"][1]["env"] = json!([{"name": "A", "value": "1"}]);
+    let found = InstalledProgram::of_deployment(&object).unwrap();
+    assert_eq!((found.version.as_str(), found.env().len()), ("2.17.2", 1));
+}
+
+#[test]
+fn operator_that_installs_keda_is_named() {
+    let owned = |name: &str| {
+        let mut state = cluster();
+        let owner = json!([{"apiVersion": "keda.sh/v1alpha1", "kind": "KedaController", "name": name}]);
+        let of_keda = state.installed.iter_mut().filter(|found| found.program.peer() == Some(Peer::Keda));
+        of_keda.for_each(|found| found.raw["metadata"]["ownerReferences"] = owner.clone());
+        state
+    };
+    let plan = |state: &ClusterState| page::plans(&plans(state, Some(Peer::Keda), &PLACE), false);
+    assert!(problems(&cluster()).is_empty() && !plan(&cluster()).contains("KedaController"));
+    let state = owned("keda");
+    let found = problems(&state);
+    let shown: Vec<_> =
+        found.iter().map(|one| (one.object.as_str(), one.field.as_str(), one.impact)).collect();
+    let field = "metadata.ownerReferences";
+    assert_eq!(
+        shown,
+        [
+            ("keda/keda-metrics", field, SwitchImpact::Differs),
+            ("keda/keda-operator", field, SwitchImpact::Differs)
+        ]
+    );
+    assert!(found[0].message.contains("KedaController keda/keda "), "{found:?}");
+    let text = plan(&state);
+    let at = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part} is not in {text}"));
+    // Before anything that it would undo.
+    assert!(
+        at("KedaController keda/keda,") < at("kubectl -n keda scale deployment keda-operator --replicas=0")
+    );
+    // The name of an owner is any text.
+    let text = plan(&owned("a\nrm -rf /"));
+    assert!(text.contains("KedaController keda/,") && !text.contains("\nrm "), "{text}");
+}
+
+#[test]
 fn variables_of_sidecars_are_not_those_of_the_program() {
     let mut object = deployment("keda", "operator", "x/keda:1", &[]);
     let containers = &mut object["spec"]["template"]["spec"]["containers"];

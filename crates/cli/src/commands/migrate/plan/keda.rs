@@ -81,8 +81,9 @@ pub(super) fn steps(
             "kubectl get validatingwebhookconfiguration {WEBHOOK} -o yaml > keda-webhook.yaml"
         ));
     }
-    let mut steps = vec![
-        step("Save KEDA's objects", save, Vec::new()),
+    let mut steps = vec![step("Save KEDA's objects", save, Vec::new())];
+    steps.extend(operator.keda_controller().map(|controller| uninstall_installer(&controller)));
+    steps.extend([
         step(
             "Stop KEDA's operator; until the next two steps are done, counts stay as they are and nothing is activated",
             vec![scale(operator, 0), gone(operator)],
@@ -90,7 +91,7 @@ pub(super) fn steps(
         ),
         install("Start the operator; it adopts the HPAs that are there", "operator", &values, place),
         ready("plimsoll-operator", OPERATOR_DECISIONS, place),
-    ];
+    ]);
     steps.extend(switches(state, &groups, "plimsoll-operator", OPERATOR_DECISIONS, place));
     if let Some(other) = other {
         let remedy = format!(
@@ -127,6 +128,20 @@ pub(super) fn steps(
     removed.commands.insert(0, keep);
     steps.push(removed);
     steps
+}
+
+/// The step for the operator of a KedaController, which OLM has installed.
+fn uninstall_installer(controller: &str) -> PlanStep {
+    step(
+        &format!(
+            "Uninstall the operator of KedaController {controller}, which would start KEDA again and lead the API back to it"
+        ),
+        vec![
+            "# delete its Subscription and ClusterServiceVersion; keep the KedaController, whose deletion deletes the APIService, too"
+                .to_owned(),
+        ],
+        vec!["# install that operator again".to_owned()],
+    )
 }
 
 /// Whether objects are refused while a webhook does not answer.
