@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::chart::{helm, of_kind, rendered};
+use crate::shared::manifests::repository;
 
 /// The metrics server registers external metrics, and the operator does not.
 pub(crate) const FEDERATED: &str = "--set=metrics.enabled=true,operator.enabled=true,operator.apiService=false,\
@@ -379,5 +380,22 @@ fn users_may_use_the_kinds_of_keda_with_a_value() {
         }
         covered.sort();
         assert_eq!(covered, kinds, "{name}");
+    }
+}
+
+#[test]
+fn page_of_the_chart_names_the_roles_that_need_the_key_of_a_collector() {
+    let page = std::fs::read_to_string(repository().join("charts/plimsoll/README.md")).unwrap();
+    let paragraph = page.split("\n\n").find(|text| text.contains("OTEL_EXPORTER_OTLP_HEADERS")).unwrap();
+    let objects = with(&[
+        "controller.mode=active,metrics.enabled=true,operator.enabled=true",
+        "monitoring.opentelemetry.endpoint=http://c:4318,monitoring.opentelemetry.traces=true",
+    ]);
+    for deployment in of_kind(&objects, "Deployment") {
+        let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+        let mut arguments = container["args"].as_array().unwrap().iter().filter_map(Value::as_str);
+        let sends = arguments.any(|argument| argument.starts_with("--otlp-traces-endpoint="));
+        let value = format!("`{}.env`", container["name"].as_str().unwrap());
+        assert_eq!(paragraph.contains(&value), sends, "{value}: {paragraph}");
     }
 }
