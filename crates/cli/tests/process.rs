@@ -137,15 +137,94 @@ fn up_scales_prints_and_cleans_up() {
 fn up_that_cannot_start_leaves_nothing_behind() {
     let folder = folder("failing");
     let (file, made) = (folder.join("up.yaml"), folder.join("made"));
-    let object = "---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n  namespace: nowhere\n";
-    std::fs::write(&file, hurried() + object).unwrap();
-    let output = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
-        .args(["up", file.to_str().unwrap(), "--kubeconfig", made.join("kubeconfig").to_str().unwrap()])
-        .output()
-        .unwrap();
-    let text = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && text.contains("nowhere"), "{output:?}");
-    assert!(!made.exists());
+    for (object, expected) in [
+        (
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: nowhere}\n",
+            ["namespaces \"nowhere\" not found", "add the Namespace to the files"],
+        ),
+        (
+            "apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: a}\n",
+            ["does not serve Ingress of networking.k8s.io/v1", "leave it out"],
+        ),
+        (
+            "apiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {name: a}\nspec:\n  scaleTargetRef: {name: a}\n  \
+             triggers: [{type: corn, metadata: {}}]\n",
+            ["there is no trigger type \"corn\"", "did you mean `cron`?"],
+        ),
+    ] {
+        std::fs::write(&file, hurried() + "---\n" + object).unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+            .args(["up", file.to_str().unwrap(), "--kubeconfig", made.join("kubeconfig").to_str().unwrap()])
+            .output()
+            .unwrap();
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{text}");
+        assert!(expected.iter().all(|part| text.contains(part)) && text.contains("up.yaml:"), "{text}");
+        assert!(!made.exists());
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// A ScaledObject that reads the simulated queue, before everything that it refers to.
+const MAILS: &str = "\
+apiVersion: keda.sh/v1alpha1
+kind: ScaledObject
+metadata: {name: mails, namespace: post, annotations: {plimsoll.dev/act: direct}}
+spec:
+  scaleTargetRef: {name: mailer}
+  pollingInterval: 5
+  triggers:
+  - type: metrics-api
+    name: queue
+    metadata:
+      url: http://127.0.0.1:7438/queues/orders
+      valueLocation: messages
+      targetValue: '20'
+      activationTargetValue: '5'
+      authMode: bearer
+    authenticationRef: {name: login}
+---
+apiVersion: keda.sh/v1alpha1
+kind: TriggerAuthentication
+metadata: {name: login, namespace: post}
+spec: {secretTargetRef: [{parameter: token, name: login, key: token}]}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: login, namespace: post}
+stringData: {token: secret}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: mailer, namespace: post}
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: mailer}}
+  template:
+    metadata: {labels: {app: mailer}}
+    spec: {containers: [{name: mailer, image: example.org/mailer}]}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: post}
+";
+
+#[test]
+fn up_scales_a_scaled_object_of_its_files() {
+    let folder = folder("own");
+    let (file, kubeconfig) = (folder.join("mails.yaml"), folder.join("kubeconfig"));
+    std::fs::write(&file, MAILS).unwrap();
+    let words = [&file, &kubeconfig].map(|path| path.to_str().unwrap());
+    let mut up = Going::start(&["up", words[0], "--speed", "20", "--kubeconfig", words[1]]);
+    up.until(&["localkube ready in", "1 workload"]);
+    up.until(&["ask why", "why so/mails -n post"]);
+    up.until(&["so/mails", "at rest: queue has 0 messages (activation 5)"]);
+    up.until(&["so/mails", "0 → 1", "/s"]);
+    let why = stdout_of(&["why", "so/mails", "-n", "post", "--kubeconfig", words[1]]);
+    assert!(why.starts_with("so/mails in post · "), "{why}");
+    up.signal("-INT");
+    assert_eq!(up.end(), Some(0));
+    assert!(!kubeconfig.exists());
     std::fs::remove_dir_all(folder).unwrap();
 }
 

@@ -25,6 +25,9 @@ pub struct Variation<'a> {
     pub seed: Option<u64>,
     /// The release of Kubernetes whose behavior is simulated.
     pub kubernetes: KubernetesVersion,
+    /// Whether ScaledObjects and ScaledJobs are left out, because an operator acts on them. Otherwise each of them is a problem,
+    /// because it cannot be simulated.
+    pub leaves_out_event_driven: bool,
 }
 
 impl Contents {
@@ -44,7 +47,11 @@ impl Contents {
 }
 
 /// Sorts the documents of all files by kind.
-pub(super) fn read(sources: &[SourceFile], problems: &mut Vec<Diagnostic>) -> Contents {
+pub(super) fn read(
+    sources: &[SourceFile],
+    leaves_out_event_driven: bool,
+    problems: &mut Vec<Diagnostic>,
+) -> Contents {
     let mut contents = Contents::default();
     for source in sources {
         let documents = match yaml::parse(source) {
@@ -55,7 +62,7 @@ pub(super) fn read(sources: &[SourceFile], problems: &mut Vec<Diagnostic>) -> Co
             }
         };
         for document in documents.into_iter().flat_map(Document::into_items) {
-            if let Err(found) = sort(document, &mut contents) {
+            if let Err(found) = sort(document, leaves_out_event_driven, &mut contents) {
                 problems.extend(found);
             }
         }
@@ -63,7 +70,11 @@ pub(super) fn read(sources: &[SourceFile], problems: &mut Vec<Diagnostic>) -> Co
     contents
 }
 
-fn sort(document: Document, contents: &mut Contents) -> Result<(), Vec<Diagnostic>> {
+fn sort(
+    document: Document,
+    leaves_out_event_driven: bool,
+    contents: &mut Contents,
+) -> Result<(), Vec<Diagnostic>> {
     const OURS: [&str; 6] =
         ["Scenario", "Deployment", "StatefulSet", "ReplicaSet", "HorizontalPodAutoscaler", "Autoscaler"];
     let kind = document.root.get("kind").and_then(|node| node.as_str()).unwrap_or_default().to_owned();
@@ -91,9 +102,10 @@ fn sort(document: Document, contents: &mut Contents) -> Result<(), Vec<Diagnosti
         }
         "HorizontalPodAutoscaler" | "Autoscaler" => contents.autoscalers.push(document),
         "" => return Err(vec![document.problem("", "this document has no `kind`")]),
+        "ScaledObject" | "ScaledJob" if leaves_out_event_driven => {}
         "ScaledObject" | "ScaledJob" => {
             let problem = document.problem("kind", format!("{kind} cannot be simulated yet"));
-            return Err(vec![problem.with_hint("apply it with kubectl while `plimsoll up` runs")]);
+            return Err(vec![problem.with_hint("`plimsoll up FILE` runs it, in real time or faster")]);
         }
         // Other kinds, such as Services and ConfigMaps, are ignored, but a misspelt kind is a problem.
         other => {

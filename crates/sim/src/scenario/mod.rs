@@ -150,8 +150,9 @@ impl Scenario {
         files: &dyn Files,
     ) -> Result<Self, Vec<Diagnostic>> {
         let mut problems = Vec::new();
-        let mut contents = read(sources, &mut problems);
-        contents.vary(read(variation.sources, &mut problems));
+        let leaves_out = variation.leaves_out_event_driven;
+        let mut contents = read(sources, leaves_out, &mut problems);
+        contents.vary(read(variation.sources, leaves_out, &mut problems));
         if let (Some(seed), Some((_, scenario))) = (variation.seed, contents.scenarios.first_mut()) {
             scenario.spec.seed = seed;
         }

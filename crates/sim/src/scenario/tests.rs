@@ -319,15 +319,24 @@ fn missing_and_duplicate_documents_are_problems() {
     assert_eq!(twice(deployment), "45:18: Deployment `web` is already declared at dir/web.yaml:3");
     assert_eq!(twice(hpa), "45:18: an autoscaler `web` is already declared");
     assert_eq!(twice(scenario), "44:7: there is already a document of kind Scenario; one run has one");
-    assert!(
-        twice("apiVersion: keda.sh/v1alpha1\nkind: ScaledObject\n").ends_with(
-            "ScaledObject cannot be simulated yet (apply it with kubectl while `plimsoll up` runs)"
-        )
-    );
+    assert!(twice("apiVersion: keda.sh/v1alpha1\nkind: ScaledObject\n").ends_with(
+        "ScaledObject cannot be simulated yet (`plimsoll up FILE` runs it, in real time or faster)"
+    ));
     assert!(without("kind: [}").contains(':'));
     assert!(without("a: 1").contains("no `kind`"));
     // An autoscaler is not needed: the fixed size is what others are compared with.
     assert!(load(&format!("{deployment}---\n{scenario}")).is_ok());
+}
+
+#[test]
+fn event_driven_objects_are_left_out_if_an_operator_acts_on_them() {
+    let objects = ["ScaledObject", "ScaledJob"]
+        .map(|kind| format!("---\napiVersion: keda.sh/v1alpha1\nkind: {kind}\n"));
+    let source = SourceFile::new("web.yaml", GOOD.to_owned() + &objects.concat());
+    let variation = Variation { leaves_out_event_driven: true, ..Variation::default() };
+    let scenario = Scenario::load_varied(std::slice::from_ref(&source), variation, &no_files).unwrap();
+    assert_eq!((scenario.workloads.len(), scenario.autoscalers.len()), (1, 1));
+    assert_eq!(Scenario::load(&[source], &no_files).unwrap_err().len(), 2);
 }
 
 #[test]

@@ -62,7 +62,8 @@ pub(crate) struct SimulateArgs {
 impl SimulateArgs {
     /// The user's changes to the scenario, with the autoscalers of these files.
     fn variation<'a>(&self, sources: &'a [SourceFile]) -> Variation<'a> {
-        Variation { sources, seed: self.seed, kubernetes: self.kubernetes.version() }
+        let kubernetes = self.kubernetes.version();
+        Variation { sources, seed: self.seed, kubernetes, ..Variation::default() }
     }
 }
 

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use web_console::{ApiError, ApiRequest, ConsoleBackend};
 
 use super::faults::{Fault, FaultTargets};
-use super::queue::{QueueLoad, WORKLOAD as QUEUE_WORKLOAD};
+use super::queue::QueueLoad;
 
 /// How long slow pods take to become ready.
 const SLOW_READY_DELAY: Millis = Millis::from_secs(60);
@@ -61,7 +61,7 @@ impl LoadAndFaults {
 
     /// The load of a workload now, in units per second.
     pub(super) fn load_of(&self, name: &str) -> Option<f64> {
-        if let Some(queue) = self.queue.as_ref().filter(|_| name == QUEUE_WORKLOAD) {
+        if let Some(queue) = self.queue_of(name) {
             return Some(queue.per_second());
         }
         let index = self.workloads.iter().position(|(own, _)| own == name)?;
@@ -69,6 +69,11 @@ impl LoadAndFaults {
         let level = self.state().levels.get(index).copied().flatten();
         let now = Millis::from_secs(self.began.elapsed().as_secs() as i64);
         Some(level.unwrap_or_else(|| workload.load.at(now)))
+    }
+
+    /// The queue whose orders a workload takes.
+    fn queue_of(&self, name: &str) -> Option<&QueueLoad> {
+        self.queue.as_ref().filter(|queue| queue.workload() == name)
     }
 
     fn state(&self) -> MutexGuard<'_, LoadAndFaultState> {
@@ -85,7 +90,7 @@ impl LoadAndFaults {
         let loads =
             loads.map(|((name, workload), level)| slider(name, highest(&workload.load), level.is_some()));
         let queue = self.queue.iter();
-        let queue = queue.map(|q| slider(QUEUE_WORKLOAD, QueueLoad::MAX_PER_SECOND, q.level().is_some()));
+        let queue = queue.map(|q| slider(q.workload(), QueueLoad::MAX_PER_SECOND, q.level().is_some()));
         let loads: Vec<Value> = loads.chain(queue).collect();
         let active = self.state().active.clone();
         let fault = |fault: Fault| json!({"id": fault.id(), "label": fault.label(), "active": active.contains(&fault)});
@@ -103,7 +108,7 @@ impl LoadAndFaults {
                     Some(level.ok_or_else(|| bad("the load is a number that is not negative"))?)
                 }
             };
-            if let Some(queue) = self.queue.as_ref().filter(|_| name == QUEUE_WORKLOAD) {
+            if let Some(queue) = self.queue_of(name) {
                 queue.set_level(level);
                 return Ok(());
             }

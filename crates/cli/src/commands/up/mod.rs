@@ -1,5 +1,6 @@
 //! `plimsoll up`: a local cluster that scales workloads, with nothing to install.
 
+mod event_driven;
 mod faults;
 mod load_and_faults;
 mod objects;
@@ -18,7 +19,7 @@ use crate::failure::{CommandResult, Failure};
 use crate::logs::LogArgs;
 use running_cluster::RunningCluster;
 use speed::ClusterTime;
-use workloads::ExampleName;
+use workloads::{ChosenWorkloads, ExampleName};
 
 /// Run a local cluster and watch it scale
 ///
@@ -31,6 +32,7 @@ Examples:
   plimsoll up                              # php-apache under load, and a queue worker from zero
   plimsoll up --workloads all              # and a sidecar, a custom metric and a schedule
   plimsoll up examples/php-apache.yaml     # any scenario, in real time
+  plimsoll up my-scaledobject.yaml         # your ScaledObject with its target
   plimsoll up --speed 60                   # an hour per minute
   plimsoll up --nodes 10 -v                # and every decision, not only changes
   plimsoll up --kubernetes-profile 1.37    # a cluster of another release
@@ -40,7 +42,7 @@ Meanwhile, in another terminal:
   plimsoll why hpa/php-apache --kubeconfig .plimsoll/kubeconfig
   plimsoll why so/orders-worker --kubeconfig .plimsoll/kubeconfig")]
 pub(crate) struct UpArgs {
-    /// Manifests and a Scenario, as for `plimsoll simulate`; without them, the examples of --workloads.
+    /// Manifests, with a Scenario for the load of their workloads; without them, the examples of --workloads.
     files: Vec<PathBuf>,
     /// Which examples run.
     #[arg(
@@ -79,11 +81,12 @@ pub(crate) struct UpArgs {
 pub(crate) fn run(args: &UpArgs) -> CommandResult {
     LogArgs { log_level: quieter(&args.logs.log_level), ..args.logs.clone() }.init()?;
     let limit = args.stop_after.as_deref().map(duration).transpose()?;
+    let chosen = ChosenWorkloads::load(&args.files, &args.workloads, args.kubernetes.version())?;
     speed::runtime(args.speed)?.block_on(async {
         let time = ClusterTime::start(args.speed);
         // Dropping the half-built cluster removes what it has created.
         let cluster = tokio::select! {
-            cluster = RunningCluster::build(args, &time) => cluster?,
+            cluster = RunningCluster::build(args, chosen, &time) => cluster?,
             result = stopped() => return result,
         };
         cluster.introduce(args);

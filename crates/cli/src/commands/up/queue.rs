@@ -1,5 +1,5 @@
-//! A simulated queue: orders arrive in bursts, ready pods of `orders-worker` take them, and an HTTP endpoint returns
-//! how many wait.
+//! A simulated queue: orders arrive in bursts, the ready pods of one workload take them, and an HTTP endpoint returns how many
+//! wait.
 
 use std::f64::consts::PI;
 use std::io;
@@ -7,6 +7,7 @@ use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use api::keda::Trigger;
 use http::Request;
 use kube::Client;
 use locks::MutexExt as _;
@@ -16,12 +17,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
-/// The port of the example, used if it is free.
+/// The port in manifests, used if it is free.
 const EXAMPLE_PORT: u16 = 7438;
-/// The name of the workload.
-pub(super) const WORKLOAD: &str = "orders-worker";
-/// The Deployment that takes orders.
-const WORKERS: &str = "/apis/apps/v1/namespaces/default/deployments/orders-worker";
+/// The address in manifests, with that port.
+const EXAMPLE_URL: &str = "http://127.0.0.1:7438/queues/orders";
 /// The period of bursts.
 const BURST_PERIOD_SECONDS: f64 = 240.0;
 /// The begin and the length of a burst.
@@ -43,10 +42,21 @@ pub(super) struct Queue {
     tasks: [JoinHandle<()>; 2],
 }
 
+/// The scale target whose ready pods take the orders.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct QueueWorkers {
+    pub(super) namespace: String,
+    /// Its resource in `apps/v1`.
+    pub(super) resource: &'static str,
+    pub(super) name: String,
+}
+
 /// The orders that arrive, which a user can change; clones share it.
 #[derive(Clone)]
 pub(super) struct QueueLoad {
     began: Instant,
+    /// The name of the scale target that takes them.
+    workload: Arc<str>,
     /// Orders per second that the user has set.
     level: Arc<Mutex<Option<f64>>>,
 }
@@ -82,23 +92,39 @@ fn arrivals(at: f64) -> f64 {
 }
 
 impl Queue {
+    /// Whether a trigger reads the queue.
+    pub(super) fn is_read_by(trigger: &Trigger) -> bool {
+        trigger.metadata.get("url").is_some_and(|url| url.as_str() == EXAMPLE_URL)
+    }
+
     /// Starts the queue.
-    pub(super) async fn open(client: Client) -> io::Result<Self> {
+    pub(super) async fn open(client: Client, workers: QueueWorkers) -> io::Result<Self> {
         let listener = match TcpListener::bind((Ipv4Addr::LOCALHOST, EXAMPLE_PORT)).await {
             Ok(listener) => listener,
             Err(_) => TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?,
         };
         let port = listener.local_addr()?.port();
         let orders = Arc::new(Mutex::new(Orders::default()));
-        let load = QueueLoad { began: Instant::now(), level: Arc::default() };
+        let load = QueueLoad {
+            began: Instant::now(),
+            workload: workers.name.as_str().into(),
+            level: Arc::default(),
+        };
         let answering = tokio::spawn(answer(listener, orders.clone()));
-        let moving = tokio::spawn(work(client, orders, load.clone()));
+        let moving = tokio::spawn(work(client, workers.uri(), orders, load.clone()));
         Ok(Self { port, load, tasks: [answering, moving] })
     }
 
-    /// The manifest with the address of this queue.
-    pub(super) fn placed(&self, manifest: &str) -> String {
-        manifest.replace(&format!("127.0.0.1:{EXAMPLE_PORT}/"), &format!("127.0.0.1:{}/", self.port))
+    /// Sets the address of this queue in the triggers of an object that read it.
+    pub(super) fn place(&self, object: &mut Value) {
+        let triggers = object.pointer_mut("/spec/triggers").and_then(Value::as_array_mut);
+        for trigger in triggers.into_iter().flatten() {
+            if let Some(Value::String(url)) = trigger.pointer_mut("/metadata/url")
+                && url.as_str() == EXAMPLE_URL
+            {
+                *url = url.replace(&EXAMPLE_PORT.to_string(), &self.port.to_string());
+            }
+        }
     }
 
     /// The orders that arrive.
@@ -107,9 +133,21 @@ impl Queue {
     }
 }
 
+impl QueueWorkers {
+    fn uri(&self) -> String {
+        let Self { namespace, resource, name } = self;
+        format!("/apis/apps/v1/namespaces/{namespace}/{resource}/{name}")
+    }
+}
+
 impl QueueLoad {
     /// The highest load that a user can set.
     pub(super) const MAX_PER_SECOND: f64 = 2.0 * PEAK_ORDERS_PER_SECOND;
+
+    /// The name of the scale target that takes the orders.
+    pub(super) fn workload(&self) -> &str {
+        &self.workload
+    }
 
     /// Orders per second now.
     pub(super) fn per_second(&self) -> f64 {
@@ -133,25 +171,25 @@ impl Drop for Queue {
     }
 }
 
-/// Runs the simulation.
-async fn work(client: Client, orders: Arc<Mutex<Orders>>, load: QueueLoad) {
+/// Runs the simulation. `workers` is the URI of the scale target.
+async fn work(client: Client, workers: String, orders: Arc<Mutex<Orders>>, load: QueueLoad) {
     let mut ticks = interval(STEP_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut last = load.began;
     loop {
         ticks.tick().await;
-        let workers = ready(&client).await.unwrap_or(0.0);
+        let ready_workers = ready(&client, &workers).await.unwrap_or(0.0);
         let now = Instant::now();
         let seconds = (now - last).as_secs_f64();
         last = now;
         let mut orders = orders.locked();
-        *orders = orders.step(load.per_second(), seconds, workers);
+        *orders = orders.step(load.per_second(), seconds, ready_workers);
     }
 }
 
 /// The number of ready workers.
-async fn ready(client: &Client) -> Option<f64> {
-    let request = Request::get(WORKERS).body(Vec::new()).ok()?;
+async fn ready(client: &Client, workers: &str) -> Option<f64> {
+    let request = Request::get(workers).body(Vec::new()).ok()?;
     let found: Value = client.request(request).await.ok()?;
     found.pointer("/status/readyReplicas").and_then(Value::as_f64)
 }
@@ -188,6 +226,8 @@ async fn serve_length(mut stream: TcpStream, waiting: u64) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -212,11 +252,35 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn user_can_set_the_orders_that_arrive() {
-        let load = QueueLoad { began: Instant::now(), level: Arc::default() };
+        let load = QueueLoad { began: Instant::now(), workload: "orders".into(), level: Arc::default() };
         assert_eq!(load.per_second(), 0.0);
         load.clone().set_level(Some(7.0));
         assert_eq!((load.per_second(), load.level()), (7.0, Some(7.0)));
         load.set_level(None);
         assert_eq!(load.per_second(), 0.0);
+    }
+
+    #[tokio::test]
+    async fn triggers_that_read_the_queue_have_its_address() {
+        let cluster = localkube::Cluster::start(localkube::Options::default()).await.unwrap();
+        let workers =
+            QueueWorkers { namespace: "shop".into(), resource: "deployments", name: "worker".into() };
+        assert_eq!(workers.uri(), "/apis/apps/v1/namespaces/shop/deployments/worker");
+        let mut queue = Queue::open(cluster.client(), workers).await.unwrap();
+        assert_eq!(queue.load().workload(), "worker");
+        // The port of the example may be taken.
+        queue.port = 4711;
+        let other = "http://127.0.0.1:7438/other";
+        let triggers =
+            [EXAMPLE_URL, other].map(|url| json!({"type": "metrics-api", "metadata": {"url": url}}));
+        let mut object = json!({"kind": "ScaledObject", "spec": {"triggers": triggers}});
+        let parsed: Vec<Trigger> = serde_json::from_value(json!(triggers)).unwrap();
+        assert_eq!(parsed.iter().map(Queue::is_read_by).collect::<Vec<_>>(), [true, false]);
+        queue.place(&mut object);
+        let url = |index: usize| object["spec"]["triggers"][index]["metadata"]["url"].clone();
+        assert_eq!((url(0), url(1)), (json!("http://127.0.0.1:4711/queues/orders"), json!(other)));
+        let mut object = json!({"kind": "ConfigMap"});
+        queue.place(&mut object);
+        assert_eq!(object, json!({"kind": "ConfigMap"}));
     }
 }

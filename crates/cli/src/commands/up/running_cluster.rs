@@ -13,6 +13,7 @@ use serve::{ServiceBackend, ServiceRef};
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
+use super::event_driven::EventDrivenObject;
 use super::faults::FaultTargets;
 use super::load_and_faults::{LoadAndFaults, LoadAndFaultsBackend};
 use super::pod_metrics::PodMetrics;
@@ -75,9 +76,12 @@ pub(super) struct RunningCluster {
 }
 
 impl RunningCluster {
-    pub(super) async fn build(args: &UpArgs, time: &ClusterTime) -> Result<Self, Failure> {
+    pub(super) async fn build(
+        args: &UpArgs,
+        chosen: ChosenWorkloads,
+        time: &ClusterTime,
+    ) -> Result<Self, Failure> {
         let kubernetes = args.kubernetes.version();
-        let chosen = ChosenWorkloads::load(&args.files, &args.workloads, kubernetes)?;
         let start = std::time::Instant::now();
         let outside = |doing: &'static str| {
             move |error: BoxError| Failure::Outside(format!("failed to {doing}: {error}"))
@@ -105,14 +109,12 @@ impl RunningCluster {
         let nodes = Nodes::start(client.clone(), plan).await;
         let nodes = Arc::new(nodes.map_err(|e| outside("start the simulated nodes")(e.into()))?);
         let nodes_began = Instant::now();
-        let mut documents = Vec::new();
-        for source in &chosen.sources {
-            documents.extend(yaml::parse(source)?.into_iter().flat_map(yaml::Document::into_items));
-        }
+        let mut definitions = Vec::new();
         for (name, text) in KEDA_CRDS.into_iter().chain([("autoscalers.plimsoll.dev", AUTOSCALER_CRD)]) {
-            let definition = SourceFile::from_bytes(format!("{name}.yaml"), text.as_bytes())?;
-            objects::create(&client, &yaml::parse(&definition)?).await?;
+            let source = SourceFile::from_bytes(format!("{name}.yaml"), text.as_bytes())?;
+            definitions.extend(yaml::parse(&source)?);
         }
+        objects::create(&client, &definitions, |_| ()).await?;
         // All roles talk to the cluster as to any other: over TLS, by kubeconfig.
         let target = ConnectTarget { kubeconfig: Some(args.kubeconfig.clone()), context: None };
         let connection = connect::connect(&target).await.map_err(|e| Failure::Outside(e.to_string()))?;
@@ -142,17 +144,20 @@ impl RunningCluster {
         for object in registrations_of(operator.server.as_ref(), operator::SERVICE) {
             objects::create_one(&client, &object).await.map_err(outside("register the operator's APIs"))?;
         }
-        let mut queue = None;
-        for example in &chosen.event_driven {
-            let mut manifests = example.manifests.to_owned();
-            if example.name == super::queue::WORKLOAD {
-                manifests = queue.insert(Queue::open(client.clone()).await?).placed(&manifests);
+        let queue = match chosen.event_driven.iter().find_map(EventDrivenObject::queue_workers) {
+            Some(workers) => {
+                let opened = Queue::open(client.clone(), workers).await;
+                Some(opened.map_err(|error| outside("open the simulated queue")(error.into()))?)
             }
-            let source = SourceFile::from_bytes(format!("{}.yaml", example.name), manifests.as_bytes())?;
-            documents.extend(yaml::parse(&source)?);
-        }
+            None => None,
+        };
+        let place = |object: &mut serde_json::Value| {
+            if let Some(queue) = &queue {
+                queue.place(object);
+            }
+        };
         // Created last, so that the controller sees the autoscalers being added; their first reconcile is one period later.
-        objects::create(&client, &documents).await?;
+        objects::create(&client, &chosen.documents, place).await?;
         let resource_metrics = |object: &serde_json::Value| {
             object.pointer("/spec/group").and_then(serde_json::Value::as_str) == Some("metrics.k8s.io")
         };

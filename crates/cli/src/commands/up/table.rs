@@ -103,7 +103,9 @@ fn line(cluster: &RunningCluster, record: &DecisionRecord) -> String {
         let plan = scenario.autoscalers.iter().find(|plan| plan.object.short_name() == name)?;
         Some((plan, scenario.workloads.get(plan.workload)?))
     });
-    let target = found.map(|(_, workload)| workload.name.as_str()).or_else(|| name.strip_prefix("so/"));
+    let scaled = cluster.workloads.event_driven.iter().find(|object| object.short_name() == name);
+    let target = found.map(|(_, workload)| workload.name.as_str());
+    let target = target.or_else(|| scaled?.target_name()).or_else(|| name.strip_prefix("so/"));
     let load = target.and_then(|target| cluster.load_and_faults.load_of(target));
     let load = load.map(|load| format!("{load:.1}/s")).unwrap_or_default();
     let metrics = match &record.round {

@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 
 use api::autoscaling::KubernetesVersion;
-use api::yaml::SourceFile;
+use api::yaml::{self, Document, SourceFile};
 use sim::Scenario;
 use sim::scenario::{Variation, WorkloadPlan};
 
+use super::event_driven::EventDrivenObject;
+use crate::commands::validate::{self, ValidationRules};
 use crate::failure::Failure;
 use crate::{files, scenario};
 
@@ -28,10 +30,10 @@ pub(super) enum ExampleName {
 }
 
 /// An example: its name and its manifests.
-pub(super) struct ExampleWorkload {
+struct ExampleWorkload {
     choice: ExampleName,
-    pub(super) name: &'static str,
-    pub(super) manifests: &'static str,
+    name: &'static str,
+    manifests: &'static str,
 }
 
 /// An example and its file.
@@ -45,14 +47,13 @@ macro_rules! example {
     };
 }
 
+/// The example whose settings of the controller, which are the defaults, apply where no Scenario has others.
+const PHP_APACHE: ExampleWorkload = example!(PhpApache, "php-apache", "up.yaml");
 /// Examples with a Scenario, which generates their load.
-const SIMULATED: [ExampleWorkload; 3] = [
-    example!(PhpApache, "php-apache", "up.yaml"),
-    example!(Checkout, "checkout", "checkout.yaml"),
-    example!(Shop, "shop", "shop.yaml"),
-];
+const SIMULATED: [ExampleWorkload; 3] =
+    [PHP_APACHE, example!(Checkout, "checkout", "checkout.yaml"), example!(Shop, "shop", "shop.yaml")];
 /// Examples that are scaled by events.
-static EVENT_DRIVEN: [ExampleWorkload; 2] = [
+const EVENT_DRIVEN: [ExampleWorkload; 2] = [
     example!(OrdersWorker, "orders-worker", "scaledobject/orders-worker.yaml"),
     example!(Report, "report", "scaledobject/report.yaml"),
 ];
@@ -63,52 +64,69 @@ pub(super) struct ChosenWorkloads {
     pub(super) settings: Scenario,
     /// Workloads with a load, and their autoscalers.
     pub(super) scenarios: Vec<Scenario>,
-    /// The manifests of the scenarios.
-    pub(super) sources: Vec<SourceFile>,
-    /// Examples that are scaled by events.
-    pub(super) event_driven: Vec<&'static ExampleWorkload>,
+    /// The ScaledObjects and ScaledJobs.
+    pub(super) event_driven: Vec<EventDrivenObject>,
+    /// All objects.
+    pub(super) documents: Vec<Document>,
+}
+
+impl ExampleWorkload {
+    fn source(&self) -> Result<SourceFile, Failure> {
+        Ok(SourceFile::from_bytes(format!("{}.yaml", self.name), self.manifests.as_bytes())?)
+    }
 }
 
 impl ChosenWorkloads {
-    /// The workloads of the user's files, or the chosen examples if there are none.
+    /// The workloads of the user's files, or the chosen examples if there are none. It is not called in a tokio runtime, because
+    /// the validation of triggers starts one of its own.
     pub(super) fn load(
         files: &[PathBuf],
         chosen: &[ExampleName],
         kubernetes: KubernetesVersion,
     ) -> Result<Self, Failure> {
-        let variation = Variation { kubernetes, ..Variation::default() };
-        if !files.is_empty() {
-            let sources = files::read_all(files)?;
-            let settings = scenario::load(&sources, variation)?;
-            return Ok(Self {
-                scenarios: vec![settings.clone()],
-                settings,
-                sources,
-                event_driven: Vec::new(),
-            });
+        if files.is_empty() {
+            Self::of_examples(chosen, kubernetes)
+        } else {
+            Self::of_sources(&files::read_all(files)?, kubernetes)
         }
+    }
+
+    fn of_sources(sources: &[SourceFile], kubernetes: KubernetesVersion) -> Result<Self, Failure> {
+        let documents = documents_of(sources)?;
+        let problems = validate::problems(&documents, ValidationRules::of_kubernetes(kubernetes));
+        if !problems.is_empty() {
+            return Err(problems.into());
+        }
+        let event_driven = EventDrivenObject::all(&documents)?;
+        let mut scenarios = Vec::new();
+        // Triggers need no load. Without them nothing would happen, so that a missing Scenario is an error.
+        if validate::has_scenario(&documents) || event_driven.is_empty() {
+            let variation = Variation { kubernetes, leaves_out_event_driven: true, ..Variation::default() };
+            scenarios.push(scenario::load(sources, variation)?);
+        }
+        let settings = match scenarios.first() {
+            Some(scenario) => scenario.clone(),
+            None => default_settings(kubernetes)?,
+        };
+        Ok(Self { settings, scenarios, event_driven, documents })
+    }
+
+    fn of_examples(chosen: &[ExampleName], kubernetes: KubernetesVersion) -> Result<Self, Failure> {
         let is_chosen = |example: &&ExampleWorkload| {
             chosen.contains(&ExampleName::All) || chosen.contains(&example.choice)
         };
-        let mut settings = None;
-        let (mut scenarios, mut sources) = (Vec::new(), Vec::new());
-        for example in &SIMULATED {
-            let source =
-                SourceFile::from_bytes(format!("{}.yaml", example.name), example.manifests.as_bytes())?;
-            let scenario = scenario::load(std::slice::from_ref(&source), variation)?;
-            settings.get_or_insert_with(|| scenario.clone());
-            if is_chosen(&example) {
-                scenarios.push(scenario);
-                sources.push(source);
-            }
+        let variation = Variation { kubernetes, ..Variation::default() };
+        let (mut scenarios, mut documents) = (Vec::new(), Vec::new());
+        for example in SIMULATED.iter().filter(is_chosen) {
+            let source = example.source()?;
+            scenarios.push(scenario::load(std::slice::from_ref(&source), variation)?);
+            documents.extend(documents_of(&[source])?);
         }
-        let settings = settings.ok_or_else(|| Failure::input("there is no example"))?;
-        Ok(Self {
-            settings,
-            scenarios,
-            sources,
-            event_driven: EVENT_DRIVEN.iter().filter(is_chosen).collect(),
-        })
+        for example in EVENT_DRIVEN.iter().filter(is_chosen) {
+            documents.extend(documents_of(&[example.source()?])?);
+        }
+        let settings = default_settings(kubernetes)?;
+        Ok(Self { settings, scenarios, event_driven: EventDrivenObject::all(&documents)?, documents })
     }
 
     /// All workloads with a load.
@@ -116,17 +134,39 @@ impl ChosenWorkloads {
         self.scenarios.iter().flat_map(|scenario| &scenario.workloads)
     }
 
-    /// How many workloads there are.
+    /// How many workloads there are: those with a load, and other targets of ScaledObjects and ScaledJobs.
     pub(super) fn count(&self) -> usize {
-        self.plans().count() + self.event_driven.len()
+        let has_load = |object: &EventDrivenObject| self.plans().any(|plan| object.scales(plan));
+        self.plans().count() + self.event_driven.iter().filter(|&object| !has_load(object)).count()
     }
 
     /// The names of all autoscalers, as `plimsoll why` takes them.
     pub(super) fn autoscalers(&self) -> Vec<String> {
         let simulated = self.scenarios.iter().flat_map(|scenario| &scenario.autoscalers);
-        let simulated = simulated.map(|plan| plan.object.short_name());
-        simulated.chain(self.event_driven.iter().map(|example| format!("so/{}", example.name))).collect()
+        let simulated = simulated.map(|plan| named(plan.object.short_name(), &plan.spec.namespace));
+        let event_driven = self.event_driven.iter();
+        let event_driven = event_driven.map(|object| named(object.short_name(), &object.namespace));
+        simulated.chain(event_driven).collect()
     }
+}
+
+/// The documents of all sources, with the items of lists.
+fn documents_of(sources: &[SourceFile]) -> Result<Vec<Document>, Failure> {
+    let mut documents = Vec::new();
+    for source in sources {
+        documents.extend(yaml::parse(source)?.into_iter().flat_map(Document::into_items));
+    }
+    Ok(documents)
+}
+
+fn default_settings(kubernetes: KubernetesVersion) -> Result<Scenario, Failure> {
+    let variation = Variation { kubernetes, ..Variation::default() };
+    scenario::load(&[PHP_APACHE.source()?], variation)
+}
+
+/// A name with the flag for its namespace, where that is not the default.
+fn named(name: String, namespace: &str) -> String {
+    if namespace == "default" { name } else { format!("{name} -n {namespace}") }
 }
 
 #[cfg(test)]
@@ -134,8 +174,16 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
+    const WEBSITE: &str = include_str!("../../../../../examples/scaledobject/website.yaml");
+
     fn names(chosen: &[ExampleName]) -> Vec<String> {
         ChosenWorkloads::load(&[], chosen, KubernetesVersion::default()).unwrap().autoscalers()
+    }
+
+    fn of_text(text: &str) -> Result<ChosenWorkloads, String> {
+        let source = SourceFile::new("f", text);
+        let found = ChosenWorkloads::of_sources(&[source], KubernetesVersion::default());
+        found.map_err(|failure| failure.to_string())
     }
 
     #[test]
@@ -146,5 +194,51 @@ mod tests {
         assert_eq!(names(&[ExampleName::Report]), ["so/report"]);
         let all = ChosenWorkloads::load(&[], &[ExampleName::All], KubernetesVersion::default()).unwrap();
         assert_eq!((all.count(), all.plans().count()), (5, 3));
+    }
+
+    #[test]
+    fn files_with_event_driven_objects_need_no_scenario() {
+        for (example, name) in EVENT_DRIVEN.iter().zip(["so/orders-worker", "so/report"]) {
+            let found = of_text(example.manifests).unwrap();
+            assert_eq!((found.autoscalers(), found.count()), (vec![name.to_owned()], 1));
+            assert!(found.scenarios.is_empty());
+            assert_eq!(found.documents.len(), 2);
+        }
+        let name = "metadata:\n  name: report\n";
+        let namespaced = EVENT_DRIVEN[1].manifests.replace(name, &format!("{name}  namespace: a\n"));
+        assert_eq!(of_text(&namespaced).unwrap().autoscalers(), ["so/report -n a"]);
+        let deployment = EVENT_DRIVEN[1].manifests.split("---\n").next().unwrap();
+        let missing = of_text(deployment).map(|_| ()).unwrap_err();
+        assert!(missing.contains("there is no document of kind Scenario"), "{missing}");
+    }
+
+    #[test]
+    fn target_of_a_scaled_object_may_have_a_load() {
+        let found = of_text(WEBSITE).unwrap();
+        assert_eq!((found.autoscalers(), found.count()), (vec!["so/website".to_owned()], 1));
+        assert_eq!(found.plans().count(), 1);
+    }
+
+    #[test]
+    fn invalid_objects_are_refused_with_their_position() {
+        let with = |from: &str, to: &str| {
+            assert!(WEBSITE.contains(from), "{from}");
+            of_text(&WEBSITE.replacen(from, to, 1)).map(|_| ()).unwrap_err()
+        };
+        let line = |text: &str| WEBSITE.lines().position(|line| line.contains(text)).unwrap() + 1;
+        for (from, to, expected) in [
+            ("type: cron", "type: corn", "there is no trigger type"),
+            ("desiredReplicas:", "desiredReplica:", "cron has no parameter"),
+            ("minReplicaCount:", "minReplicasCount:", "unknown field `minReplicasCount`"),
+            ("kind: ScaledObject", "kind: ScaledObjct", "keda.sh/v1alpha1 has no kind ScaledObjct"),
+        ] {
+            let problem = with(from, to);
+            assert!(problem.contains(expected), "{problem}");
+            assert!(problem.contains(&format!("f:{}:", line(from))), "{problem}");
+        }
+        // Also without a Scenario.
+        let report = EVENT_DRIVEN[1].manifests.replace("replicas: 0", "replicas: -1");
+        let problem = of_text(&report).map(|_| ()).unwrap_err();
+        assert!(problem.contains("must be greater than or equal to 0"), "{problem}");
     }
 }

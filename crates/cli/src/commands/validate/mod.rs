@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use api::autoscaling::FeatureGates;
 use api::keda::KedaProfile;
 use api::yaml::{self, Diagnostic, Document, SourceFile};
+use keda::admission::AdmissionKind;
 use serde::Serialize;
 use sim::scenario::Variation;
 
@@ -78,6 +79,12 @@ impl ValidationRules {
     /// Those of a release of KEDA.
     pub(super) fn of_keda(keda: KedaProfile) -> Self {
         Self { keda, ..Self::default() }
+    }
+
+    /// Those of a release of Kubernetes, with its default feature gates.
+    #[cfg(feature = "desk")]
+    pub(super) fn of_kubernetes(kubernetes: api::autoscaling::KubernetesVersion) -> Self {
+        Self { gates: FeatureGates::of(kubernetes), ..Self::default() }
     }
 }
 
@@ -148,8 +155,9 @@ fn check(
         return Err(Failure::input(format!("{} is empty", source.name)));
     }
     // A scenario's gates and workloads affect its autoscalers, so such a file is checked as a whole.
-    if documents.iter().any(|d| word(d, "kind") == "Scenario") {
-        let variation = Variation { kubernetes: rules.gates.kubernetes, ..Variation::default() };
+    if has_scenario(&documents) {
+        let kubernetes = rules.gates.kubernetes;
+        let variation = Variation { kubernetes, leaves_out_event_driven: true, ..Variation::default() };
         let found = match scenario::load(std::slice::from_ref(source), variation) {
             Ok(_) => Vec::new(),
             Err(Failure::Problems(found)) => found,
@@ -160,14 +168,37 @@ fn check(
             findings.push(finding(source, document, &checked));
         }
         problems.extend(checked.problems().iter().cloned());
-        return Ok(());
     }
-    for document in documents {
-        let checked = kinds::check(&document, rules);
-        findings.push(finding(source, &document, &checked));
+    for document in beside_scenario(&documents) {
+        let checked = kinds::check(document, rules);
+        findings.push(finding(source, document, &checked));
         problems.extend(checked.problems().iter().cloned());
     }
     Ok(())
+}
+
+/// The problems of documents that loading their Scenario does not find; without a Scenario, all their problems.
+#[cfg(feature = "desk")]
+pub(super) fn problems(documents: &[Document], rules: ValidationRules) -> Vec<Diagnostic> {
+    let found = beside_scenario(documents).map(|document| kinds::check(document, rules));
+    found.flat_map(|checked| checked.problems().to_vec()).collect()
+}
+
+/// Whether there is a document of the kind `Scenario`.
+pub(super) fn has_scenario(documents: &[Document]) -> bool {
+    documents.iter().any(|document| word(document, "kind") == "Scenario")
+}
+
+/// The documents that are checked one by one: those that a Scenario does not read.
+fn beside_scenario(documents: &[Document]) -> impl Iterator<Item = &Document> {
+    let has_scenario = has_scenario(documents);
+    documents.iter().filter(move |document| !has_scenario || is_of_keda(document))
+}
+
+fn is_of_keda(document: &Document) -> bool {
+    let api_version = word(document, "apiVersion");
+    let is_group = ["keda.sh/", "eventing.keda.sh/"].iter().any(|group| api_version.starts_with(group));
+    is_group || AdmissionKind::parse(&word(document, "kind")).is_some()
 }
 
 impl ValidationFinding {

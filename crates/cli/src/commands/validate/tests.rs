@@ -156,6 +156,23 @@ fn parameters_are_those_of_the_release_of_keda() {
 }
 
 #[test]
+fn scaled_objects_beside_a_scenario_are_checked() {
+    let checked = |triggers: &str| {
+        let scenario = include_str!("../../../../../examples/php-apache.yaml");
+        let source = SourceFile::new("f", format!("{scenario}---\n{SCALED}  triggers:\n  - {triggers}\n"));
+        let (mut findings, mut problems) = (Vec::new(), Vec::new());
+        check(&source, ValidationRules::default(), &mut findings, &mut problems).unwrap();
+        let kinds: Vec<String> = findings.iter().map(|finding| finding.kind.clone()).collect();
+        assert_eq!(kinds, ["Scenario", "ScaledObject"]);
+        problems.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(checked("{type: cpu, metricType: Utilization, metadata: {value: '50'}}"), [""; 0]);
+    let problems = checked("{type: kafkaa, metadata: {}}");
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert!(problems[0].contains("there is no trigger type"), "{problems:?}");
+}
+
+#[test]
 fn authentications_and_jobs_are_checked() {
     let (checked, problems) = check_text(
         "apiVersion: keda.sh/v1alpha1\nkind: TriggerAuthentication\nmetadata: {name: a}\nspec:\n  secretTargetReff: []\n",
