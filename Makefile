@@ -31,6 +31,7 @@ install: ## Build an optimized plimsoll and install it, also as kubectl plimsoll
 	@install -d $(PREFIX)/bin
 	@install -m 755 target/release/plimsoll $(PREFIX)/bin/plimsoll
 	@ln -sf plimsoll $(PREFIX)/bin/kubectl-plimsoll
+	@ln -sf plimsoll $(PREFIX)/bin/kubectl_complete-plimsoll
 	@echo "installed $(PREFIX)/bin/plimsoll and $(PREFIX)/bin/kubectl-plimsoll"
 
 # Lists the checks that could not run, so that an incomplete run does not end with "everything passed".

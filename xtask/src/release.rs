@@ -3,6 +3,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
@@ -24,6 +25,9 @@ const ARCHIVE_TEXTS: [&str; 3] = ["LICENSE", "README.md", "CHANGELOG.md"];
 /// Shells, and the names under which they look for completions.
 const COMPLETIONS: [(&str, &str); 3] =
     [("bash", "plimsoll.bash"), ("zsh", "_plimsoll"), ("fish", "plimsoll.fish")];
+
+/// Links to the program: the plugin of kubectl, and the program that kubectl starts to complete its command lines.
+const LINKS: [&str; 2] = ["kubectl-plimsoll", "kubectl_complete-plimsoll"];
 
 /// Writes the files of a release.
 #[derive(clap::Args)]
@@ -107,13 +111,16 @@ pub(crate) fn run(args: &ReleaseArgs) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Packs a program with its texts and completions.
+/// Packs a program with its links, texts and completions.
 fn archive(output: &Path, platform: &str, program: &Path, host: &Path) -> anyhow::Result<Archive> {
     let name = format!("plimsoll-{VERSION}-{platform}");
     let folder = output.join(&name);
     let completions = folder.join("completions");
     fs::create_dir_all(&completions).with_context(|| format!("creating {}", completions.display()))?;
     fs::copy(program, folder.join("plimsoll")).with_context(|| format!("copying {}", program.display()))?;
+    for link in LINKS {
+        symlink("plimsoll", folder.join(link)).with_context(|| format!("linking {link}"))?;
+    }
     for text in ARCHIVE_TEXTS {
         fs::copy(text, folder.join(text)).with_context(|| format!("copying {text}"))?;
     }

@@ -1,5 +1,5 @@
-//! The name of the program: as a kubectl plugin it is `kubectl-plimsoll`, and users type `kubectl plimsoll`. Instead of
-//! another server it is started by that server's name.
+//! The name of the program: as a kubectl plugin it is `kubectl-plimsoll`, and users type `kubectl plimsoll`, which kubectl completes with
+//! `kubectl_complete-plimsoll`. Instead of another server it is started by that server's name.
 
 use std::ffi::{OsStr, OsString};
 
@@ -11,11 +11,21 @@ use crate::flags;
 use crate::program::{Replaced, replaced_by, stem};
 
 const PLUGIN: &str = "kubectl plimsoll";
+/// The name by which kubectl starts the program to complete a command line of the plugin.
+const PLUGIN_COMPLETION: &str = "kubectl_complete-plimsoll";
 
 /// The command line, whose help shows what the user types.
 pub(crate) fn command() -> Command {
     let program = std::env::args_os().next().unwrap_or_default();
     if is_plugin(&program) { renamed(crate::Cli::command()).bin_name(PLUGIN) } else { crate::Cli::command() }
+}
+
+/// The words after `kubectl plimsoll`, if kubectl asks for the completion of the last one.
+pub(crate) fn words_to_complete() -> Option<Vec<String>> {
+    let mut words = std::env::args_os();
+    let program = words.next().unwrap_or_default();
+    let is_completion = stem(&program) == PLUGIN_COMPLETION;
+    is_completion.then(|| words.map(|word| word.to_string_lossy().into_owned()).collect())
 }
 
 /// The command line, translated.

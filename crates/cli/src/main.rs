@@ -20,6 +20,7 @@ mod logs;
 mod output;
 #[cfg(feature = "desk")]
 mod own_file;
+mod plugin_completion;
 mod probe_thread;
 mod program;
 mod scenario;
@@ -29,7 +30,7 @@ mod telemetry;
 
 use std::process::ExitCode;
 
-use clap::{FromArgMatches as _, Parser};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 
 /// Watches and requests allocate many short-lived objects; jemalloc returns their memory to the system.
 #[cfg(feature = "jemalloc")]
@@ -45,8 +46,14 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
-    let found = Cli::from_arg_matches(&invoked::command().get_matches_from(invoked::words()));
-    match commands::run(found.unwrap_or_else(|error| error.exit()).command) {
+    let result = match invoked::words_to_complete() {
+        Some(words) => output::exact_out(&plugin_completion::answer(Cli::command(), &words)),
+        None => {
+            let found = Cli::from_arg_matches(&invoked::command().get_matches_from(invoked::words()));
+            commands::run(found.unwrap_or_else(|error| error.exit()).command)
+        }
+    };
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(),
     }

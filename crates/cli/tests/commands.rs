@@ -105,3 +105,24 @@ fn kubectl_plugin() {
     assert!(usage.contains("Usage: kubectl plimsoll get"), "{usage}");
     std::fs::remove_dir_all(&folder).unwrap();
 }
+
+/// kubectl completes the words after `kubectl plimsoll` with the program under another name.
+#[cfg(unix)]
+#[test]
+fn kubectl_plugin_completion() {
+    let folder = std::env::temp_dir().join(format!("plimsoll-completion-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let link = folder.join("kubectl_complete-plimsoll");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_plimsoll"), &link).unwrap();
+    for (words, expected) in [
+        (&["wh"][..], "why\tExplain a decision as arithmetic a person can follow\n:4\n"),
+        (&["get", "s"], "so\nsj\n:4\n"),
+        (&["up", "--workloads", "all,re"], "all,report\tScaled at fixed times\n:4\n"),
+        (&["validate", "--strict", ""], ":0\n"),
+    ] {
+        let output = std::process::Command::new(&link).args(words).output().unwrap();
+        assert!(output.status.success() && output.stderr.is_empty(), "{words:?}: {output:?}");
+        assert_eq!(String::from_utf8(output.stdout).unwrap(), expected, "{words:?}");
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}

@@ -12,7 +12,10 @@ use crate::output;
 Examples:
   source <(plimsoll completion bash)
   plimsoll completion zsh > ~/.zfunc/_plimsoll
-  plimsoll completion fish > ~/.config/fish/completions/plimsoll.fish")]
+  plimsoll completion fish > ~/.config/fish/completions/plimsoll.fish
+
+Where the shell completes kubectl, `kubectl plimsoll` is completed if PATH has a link named
+kubectl_complete-plimsoll to this program, which `make install` makes.")]
 pub(crate) struct CompletionArgs {
     /// Which shell.
     shell: Shell,

@@ -72,6 +72,8 @@ fn release_has_archives_images_chart_manifests_checksums_and_a_plugin() {
         let held = listed(archive);
         for file in [
             "plimsoll",
+            "kubectl-plimsoll",
+            "kubectl_complete-plimsoll",
             "LICENSE",
             "README.md",
             "CHANGELOG.md",
