@@ -17,6 +17,7 @@ mod leader_history;
 mod lease_thread;
 mod live;
 mod logs;
+mod open_files;
 mod output;
 #[cfg(feature = "desk")]
 mod own_file;
@@ -46,6 +47,7 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
+    open_files::raise_limit();
     let result = match invoked::words_to_complete() {
         Some(words) => output::exact_out(&plugin_completion::answer(Cli::command(), &words)),
         None => {

@@ -255,6 +255,57 @@ pub fn needed(container: &Container, namespace: &str, secrets: bool) -> Vec<Sour
     found
 }
 
+/// What has been read for a container so far, in a limited number of bytes: an object may have a megabyte, and a container may name a
+/// thousand objects.
+#[derive(Default)]
+pub struct SourcesOfContainer {
+    /// The objects, with the keys that the container uses.
+    pub fetched: FetchedSources,
+    bytes: usize,
+}
+
+impl SourcesOfContainer {
+    /// Adds an object that was read, with the keys that the container uses: all of them, if it takes the whole object.
+    pub fn add(
+        &mut self,
+        container: &Container,
+        object: &SourceRef,
+        mut read: SourceData,
+    ) -> Result<(), EnvironmentError> {
+        if let Ok(keys) = &mut read {
+            if let Some(used) = keys_used(container, object) {
+                keys.retain(|key, _| used.contains(&**key));
+            }
+            self.bytes += keys.iter().map(|(key, value)| key.len() + value.len()).sum::<usize>();
+        }
+        if self.bytes > MAX_ENVIRONMENT_BYTES {
+            return Err(EnvironmentError::TooLarge(container.name.clone()));
+        }
+        let objects = match object.kind {
+            SourceKind::Secret => &mut self.fetched.secrets,
+            _ => &mut self.fetched.config_maps,
+        };
+        objects.insert(object.name.clone(), read);
+        Ok(())
+    }
+}
+
+/// The keys of an object that single variables of a container come from; none if it takes the whole object.
+fn keys_used<'a>(container: &'a Container, object: &SourceRef) -> Option<HashSet<&'a str>> {
+    let is_secret = object.kind == SourceKind::Secret;
+    let takes_all = container.env_from.iter().any(|from| {
+        let whole = if is_secret { &from.secret_ref } else { &from.config_map_ref };
+        whole.as_ref().is_some_and(|whole| whole.name == object.name)
+    });
+    if takes_all {
+        return None;
+    }
+    let references = container.env.iter().flat_map(|variable| &variable.value_from);
+    let keys =
+        references.flat_map(|from| if is_secret { &from.secret_key_ref } else { &from.config_map_key_ref });
+    Some(keys.filter(|key| key.name == object.name).map(|key| &*key.key).collect())
+}
+
 /// Resolves the variables of a container from the [`needed`] objects; without secrets if they must not be read.
 pub fn resolve(
     container: &Container,

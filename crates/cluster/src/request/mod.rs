@@ -27,7 +27,7 @@ pub use crate::uri::{below, path, with_query, within};
 pub use decode::{Expected, decode};
 pub(crate) use shape::{GoStruct, GoType};
 
-/// A larger response is refused: 100,000 pods with their metrics need half of it.
+/// A larger response is refused, unless its request has a lower limit: 100,000 pods with their metrics need half of it.
 pub const MAX_RESPONSE_BYTES: usize = 64 << 20;
 
 /// How often client-go retries: when the server sends `Retry-After`, or when it closes the connection of a GET.
@@ -54,6 +54,8 @@ pub struct Request {
     pub body: Option<(&'static str, Vec<u8>)>,
     /// The deadline of all attempts together, at most an hour.
     pub deadline: Duration,
+    /// A larger response is refused, in bytes.
+    pub max_bytes: usize,
 }
 
 /// A successful response.
@@ -78,6 +80,8 @@ pub enum ApiErrorKind {
     Exchange,
     /// The write was not sent, or not completely, because this process is not the leader.
     NotLeading,
+    /// The response is larger than the request allows.
+    TooLarge,
 }
 
 /// A failed request, in the words of client-go.
@@ -124,6 +128,11 @@ impl ApiError {
         self.kind == ApiErrorKind::NotLeading
     }
 
+    /// Whether the response is larger than the request allows.
+    pub fn is_too_large(&self) -> bool {
+        self.kind == ApiErrorKind::TooLarge
+    }
+
     /// The refusal of a write by a process that is not the leader.
     fn not_leading() -> Self {
         Self { kind: ApiErrorKind::NotLeading, ..Self::unanswered(NotLeading.to_string()) }
@@ -152,7 +161,13 @@ impl Request {
             name: String::new(),
             body: None,
             deadline,
+            max_bytes: MAX_RESPONSE_BYTES,
         }
+    }
+
+    /// The same, for responses of at most this size in bytes.
+    pub fn max_bytes(self, max_bytes: usize) -> Self {
+        Self { max_bytes, ..self }
     }
 
     /// The object's name in messages.
@@ -303,7 +318,8 @@ async fn attempt(
     let source = header_text(&head.headers, api::metrics::SOURCE_HEADER);
     let wait = header(RETRY_AFTER).and_then(|text| text.trim().parse().ok());
     let wait = wait.map(|seconds| Duration::from_secs(seconds).min(MAX_REQUEST_DURATION));
-    let body = collect(body).await.map_err(|error| FailedAttempt { error, retry_after: None })?;
+    let body =
+        collect(body, request.max_bytes).await.map_err(|error| FailedAttempt { error, retry_after: None })?;
     if !(StatusCode::OK..=StatusCode::PARTIAL_CONTENT).contains(&head.status) {
         let error = refusal::read(request, head.status.as_u16(), &content_type, &body, wait);
         let retry_after = error.retry_after;
@@ -336,8 +352,8 @@ fn build(request: &Request, accept: &str, etag: Option<&str>) -> Result<http::Re
         .map_err(|e| ApiError::unanswered(format!("cannot ask for {:?}: {e}", request.uri)))
 }
 
-/// Reads the whole body, at most [`MAX_RESPONSE_BYTES`].
-async fn collect(mut body: Body) -> Result<Bytes, ApiError> {
+/// Reads the whole body, of at most this size.
+async fn collect(mut body: Body, max_bytes: usize) -> Result<Bytes, ApiError> {
     let mut first = Bytes::new();
     let mut all = BytesMut::new();
     while let Some(frame) = body.frame().await {
@@ -348,9 +364,9 @@ async fn collect(mut body: Body) -> Result<Bytes, ApiError> {
             ))
         })?;
         let Ok(data) = frame.into_data() else { continue };
-        if first.len().max(all.len()) + data.len() > MAX_RESPONSE_BYTES {
-            let most = MAX_RESPONSE_BYTES >> 20;
-            return Err(ApiError::unanswered(format!("the answer is larger than {most} MiB")));
+        if first.len().max(all.len()) + data.len() > max_bytes {
+            let error = ApiError::unanswered(format!("the answer is larger than {} MiB", max_bytes >> 20));
+            return Err(ApiError { kind: ApiErrorKind::TooLarge, ..error });
         }
         // Most bodies are one frame, which need not be copied.
         if all.is_empty() && first.is_empty() {

@@ -164,6 +164,7 @@ impl StatusWriter {
             name: entry.object.metadata().name.clone(),
             body: Some((content_type, body)),
             deadline: STATUS_WRITE_DEADLINE,
+            max_bytes: request::MAX_RESPONSE_BYTES,
         };
         let answer = request::send_leading(&self.client, request, &self.leadership).await?;
         let answer: WrittenObject = serde_json::from_slice(&answer)?;

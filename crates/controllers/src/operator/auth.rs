@@ -41,7 +41,7 @@ use api::provider::Compat;
 use cluster::Clock;
 use keda::OperationError;
 use keda::environment::{
-    EnvironmentError, FetchedSources, MAX_ENVIRONMENT_SOURCES, PodTemplate, needed, resolve,
+    EnvironmentError, MAX_ENVIRONMENT_SOURCES, PodTemplate, SourcesOfContainer, needed, resolve,
 };
 use scalers::backends::Backends;
 use scalers::secret_managers::SecretManagers;
@@ -263,24 +263,22 @@ impl AuthResolver {
         let Some(template) = template else { return Ok(BTreeMap::new()) };
         let Some(container) = template.container(container)? else { return Ok(BTreeMap::new()) };
         let may_read = self.rules.secrets.allows(namespace);
-        let mut fetched = FetchedSources::default();
+        let mut read = SourcesOfContainer::default();
         let sources = needed(container, namespace, may_read);
         if sources.len() > MAX_ENVIRONMENT_SOURCES {
             return Err(EnvironmentError::TooManySources(container.name.clone()));
         }
         for object in sources {
-            if object.kind == SourceKind::Secret {
-                let read = objects.secret(namespace, &object.name).await;
-                let read = read.map(|data| texts(&data)).map_err(OperationError::from_error);
-                fetched.secrets.insert(object.name.clone(), read);
+            // Noted before it can be too large: the scaler is rebuilt when the object changes.
+            note(seen, object.clone());
+            let data = if object.kind == SourceKind::Secret {
+                objects.secret(namespace, &object.name).await.map(|data| texts(&data))
             } else {
-                let read = objects.config_map(namespace, &object.name).await;
-                let read = read.map(|data| BTreeMap::clone(&data)).map_err(OperationError::from_error);
-                fetched.config_maps.insert(object.name.clone(), read);
-            }
-            note(seen, object);
+                objects.config_map(namespace, &object.name).await.map(|data| BTreeMap::clone(&data))
+            };
+            read.add(container, &object, data.map_err(OperationError::from_error))?;
         }
-        resolve(container, namespace, may_read, &fetched)
+        resolve(container, namespace, may_read, &read.fetched)
     }
 }
 

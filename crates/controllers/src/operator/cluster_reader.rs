@@ -19,10 +19,13 @@ use keda::executor::TARGET_NOT_RESOLVED;
 use keda::fallback::{FallbackNeeds, TargetFacts, is_ready};
 use kube::Client;
 use locks::MutexExt as _;
+use runtime::SingleFlight;
 use scalers::ScalerError;
 use scalers::backends::{Cluster, ClusterFuture, ConfigSource, PodView};
 use serde::Deserialize;
 use serde_json::Value;
+use sources::tenant::NamespaceParts;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 
 use super::leader_client::{LeaderClient, ResourcePath};
@@ -33,6 +36,10 @@ use super::store::Store;
 const POD_LIST_MAX_AGE: Duration = Duration::from_secs(1);
 /// Lists of pods that are cached.
 const MAX_CACHED_POD_LISTS: usize = 1024;
+/// Lists of pods and EndpointSlices that are requested and decoded at a time.
+const MAX_LISTS: usize = 4;
+/// The same for the triggers of one namespace.
+const MAX_NAMESPACE_LISTS: usize = 2;
 
 /// Why a read for a decision or a scaler failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -65,17 +72,35 @@ pub(crate) struct ClusterReader {
     /// The kinds of targets whose watch is synced.
     seen: Arc<Mutex<HashSet<TargetKind>>>,
     pods: Arc<Mutex<PodLists>>,
+    /// Lists of pods under way.
+    listing: Arc<SingleFlight<(String, String), Result<Arc<Vec<SlimPod>>, ApiError>>>,
     compat: Compat,
     secrets: SecretAccess,
 }
 
-type PodLists = HashMap<(String, String), (Instant, Arc<Vec<SlimPod>>)>;
-
-#[derive(Debug, Deserialize)]
-#[serde(default, bound = "T: Deserialize<'de>")]
-struct List<T> {
-    items: Vec<T>,
+/// Permission to list objects that a tenant fills, so that only a few of such lists are in memory.
+struct ListPermits {
+    _of_namespace: Option<OwnedSemaphorePermit>,
+    _of_all: Option<SemaphorePermit<'static>>,
 }
+
+static LISTS: Semaphore = Semaphore::const_new(MAX_LISTS);
+static LISTS_OF_NAMESPACES: NamespaceParts<Semaphore> =
+    NamespaceParts::new(|| Semaphore::new(MAX_NAMESPACE_LISTS));
+
+impl ListPermits {
+    /// Waits for them. That of the namespace is first: a list that waits for others of its namespace holds nothing that others wait
+    /// for. The semaphores are never closed.
+    async fn acquire(namespace: &str) -> Self {
+        let of_namespace = match LISTS_OF_NAMESPACES.of_several(&Arc::from(namespace)) {
+            Some(part) => part.acquire_owned().await.ok(),
+            None => None,
+        };
+        Self { _of_namespace: of_namespace, _of_all: LISTS.acquire().await.ok() }
+    }
+}
+
+type PodLists = HashMap<(String, String), (Instant, Arc<Vec<SlimPod>>)>;
 
 /// The data of a ConfigMap or Secret.
 #[derive(Default, Deserialize)]
@@ -98,12 +123,6 @@ impl KeyedData {
             ConfigSource::ConfigMap => of(&self.binary_data),
         };
         coded.map(|text| STANDARD.decode(text)).transpose().map_err(|_| ReadError::NotBase64(key.to_owned()))
-    }
-}
-
-impl<T> Default for List<T> {
-    fn default() -> Self {
-        Self { items: Vec::new() }
     }
 }
 
@@ -169,7 +188,15 @@ impl ClusterReader {
         compat: Compat,
         secrets: SecretAccess,
     ) -> Self {
-        Self { client, store, seen: Arc::default(), pods: Arc::default(), compat, secrets }
+        Self {
+            client,
+            store,
+            seen: Arc::default(),
+            pods: Arc::default(),
+            listing: Arc::default(),
+            compat,
+            secrets,
+        }
     }
 
     fn store(&self) -> MutexGuard<'_, Store> {
@@ -263,8 +290,9 @@ impl ClusterReader {
     ) -> Result<Vec<engine::Pod>, ReadError> {
         let parsed = Selector::parse(selector)?;
         let path = ResourcePath::core("pods", namespace, "");
-        let list: List<api::pod::Pod> = self.client.list(path, selector).await?;
-        Ok(engine_pods(namespace, &parsed, &list.items))
+        let _permits = ListPermits::acquire(namespace).await;
+        let list: Vec<api::pod::Pod> = self.client.list(path, selector).await?;
+        Ok(engine_pods(namespace, &parsed, &list))
     }
 
     async fn list(&self, namespace: &str, selector: &str) -> Result<Arc<Vec<SlimPod>>, ApiError> {
@@ -274,9 +302,16 @@ impl ClusterReader {
         {
             return Ok(Arc::clone(known));
         }
-        let path = ResourcePath::core("pods", namespace, "");
-        let list: List<SlimPod> = self.client.list(path, selector).await?;
-        let pods = Arc::new(list.items);
+        let reader = self.clone();
+        self.listing.run(key.clone(), || async move { reader.list_now(key).await }).await
+    }
+
+    /// Requests the list of a namespace and a selector.
+    async fn list_now(&self, key: (String, String)) -> Result<Arc<Vec<SlimPod>>, ApiError> {
+        let (namespace, selector) = &key;
+        let _permits = ListPermits::acquire(namespace).await;
+        let pods = self.client.list(ResourcePath::core("pods", namespace, ""), selector).await?;
+        let pods = Arc::new(pods);
         let mut lists = self.lists();
         if lists.len() >= MAX_CACHED_POD_LISTS {
             lists.retain(|_, (at, _)| at.elapsed() < POD_LIST_MAX_AGE);
@@ -335,9 +370,10 @@ impl Cluster for ClusterReader {
                 return Err(ScalerError::new(format!("{service:?} is not the name of a Service")));
             }
             let selector = format!("kubernetes.io/service-name={service}");
-            let list: List<EndpointSlice> = self.client.list(path, &selector).await.map_err(scaler_error)?;
+            let _permits = ListPermits::acquire(namespace).await;
+            let slices: Vec<EndpointSlice> = self.client.list(path, &selector).await.map_err(scaler_error)?;
             let mut found = Vec::new();
-            for slice in list.items {
+            for slice in slices {
                 let port = slice.ports.iter().flatten().find_map(|port| port.port);
                 let ready =
                     |endpoint: &&Endpoint| endpoint.conditions.get("ready").copied().flatten() != Some(false);
@@ -371,36 +407,4 @@ impl Cluster for ClusterReader {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::convert::Infallible;
-
-    use http::{Request, Response};
-    use kube::client::Body;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn endpoints_are_read_for_the_name_of_one_service_only() {
-        let requested = Arc::<Mutex<Vec<String>>>::default();
-        let seen = Arc::clone(&requested);
-        let server = tower::service_fn(move |request: Request<Body>| {
-            let seen = Arc::clone(&seen);
-            async move {
-                seen.locked().push(request.uri().to_string());
-                let body = Body::from(br#"{"items": []}"#.to_vec());
-                Ok::<_, Infallible>(Response::builder().status(200).body(body).unwrap())
-            }
-        });
-        let client = Client::new(server, "default");
-        let cluster = cluster_reader(client.clone(), Discovery::new(client), Compat::Better);
-        for wrong in ["a,b", "a=b", "web,kubernetes.io/service-name!=x", "a b", "a%2Cb", "!a", "A", ""] {
-            let error = cluster.endpoints("shop", wrong).await.unwrap_err().to_string();
-            assert!(error.ends_with("is not the name of a Service"), "{wrong}: {error}");
-        }
-        assert!(requested.locked().is_empty());
-        assert!(cluster.endpoints("shop", "web-1").await.unwrap().is_empty());
-        let requested = requested.locked();
-        assert_eq!(requested.len(), 1);
-        assert!(requested[0].contains("service-name%3Dweb-1"), "{requested:?}");
-    }
-}
+mod tests;

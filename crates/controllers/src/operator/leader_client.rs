@@ -11,8 +11,8 @@ use cluster::watch::slim;
 use http::Method;
 use keda::executor::ScaleResult;
 use kube::Client;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 /// Time limit of one request.
@@ -20,6 +20,13 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Writes of a replica count that meet a conflict.
 const MAX_SCALE_WRITES: u32 = 3;
+
+/// Maximum size of a page of a list that a tenant fills, in bytes.
+const MAX_PAGE_BYTES: usize = 16 << 20;
+/// Objects in a page of a list whose objects are large: etcd stores at most 1.5 MiB for each.
+const LARGE_OBJECTS_PER_PAGE: &str = "10";
+/// Larger responses are decoded on another thread, in bytes.
+const MAX_INLINE_BYTES: usize = 64 << 10;
 
 const JSON: &str = "application/json";
 const MERGE_PATCH: &str = "application/merge-patch+json";
@@ -31,6 +38,27 @@ pub(crate) struct LeaderClient {
     pub(crate) leadership: Leadership,
     pub(crate) scales: ScaleClient,
     pub(crate) discovery: Discovery,
+}
+
+/// A list, or a page of it.
+#[derive(Debug, Deserialize)]
+#[serde(default, bound = "T: Deserialize<'de>")]
+struct ListPage<T> {
+    metadata: PageMetadata,
+    items: Vec<T>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct PageMetadata {
+    #[serde(rename = "continue")]
+    next: String,
+}
+
+impl<T> Default for ListPage<T> {
+    fn default() -> Self {
+        Self { metadata: PageMetadata::default(), items: Vec::new() }
+    }
 }
 
 /// The path of an object: `/apis/keda.sh/v1alpha1/namespaces/shop/scaledobjects/worker`.
@@ -100,25 +128,50 @@ impl LeaderClient {
         read(&request::metadata(&self.kube, &request).await?.body)
     }
 
-    /// Lists a collection from the API server's watch cache.
-    pub(crate) async fn list<T: DeserializeOwned>(
+    /// Lists the objects of a collection that a tenant fills, from the API server's watch cache. A large response is decoded on
+    /// another thread, so that other requests do not wait; one above [`MAX_PAGE_BYTES`] is requested again in pages.
+    pub(crate) async fn list<T: DeserializeOwned + Send + 'static>(
         &self,
         path: ResourcePath<'_>,
         selector: &str,
-    ) -> Result<T, ApiError> {
-        let uri = with_query(&path.uri(""), [("labelSelector", selector), ("resourceVersion", "0")]);
-        read(&request::send(&self.kube, Request::get(uri, path.resource(), REQUEST_TIMEOUT)).await?)
+    ) -> Result<Vec<T>, ApiError> {
+        match self.page(path, &[("labelSelector", selector), ("resourceVersion", "0")]).await {
+            Ok(page) => return Ok(page.items),
+            Err(error) if error.is_too_large() => {}
+            Err(error) => return Err(error),
+        }
+        let (mut items, mut next) = (Vec::new(), String::new());
+        loop {
+            let query = [("labelSelector", selector), ("limit", LARGE_OBJECTS_PER_PAGE), ("continue", &next)];
+            let used = if next.is_empty() { &query[..2] } else { &query[..] };
+            let page = self.page(path, used).await?;
+            items.extend(page.items);
+            next = page.metadata.next;
+            if next.is_empty() {
+                return Ok(items);
+            }
+        }
     }
 
-    /// As [`LeaderClient::list`], for lists of any size: the response is decoded on another thread, so that other requests do not wait.
+    async fn page<T: DeserializeOwned + Send + 'static>(
+        &self,
+        path: ResourcePath<'_>,
+        query: &[(&str, &str)],
+    ) -> Result<ListPage<T>, ApiError> {
+        let uri = with_query(&path.uri(""), query.iter().copied());
+        let request = Request::get(uri, path.resource(), REQUEST_TIMEOUT).max_bytes(MAX_PAGE_BYTES);
+        let answer = request::send(&self.kube, request).await?;
+        if answer.len() <= MAX_INLINE_BYTES { read(&answer) } else { read_in_background(answer).await }
+    }
+
+    /// Lists a whole collection, of any size: the response is decoded on another thread, so that other requests do not wait.
     pub(crate) async fn list_in_background<T: DeserializeOwned + Send + 'static>(
         &self,
         path: ResourcePath<'_>,
     ) -> Result<T, ApiError> {
         let uri = with_query(&path.uri(""), [("resourceVersion", "0")]);
         let answer = request::send(&self.kube, Request::get(uri, path.resource(), REQUEST_TIMEOUT)).await?;
-        let decoded = tokio::task::spawn_blocking(move || read(&answer)).await;
-        decoded.map_err(|error| failure(&format!("decoding the server's response: {error}")))?
+        read_in_background(answer).await
     }
 
     /// Applies a merge patch to an object, or to a subresource.
@@ -212,6 +265,14 @@ impl LeaderClient {
             }
         }
     }
+}
+
+/// Decodes a response on another thread.
+async fn read_in_background<T: DeserializeOwned + Send + 'static>(
+    answer: impl AsRef<[u8]> + Send + 'static,
+) -> Result<T, ApiError> {
+    let decoded = tokio::task::spawn_blocking(move || read(answer.as_ref())).await;
+    decoded.map_err(|error| failure(&format!("decoding the server's response: {error}")))?
 }
 
 /// The resource as discovery describes it.

@@ -114,6 +114,32 @@ fn exponential_expansion_is_limited() {
 }
 
 #[test]
+fn objects_are_read_until_they_are_too_large_and_only_with_the_keys_that_are_used() {
+    let map = |name: &str| SourceRef {
+        kind: SourceKind::ConfigMap,
+        namespace: "ns".to_owned(),
+        name: name.to_owned(),
+    };
+    let large = || Ok(keys(&[("k", &"x".repeat(1 << 20)), ("other", "v")]));
+    let names: Vec<String> = (0..20).map(|n| format!("c{n}")).collect();
+    let from: Vec<Value> = names.iter().map(|name| json!({"configMapRef": {"name": name}})).collect();
+    let whole = container(json!({"name": "app", "envFrom": from}));
+    let mut read = SourcesOfContainer::default();
+    let added = names.iter().filter(|name| read.add(&whole, &map(name), large()).is_ok()).count();
+    assert_eq!(added, 7);
+    // One key of each is small.
+    let one = |name: &String| json!({"name": name, "valueFrom": {"configMapKeyRef": {"name": name, "key": "other"}}});
+    let single = container(json!({"name": "app", "env": names.iter().map(one).collect::<Vec<_>>()}));
+    let mut read = SourcesOfContainer::default();
+    for name in &names {
+        read.add(&single, &map(name), large()).unwrap();
+    }
+    let found = resolve(&single, "ns", true, &read.fetched).unwrap();
+    assert_eq!(found.len(), 20);
+    assert!(found.values().all(|value| value == "v"));
+}
+
+#[test]
 fn container_is_the_named_or_the_first() {
     let template =
         PodTemplate::of_job(&json!({"template": {"spec": {"containers": [{"name": "a"}, {"name": "b"}]}}}))

@@ -98,10 +98,13 @@ impl ValueSource for HttpSource<Parameters> {
     fn value(&self) -> ScalerFuture<'_, f64> {
         Box::pin(async {
             // All requests must succeed, otherwise the sum would be too small.
-            let lookups = self.parameters.lookupds.iter().map(|lookupd| self.producers(lookupd));
-            let nsqds: BTreeSet<String> = try_join_all(lookups).await?.into_iter().flatten().collect();
-            if nsqds.len() > MAX_PRODUCERS {
-                bail!("nsqlookupd names {} servers, more than {MAX_PRODUCERS}", nsqds.len());
+            let mut nsqds = BTreeSet::new();
+            for some in self.parameters.lookupds.chunks(MAX_CONCURRENT_REQUESTS) {
+                let found = try_join_all(some.iter().map(|lookupd| self.producers(lookupd))).await?;
+                nsqds.extend(found.into_iter().flatten());
+                if nsqds.len() > MAX_PRODUCERS {
+                    bail!("nsqlookupd names {} servers, more than {MAX_PRODUCERS}", nsqds.len());
+                }
             }
             let nsqds: Vec<String> = nsqds.into_iter().collect();
             let mut depth = 0_u64;

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! call       an HTTP request
+//! clients    the clients of all servers
 //! outgoing   a request on its way
 //! quota      pauses that sources require (`Retry-After`, rate limits)
 //! etags      responses that a server can confirm
@@ -13,6 +14,7 @@
 //! ```
 
 mod call;
+mod clients;
 mod escape;
 mod etags;
 mod max_age;
@@ -46,6 +48,7 @@ use tokio::time::Instant;
 use crate::off_thread;
 pub use api::url_escape::{path_unescaped, query_unescaped};
 pub use call::HttpCall;
+use clients::Clients;
 pub use escape::{escaped, path_escaped};
 use etags::Etags;
 pub use max_age::with_max_age_after;
@@ -68,8 +71,6 @@ const MAX_REQUESTS_PER_SERVER: usize = 64;
 const MAX_NAMESPACE_REQUESTS_PER_SERVER: usize = 48;
 /// Requests that take longer do not count any more, so that slow queries of one tenant do not stop those of others at the same server.
 const MAX_PERMIT_TIME: Duration = Duration::from_secs(3);
-/// Connections to a server are dropped after this time without requests.
-const CLIENT_IDLE_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// The budget of all responses under way in this process, also of those over other protocols than HTTP.
 static RESPONSES_UNDER_WAY: LazyLock<ByteBudget> =
@@ -105,23 +106,6 @@ pub struct SharedHttpClient {
     etags: Arc<Mutex<Etags>>,
     /// Answers instead of servers, for fuzzing.
     canned: Option<Box<CannedAnswer>>,
-}
-
-#[derive(Default)]
-struct Clients {
-    /// By server, and whether its address is our own.
-    by_endpoint: HashMap<(Endpoint, bool), EndpointClient>,
-    /// Number of clients created so far.
-    made: u64,
-}
-
-/// The client of one server.
-struct EndpointClient {
-    client: HttpClient,
-    /// Unique number of this server, TLS settings and credentials.
-    number: u64,
-    permits: Arc<ServerPermits>,
-    used: Instant,
 }
 
 /// Requests in flight and recent responses.
@@ -314,23 +298,11 @@ impl SharedHttpClient {
     }
 
     fn client(&self, server: (Endpoint, bool)) -> Result<(u64, Arc<ServerPermits>, HttpClient), HttpError> {
-        let now = Instant::now();
-        let mut clients = self.clients.locked();
-        if let Some(known) = clients.by_endpoint.get_mut(&server) {
-            known.used = now;
-            return Ok((known.number, Arc::clone(&known.permits), known.client.clone()));
-        }
-        clients.by_endpoint.retain(|_, known| now.duration_since(known.used) < CLIENT_IDLE_TIMEOUT);
-        let (endpoint, own_address) = server.clone();
-        let dialer = if own_address { Dialer::unrestricted() } else { self.settings.dialer.clone() };
-        let client = HttpClient::with_proxies(endpoint, dialer, &self.settings.proxies)?;
-        clients.made += 1;
-        let number = clients.made;
-        let permits = Arc::<ServerPermits>::default();
-        let known =
-            EndpointClient { client: client.clone(), number, permits: Arc::clone(&permits), used: now };
-        clients.by_endpoint.insert(server, known);
-        Ok((number, permits, client))
+        let own_address = server.1;
+        self.clients.locked().client(server, |endpoint| {
+            let dialer = if own_address { Dialer::unrestricted() } else { self.settings.dialer.clone() };
+            HttpClient::with_proxies(endpoint, dialer, &self.settings.proxies)
+        })
     }
 }
 

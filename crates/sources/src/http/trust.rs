@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 use std::time::SystemTime;
 
+use rustls::client::{Resumption, WantsClientCert};
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
+use rustls::{ClientConfig, ConfigBuilder, RootCertStore, SupportedProtocolVersion};
 
 use super::endpoint::Endpoint;
 use super::error::HttpErrorCause;
@@ -21,6 +22,9 @@ const SYSTEM_BUNDLES: [&str; 4] = [
     "/etc/ssl/ca-bundle.pem",
     "/etc/ssl/cert.pem",
 ];
+
+/// TLS sessions that a client keeps for its server, at most.
+const MAX_SESSIONS: usize = 4;
 
 const ONLY_TLS13: &[&SupportedProtocolVersion] = &[&rustls::version::TLS13];
 
@@ -48,13 +52,19 @@ fn file(path: &Path, reason: String) -> HttpErrorCause {
     HttpErrorCause::File { path: path.display().to_string(), reason }
 }
 
-/// TLS configuration for a plain-text endpoint. It does not load the system roots, which would cost time and memory
-/// per server.
-pub(super) fn unused() -> Result<ClientConfig, HttpErrorCause> {
+/// TLS configuration of all plain-text endpoints. It does not load the system roots and keeps no sessions, which would cost time and
+/// memory.
+static UNUSED: LazyLock<Result<ClientConfig, rustls::Error>> = LazyLock::new(|| {
     let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| HttpErrorCause::Tls(error.to_string()))?;
-    Ok(builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth())
+        .with_safe_default_protocol_versions()?;
+    let mut config = builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth();
+    config.resumption = Resumption::disabled();
+    Ok(config)
+});
+
+/// TLS configuration for a plain-text endpoint.
+pub(super) fn unused() -> Result<ClientConfig, HttpErrorCause> {
+    UNUSED.clone().map_err(|error| HttpErrorCause::Tls(error.to_string()))
 }
 
 /// TLS configuration of an endpoint.
@@ -72,6 +82,16 @@ pub(super) fn config(endpoint: &Endpoint) -> Result<ClientConfig, HttpErrorCause
     } else {
         builder.with_root_certificates(authorities(endpoint)?)
     };
+    let mut config = with_client_certificate(builder, endpoint)?;
+    // A client has one server. The default keeps room for the sessions of 256.
+    config.resumption = Resumption::in_memory_sessions(MAX_SESSIONS);
+    Ok(config)
+}
+
+fn with_client_certificate(
+    builder: ConfigBuilder<ClientConfig, WantsClientCert>,
+    endpoint: &Endpoint,
+) -> Result<ClientConfig, HttpErrorCause> {
     match (&endpoint.certificate_file, &endpoint.key_file) {
         (None, None) => match (&endpoint.certificate, &endpoint.key) {
             (Some(certificate), Some(key)) => {

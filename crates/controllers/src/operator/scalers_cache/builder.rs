@@ -1,6 +1,6 @@
 //! Builds the scaler of a trigger: credentials, environment variables, the table of scalers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +23,10 @@ use crate::operator::scaled_resource::ScaledResource;
 const BUILD_TIMEOUT: Duration = Duration::from_secs(30);
 /// The parameter with the password of a private key. Opening the key takes long, so that scalers with it are built on a worker.
 const KEY_PASSWORD: &str = "keyPassword";
+
+/// Maximum size of the parameters and variables of all triggers of an object together, in bytes: triggers may share a
+/// TriggerAuthentication and variables, and each scaler keeps its own copy.
+const MAX_CREDENTIAL_BYTES: usize = 16 << 20;
 
 /// Builds the scaler of a trigger; tests have their own.
 pub type BuildScaler =
@@ -49,6 +53,26 @@ pub(super) struct BuiltScaler {
 /// The name of a trigger in exported metrics if it has none of its own.
 pub(crate) fn display_name(type_: &str) -> &str {
     scalers::table::find(type_).map_or(type_, |known| known.display)
+}
+
+/// The variables that the metadata of a trigger names; one as often as it is named.
+fn named_variables(trigger: &Trigger) -> impl Iterator<Item = &String> {
+    trigger.metadata.iter().filter(|(key, _)| key.ends_with("FromEnv")).map(|(_, name)| name)
+}
+
+/// Checks the size of the parameters of a trigger, and of its variables as often as they are named: an external scaler is sent each
+/// of them.
+fn check_credentials(
+    trigger: &Trigger,
+    triggers: usize,
+    environment: &BTreeMap<String, String>,
+    parameters: &BTreeMap<String, String>,
+) -> Result<(), ScalerBuildError> {
+    let limit = MAX_CREDENTIAL_BYTES / triggers.max(1);
+    let variables = named_variables(trigger).filter_map(|name| environment.get(name)).map(String::len);
+    let parameters = parameters.iter().map(|(name, value)| name.len() + value.len());
+    let size: usize = variables.chain(parameters).sum();
+    if size > limit { Err(ScalerBuildError::LargeCredentials(limit)) } else { Ok(()) }
 }
 
 impl ScalerBuilder {
@@ -78,8 +102,11 @@ impl ScalerBuilder {
         let (namespace, container) = (owner.metadata().namespace.as_str(), owner.container());
         let environment = if names_variables(&trigger.metadata) || !container.is_empty() {
             match self.auth.environment(namespace, template.as_ref(), container).await {
-                Ok(environment) => {
+                Ok(mut environment) => {
                     seen.extend(environment.seen);
+                    // The others would only take memory.
+                    let named: BTreeSet<&String> = named_variables(trigger).collect();
+                    environment.variables.retain(|name, _| named.contains(name));
                     environment.variables
                 }
                 Err(mut error) => {
@@ -102,6 +129,7 @@ impl ScalerBuilder {
                 return Err(error.into());
             }
         };
+        check_credentials(trigger, owner.triggers().len(), &environment, &parameters)?;
         let id = owner.id();
         let trigger = scalers::Trigger {
             owner: scalers::Owner {
@@ -169,5 +197,32 @@ impl ScalerBuilder {
         };
         let workload: Value = self.client.get(path).await?;
         Ok(PodTemplate::of_workload(&workload))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn triggers_of_an_object_share_a_limit_of_parameters() {
+        let named = (0..100)
+            .map(|number| (format!("k{number}FromEnv"), json!("V")))
+            .collect::<serde_json::Map<_, _>>();
+        let trigger = serde_json::from_value(json!({"type": "external", "metadata": named})).unwrap();
+        let of = |bytes: usize| {
+            BTreeMap::from([("V".to_owned(), "x".repeat(bytes)), ("W".to_owned(), "w".into())])
+        };
+        let none = BTreeMap::new();
+        // A variable counts as often as it is named.
+        let most = MAX_CREDENTIAL_BYTES / 100;
+        assert!(check_credentials(&trigger, 1, &of(most), &none).is_ok());
+        assert!(check_credentials(&trigger, 1, &of(most + 1), &none).is_err());
+        // Each of two triggers may have half of it.
+        assert!(check_credentials(&trigger, 2, &of(most / 2 - 1), &none).is_ok());
+        assert!(check_credentials(&trigger, 2, &of(most), &none).is_err());
+        assert!(check_credentials(&trigger, 2, &none, &of(MAX_CREDENTIAL_BYTES)).is_err());
     }
 }

@@ -25,6 +25,12 @@ pub(crate) enum ScalerBuildError {
     /// The workload was not read.
     #[error(transparent)]
     Workload(#[from] ApiError),
+    /// Parameters and variables are too large.
+    #[error(
+        "the parameters and variables of the trigger are larger than {0} bytes, its part of 16 MiB of all triggers of the object: \
+         use fewer triggers, or smaller Secrets and ConfigMaps"
+    )]
+    LargeCredentials(usize),
     /// It took too long.
     #[error(
         "the scaler was not built within {0:?}: check that the API server responds, or name fewer Secrets and ConfigMaps in the \

@@ -1,0 +1,70 @@
+use std::convert::Infallible;
+
+use http::{Request, Response};
+use kube::client::Body;
+
+use super::*;
+
+/// A reader of a server that answers requests by this function, and the URIs of the requests.
+fn reader(
+    answer: impl Fn(&str) -> Vec<u8> + Clone + Send + 'static,
+) -> (Arc<dyn Cluster>, Arc<Mutex<Vec<String>>>) {
+    let requested = Arc::<Mutex<Vec<String>>>::default();
+    let seen = Arc::clone(&requested);
+    let server = tower::service_fn(move |request: Request<Body>| {
+        let uri = request.uri().to_string();
+        let body = answer(&uri);
+        seen.locked().push(uri);
+        async move { Ok::<_, Infallible>(Response::builder().status(200).body(Body::from(body)).unwrap()) }
+    });
+    let client = Client::new(server, "default");
+    (cluster_reader(client.clone(), Discovery::new(client), Compat::Better), requested)
+}
+
+#[tokio::test]
+async fn endpoints_are_read_for_the_name_of_one_service_only() {
+    let (cluster, requested) = reader(|_| br#"{"items": []}"#.to_vec());
+    for wrong in ["a,b", "a=b", "web,kubernetes.io/service-name!=x", "a b", "a%2Cb", "!a", "A", ""] {
+        let error = cluster.endpoints("shop", wrong).await.unwrap_err().to_string();
+        assert!(error.ends_with("is not the name of a Service"), "{wrong}: {error}");
+    }
+    assert!(requested.locked().is_empty());
+    assert!(cluster.endpoints("shop", "web-1").await.unwrap().is_empty());
+    let requested = requested.locked();
+    assert_eq!(requested.len(), 1);
+    assert!(requested[0].contains("service-name%3Dweb-1"), "{requested:?}");
+}
+
+#[tokio::test]
+async fn pods_too_large_for_one_response_are_read_in_pages() {
+    let pods = |count: usize, bytes: usize, next: &str| {
+        let pod = serde_json::json!({
+            "metadata": {"annotations": {"filler": "x".repeat(bytes)}},
+            "spec": {"nodeName": "node-1"}, "status": {"phase": "Running"},
+        });
+        let items = vec![pod; count];
+        serde_json::json!({"metadata": {"continue": next}, "items": items}).to_string().into_bytes()
+    };
+    let (cluster, requested) = reader(move |uri| match uri {
+        all if all.contains("resourceVersion=0") => pods(20, 1 << 20, ""),
+        first if !first.contains("continue") => pods(10, 1 << 20, "a/b"),
+        _ => pods(3, 1 << 20, ""),
+    });
+    let selector = Selector::parse("app=web").unwrap();
+    let pods = cluster.pods("shop", &selector).await.unwrap();
+    assert_eq!(pods.len(), 13);
+    assert!(pods.iter().all(|pod| pod.node == "node-1" && pod.phase == "Running"));
+    let requested = requested.locked().clone();
+    let pages: Vec<_> =
+        requested.iter().map(|uri| (uri.contains("limit=10"), uri.contains("continue=a%2Fb"))).collect();
+    assert_eq!(pages, [(false, false), (true, false), (true, true)], "{requested:?}");
+}
+
+#[tokio::test]
+async fn pods_are_listed_once_for_all_that_need_them_at_the_same_time() {
+    let (cluster, requested) = reader(|_| br#"{"items": []}"#.to_vec());
+    let selectors = ["a=1", "a=1", "a=2", "a=1"].map(|text| Selector::parse(text).unwrap());
+    let lists = selectors.iter().map(|selector| cluster.pods("shop", selector));
+    assert!(futures::future::join_all(lists).await.iter().all(Result::is_ok));
+    assert_eq!(requested.locked().len(), 2);
+}
