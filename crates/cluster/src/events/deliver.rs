@@ -206,14 +206,8 @@ impl EventClient {
 }
 
 fn request(method: Method, uri: String, event: &OutgoingEvent, body: (&'static str, Vec<u8>)) -> Request {
-    Request {
-        method,
-        uri,
-        resource: "events".to_owned(),
-        name: event.name.clone(),
-        body: Some(body),
-        deadline: REQUEST_DEADLINE,
-    }
+    let request = Request::get(uri, "events", REQUEST_DEADLINE).named(&event.name);
+    Request { method, body: Some(body), ..request }
 }
 
 /// Whether a retry may succeed: there was no response, or one that is not about the event.

@@ -145,13 +145,7 @@ impl LeaseClient {
     }
 
     fn with(&self, method: Method, uri: String, lease: Option<&Lease>, deadline: Duration) -> Request {
-        Request {
-            method,
-            uri,
-            resource: "leases.coordination.k8s.io".to_owned(),
-            name: self.settings.name.clone(),
-            body: lease.map(|lease| ("application/json", lease.body())),
-            deadline,
-        }
+        let request = Request::get(uri, "leases.coordination.k8s.io", deadline).named(&self.settings.name);
+        Request { method, body: lease.map(|lease| ("application/json", lease.body())), ..request }
     }
 }

@@ -157,15 +157,10 @@ impl StatusWriter {
         content_type: &'static str,
         body: Vec<u8>,
     ) -> Result<String, StatusWriteError> {
-        let request = Request {
-            method,
-            uri: format!("{}{subresource}", entry.path()),
-            resource: entry.group_resource().to_owned(),
-            name: entry.object.metadata().name.clone(),
-            body: Some((content_type, body)),
-            deadline: STATUS_WRITE_DEADLINE,
-            max_bytes: request::MAX_RESPONSE_BYTES,
-        };
+        let uri = format!("{}{subresource}", entry.path());
+        let request = Request::get(uri, entry.group_resource(), STATUS_WRITE_DEADLINE)
+            .named(&entry.object.metadata().name);
+        let request = Request { method, body: Some((content_type, body)), ..request };
         let answer = request::send_leading(&self.client, request, &self.leadership).await?;
         let answer: WrittenObject = serde_json::from_slice(&answer)?;
         Ok(answer.metadata.resource_version)

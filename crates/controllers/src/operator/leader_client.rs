@@ -23,7 +23,9 @@ const MAX_SCALE_WRITES: u32 = 3;
 
 /// Maximum size of a page of a list that a tenant fills, in bytes.
 const MAX_PAGE_BYTES: usize = 16 << 20;
-/// Objects in a page of a list whose objects are large: etcd stores at most 1.5 MiB for each.
+/// Objects in a page of a list that is larger, as client-go's pager requests them.
+const OBJECTS_PER_PAGE: &str = "500";
+/// The same where such a page is larger, too: etcd stores at most 1.5 MiB for an object.
 const LARGE_OBJECTS_PER_PAGE: &str = "10";
 /// Larger responses are decoded on another thread, in bytes.
 const MAX_INLINE_BYTES: usize = 64 << 10;
@@ -140,11 +142,17 @@ impl LeaderClient {
             Err(error) if error.is_too_large() => {}
             Err(error) => return Err(error),
         }
-        let (mut items, mut next) = (Vec::new(), String::new());
+        let (mut items, mut next, mut limit) = (Vec::new(), String::new(), OBJECTS_PER_PAGE);
         loop {
-            let query = [("labelSelector", selector), ("limit", LARGE_OBJECTS_PER_PAGE), ("continue", &next)];
+            let query = [("labelSelector", selector), ("limit", limit), ("continue", &next)];
             let used = if next.is_empty() { &query[..2] } else { &query[..] };
-            let page = self.page(path, used).await?;
+            let page = match self.page(path, used).await {
+                Err(error) if error.is_too_large() && limit != LARGE_OBJECTS_PER_PAGE => {
+                    limit = LARGE_OBJECTS_PER_PAGE;
+                    continue;
+                }
+                page => page?,
+            };
             items.extend(page.items);
             next = page.metadata.next;
             if next.is_empty() {

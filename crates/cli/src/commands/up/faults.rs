@@ -107,15 +107,9 @@ impl FaultTargets {
 
     async fn remove(&self, service: &Value) -> Result<(), BoxError> {
         let name = service.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
-        let request = Request {
-            method: Method::DELETE,
-            uri: format!("/apis/apiregistration.k8s.io/v1/apiservices/{name}"),
-            resource: "apiservices".to_owned(),
-            name: name.to_owned(),
-            body: None,
-            deadline: REQUEST_TIMEOUT,
-        };
-        request::send(&self.client, request).await?;
+        let uri = format!("/apis/apiregistration.k8s.io/v1/apiservices/{name}");
+        let request = Request::get(uri, "apiservices", REQUEST_TIMEOUT).named(name);
+        request::send(&self.client, Request { method: Method::DELETE, ..request }).await?;
         Ok(())
     }
 

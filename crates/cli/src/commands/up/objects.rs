@@ -104,15 +104,10 @@ async fn try_create(client: &Client, object: &Value) -> Result<(), CreateError> 
     let namespace = object.pointer("/metadata/namespace").and_then(Value::as_str);
     let namespace = namespace.filter(|namespace| !namespace.is_empty()).unwrap_or("default");
     let scope = if resource.namespaced { format!("/namespaces/{namespace}") } else { String::new() };
-    let request = Request {
-        method: Method::POST,
-        uri: format!("{base}/{api_version}{scope}/{}", resource.plural),
-        resource: resource.plural.clone(),
-        name: String::new(),
-        body: Some(("application/json", object.to_string().into_bytes())),
-        deadline: REQUEST_TIMEOUT,
-    };
-    request::send(client, request).await?;
+    let uri = format!("{base}/{api_version}{scope}/{}", resource.plural);
+    let body = Some(("application/json", object.to_string().into_bytes()));
+    let request = Request::get(uri, &*resource.plural, REQUEST_TIMEOUT);
+    request::send(client, Request { method: Method::POST, body, ..request }).await?;
     Ok(())
 }
 

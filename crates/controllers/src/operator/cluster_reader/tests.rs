@@ -46,18 +46,20 @@ async fn pods_too_large_for_one_response_are_read_in_pages() {
         serde_json::json!({"metadata": {"continue": next}, "items": items}).to_string().into_bytes()
     };
     let (cluster, requested) = reader(move |uri| match uri {
-        all if all.contains("resourceVersion=0") => pods(20, 1 << 20, ""),
-        first if !first.contains("continue") => pods(10, 1 << 20, "a/b"),
+        all if all.contains("resourceVersion=0") => pods(40, 1 << 20, ""),
+        first if !first.contains("continue") => pods(15, 1 << 20, "a/b"),
+        large if large.contains("limit=500") => pods(25, 1 << 20, ""),
+        second if second.contains("continue=a%2Fb") => pods(10, 1 << 20, "c"),
         _ => pods(3, 1 << 20, ""),
     });
     let selector = Selector::parse("app=web").unwrap();
     let pods = cluster.pods("shop", &selector).await.unwrap();
-    assert_eq!(pods.len(), 13);
+    assert_eq!(pods.len(), 15 + 10 + 3);
     assert!(pods.iter().all(|pod| pod.node == "node-1" && pod.phase == "Running"));
     let requested = requested.locked().clone();
-    let pages: Vec<_> =
-        requested.iter().map(|uri| (uri.contains("limit=10"), uri.contains("continue=a%2Fb"))).collect();
-    assert_eq!(pages, [(false, false), (true, false), (true, true)], "{requested:?}");
+    let pages: Vec<_> = requested.iter().map(|uri| uri.split_once("app%3Dweb&").unwrap().1).collect();
+    let expected = ["resourceVersion=0", "limit=500", "limit=500&continue=a%2Fb", "limit=10&continue=a%2Fb", "limit=10&continue=c"];
+    assert_eq!(pages, expected);
 }
 
 #[tokio::test]
