@@ -4,7 +4,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Raises the limit of open files to what the system allows this process, as Go's programs do: connections to metric sources must not
 /// use up the 1,024 files with which a process begins, because probes could not be answered then. If that fails, the limit stays.
-pub fn raise_limit() {
+pub(crate) fn raise_limit() {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum {
         let _ = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum });

@@ -34,7 +34,9 @@ pub(crate) fn answer(mut command: Command, words: &[String]) -> String {
     command.build();
     let mut place = WordPlace::first(&command);
     let (last, before) = words.split_last().map_or(("", words), |(last, before)| (last.as_str(), before));
-    before.iter().for_each(|word| place.pass(word));
+    for word in before {
+        place.pass(word);
+    }
     let found = place.candidates(last);
     let directive = if found.may_be_file { FILES } else { NO_FILES };
     let lines = found.lines.iter().map(String::as_str).chain([directive]);

@@ -301,14 +301,8 @@ pub(super) async fn send(
         (&Method::PATCH, _) => "application/merge-patch+json",
         _ => "application/json",
     };
-    let request = Request {
-        method,
-        uri: path.to_owned(),
-        resource: String::new(),
-        name: String::new(),
-        body: (!body.is_null()).then(|| (content, body.to_string().into_bytes())),
-        deadline: REQUEST_TIMEOUT,
-    };
+    let body = (!body.is_null()).then(|| (content, body.to_string().into_bytes()));
+    let request = Request { method, body, ..Request::get(path, "", REQUEST_TIMEOUT) };
     let response = request::send(client, request).await?;
     Ok(serde_json::from_slice(&response).unwrap_or(Value::Null))
 }

@@ -73,7 +73,7 @@ pub(crate) struct ClusterReader {
     seen: Arc<Mutex<HashSet<TargetKind>>>,
     pods: Arc<Mutex<PodLists>>,
     /// Lists of pods under way.
-    listing: Arc<SingleFlight<(String, String), Result<Arc<Vec<SlimPod>>, ApiError>>>,
+    listing: Arc<SingleFlight<(String, String), PodList>>,
     compat: Compat,
     secrets: SecretAccess,
 }
@@ -100,6 +100,7 @@ impl ListPermits {
     }
 }
 
+type PodList = Result<Arc<Vec<SlimPod>>, ApiError>;
 type PodLists = HashMap<(String, String), (Instant, Arc<Vec<SlimPod>>)>;
 
 /// The data of a ConfigMap or Secret.
@@ -295,7 +296,7 @@ impl ClusterReader {
         Ok(engine_pods(namespace, &parsed, &list))
     }
 
-    async fn list(&self, namespace: &str, selector: &str) -> Result<Arc<Vec<SlimPod>>, ApiError> {
+    async fn list(&self, namespace: &str, selector: &str) -> PodList {
         let key = (namespace.to_owned(), selector.to_owned());
         if let Some((at, known)) = self.lists().get(&key)
             && at.elapsed() < POD_LIST_MAX_AGE
@@ -307,7 +308,7 @@ impl ClusterReader {
     }
 
     /// Requests the list of a namespace and a selector.
-    async fn list_now(&self, key: (String, String)) -> Result<Arc<Vec<SlimPod>>, ApiError> {
+    async fn list_now(&self, key: (String, String)) -> PodList {
         let (namespace, selector) = &key;
         let _permits = ListPermits::acquire(namespace).await;
         let pods = self.client.list(ResourcePath::core("pods", namespace, ""), selector).await?;

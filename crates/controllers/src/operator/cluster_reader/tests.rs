@@ -58,7 +58,13 @@ async fn pods_too_large_for_one_response_are_read_in_pages() {
     assert!(pods.iter().all(|pod| pod.node == "node-1" && pod.phase == "Running"));
     let requested = requested.locked().clone();
     let pages: Vec<_> = requested.iter().map(|uri| uri.split_once("app%3Dweb&").unwrap().1).collect();
-    let expected = ["resourceVersion=0", "limit=500", "limit=500&continue=a%2Fb", "limit=10&continue=a%2Fb", "limit=10&continue=c"];
+    let expected = [
+        "resourceVersion=0",
+        "limit=500",
+        "limit=500&continue=a%2Fb",
+        "limit=10&continue=a%2Fb",
+        "limit=10&continue=c",
+    ];
     assert_eq!(pages, expected);
 }
 
