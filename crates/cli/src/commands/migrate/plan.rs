@@ -62,7 +62,7 @@ fn steps(state: &ClusterState, peer: Peer, alone: bool, place: &Destination<'_>)
 }
 
 /// The Deployment of a program. Tenants may run copies, so one whose namespace serves an API of the cluster comes first.
-fn installed(state: &ClusterState, program: Program) -> Option<&InstalledProgram> {
+pub(super) fn installed(state: &ClusterState, program: Program) -> Option<&InstalledProgram> {
     let serves = |found: &InstalledProgram| GROUPS.iter().any(|group| leads_to(state, group, found));
     let is_beside = |found: &InstalledProgram, other: &InstalledProgram| {
         (found.program.peer(), &found.namespace) == (other.program.peer(), &other.namespace)

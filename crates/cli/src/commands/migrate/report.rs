@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::installed::{InstalledProgram, Program, text};
 use super::problem::{MigrationProblem, SwitchImpact};
 use super::read::{ClusterState, GROUPS, WEBHOOK, is_named};
-use super::{Peer, arguments, deployment, objects};
+use super::{Peer, arguments, deployment, objects, plan};
 
 /// The result of `migrate check`.
 #[derive(Debug, Serialize)]
@@ -68,7 +68,7 @@ pub(super) fn report(state: &ClusterState, only: &[Peer]) -> MigrationReport {
     for (adapter, rules) in &state.rules {
         problems.extend(objects::check_rules(adapter, rules));
     }
-    let operator = state.installed.iter().find(|found| found.program == Program::KedaOperator);
+    let operator = plan::installed(state, Program::KedaOperator);
     let variables = operator.map(|operator| operator.variables.as_slice()).unwrap_or_default();
     let profile = operator.and_then(InstalledProgram::keda_profile).unwrap_or_default();
     problems.extend(state.keda_objects.iter().flat_map(|object| objects::check(object, variables, profile)));

@@ -289,6 +289,31 @@ fn credentials_of_the_operator_need_settings() {
 }
 
 #[test]
+fn check_reads_release_and_variables_of_the_operator_whose_namespace_serves_the_api() {
+    let mut state = cluster();
+    let flow = json!({"type": "temporal", "metadata":
+        {"endpoint": "h:7233", "taskQueue": "q", "includeRunningWorkflowCount": "true"}});
+    let bound = json!({"boundServiceAccountToken": [{"parameter": "token", "serviceAccountName": "s"}]});
+    let auth = json!({"kind": "TriggerAuthentication", "apiVersion": "keda.sh/v1alpha1",
+        "metadata": {"namespace": "shop", "name": "a"}, "spec": bound});
+    state.keda_objects = vec![scaled_object("flow", &flow), auth];
+    let found = |state: &ClusterState| -> Vec<String> {
+        let of_objects = |one: &MigrationProblem| one.object.contains("shop/");
+        problems(state).into_iter().filter(of_objects).map(|one| one.field).collect()
+    };
+    let before = found(&state);
+    for field in ["spec.triggers[0].metadata[includeRunningWorkflowCount]", "spec.boundServiceAccountToken"] {
+        assert!(before.iter().any(|found| found == field), "{field}: {before:?}");
+    }
+    // A tenant's copy of the operator, which the list of Deployments has first.
+    let mut copy = deployment("a-tenant", "keda", "x/keda:2.21.0", &[]);
+    copy["spec"]["template"]["spec"]["containers"][1]["env"] =
+        json!([{"name": "KEDA_SERVICE_ACCOUNT_TOKEN_AUDIENCES", "value": "- {audience: a}"}]);
+    state.installed.insert(0, InstalledProgram::of_deployment(&copy).unwrap());
+    assert_eq!(found(&state), before);
+}
+
+#[test]
 fn identities_and_targets_that_the_chart_does_not_know_are_named() {
     let mut state = cluster();
     let queue = json!({"type": "aws-sqs-queue", "authenticationRef": {"name": "a"}, "metadata":
