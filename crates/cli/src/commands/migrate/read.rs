@@ -97,8 +97,7 @@ pub(super) async fn cluster_state(client: &ClusterClient) -> Result<ClusterState
     let operators = state.installed.iter().filter(|found| found.program == Program::KedaOperator);
     let accounts: Vec<String> = operators.filter_map(service_account).collect();
     for path in accounts {
-        let account: Option<Value> = client.get(&path).await.ok();
-        state.keda_accounts.extend(account);
+        state.keda_accounts.extend(reader.get("ServiceAccounts", &path).await);
     }
     for adapter in state.installed.iter().filter(|found| found.program == Program::PrometheusAdapter) {
         if let Some(rules) = reader.rules(adapter).await {
