@@ -145,6 +145,8 @@ fn missing_values_without_which_the_chart_would_be_wrong_are_refused() {
         // The API server takes Fail for a missing policy.
         "operator.webhook.failurePolicy",
         "crds.keda",
+        // Without types of addresses, no kubelet has an address.
+        "metrics.kubeletPreferredAddressTypes",
         // Without hooks, `helm uninstall` would leave Secrets and Leases.
         "removal",
         "resourceQuota",
