@@ -16,7 +16,8 @@ ARG PLIMSOLL_REVISION
 RUN make dist && mv target/*/dist/plimsoll target/plimsoll
 
 # The files of the image: the libraries that the program loads, and the CAs that everybody trusts, for triggers that ask servers on
-# the internet. `make image` makes the same image without an engine (xtask/src/image/rootfs.rs).
+# the internet. `make image` takes the same files from the packages of the Debian release on which it runs, without an engine
+# (xtask/src/image/rootfs.rs).
 FROM ${DEBIAN_IMAGE} AS files
 WORKDIR /packages
 RUN apt-get update && apt-get download libc6 libgcc-s1 ca-certificates
