@@ -17,7 +17,7 @@ pub(super) fn keda_permissions(converted: &mut ConvertedValues, _path: &str, val
 /// The resources whose scale KEDA may write: with its chart's default all, else Deployments, StatefulSets and those that are listed, which it
 /// may also read.
 fn scale_targets(converted: &mut ConvertedValues, value: &Value) {
-    let listed = value.get("scaledRefKinds").and_then(Value::as_array).filter(|kinds| !kinds.is_empty());
+    let listed = value.get("scaledRefKinds").and_then(Value::as_array);
     let has_listed = value.get("enabledCustomScaledRefKinds") != Some(&json!(false));
     let kinds: &[Value] = match listed {
         _ if !has_listed => &[],

@@ -145,7 +145,9 @@ fn permissions_and_identities_of_keda_are_kept() {
     };
     // By default KEDA's chart allows all kinds, as ours does.
     assert_eq!(targets(json!({"scaledRefKinds": [{"apiGroup": "*", "kind": "*"}]})), None);
-    assert_eq!(targets(json!({"scaledRefKinds": []})), None);
+    assert_eq!(targets(json!({"create": true})), None);
+    // An empty list takes the place of that default.
+    assert_eq!(targets(json!({"scaledRefKinds": []})), Some(2));
     assert_eq!(targets(json!({"enabledCustomScaledRefKinds": false})), Some(2));
     // The permissions of users for KEDA's kinds.
     for (rbac, expected) in [
