@@ -206,6 +206,7 @@ impl PollScheduler {
     /// The next object that is due; it counts as running from now on.
     pub fn next_due(&mut self, now: Instant) -> Option<DueObject> {
         self.move_slow(now);
+        self.slow.make_due(now);
         let fast = self.fast.first();
         let slow = self.slow.first();
         let (at, id) = match (fast, slow) {
@@ -271,8 +272,7 @@ impl PollScheduler {
     /// When `next_due` is to be called again.
     pub fn next_due_at(&self) -> Option<Instant> {
         let fast = self.fast.first().map(|(at, _)| *at);
-        let slow = self.slow.first().map(|(at, _)| *at);
-        [fast, self.fast.next_place_at(), slow].into_iter().flatten().min()
+        [fast, self.fast.next_place_at(), self.slow.next_start_at()].into_iter().flatten().min()
     }
 
     /// Number of objects.

@@ -1,5 +1,6 @@
 //! Objects with a slow source. Their places are divided among namespaces, because the source of one tenant may hold a place for long:
-//! a namespace uses what no other needs, and starts no more than its part if others need theirs.
+//! a namespace uses what no other needs, and starts no more than its part if others need theirs. An object that is not due needs no
+//! place: when it becomes due, its namespace gets its part even while others hold all places.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -14,6 +15,9 @@ use crate::operator::id::{ResourceId, ResourceKind};
 pub(super) struct SlowQueue {
     /// How many run concurrently. Objects that prove to be slow while they run in the fast queue may exceed it.
     places: usize,
+    /// Waiting objects that are not known to be due, by due time.
+    later: BTreeSet<(Instant, ResourceId)>,
+    /// Objects that are due or run.
     by_namespace: HashMap<Arc<str>, NamespaceQueue>,
     index: NamespaceIndex,
 }
@@ -26,11 +30,12 @@ pub(super) struct NamespaceQueue {
     pub(super) running: usize,
 }
 
-/// The namespaces that have objects, grouped by numbers of objects: `first` visits the few groups that differ, not the namespaces.
+/// The namespaces with objects that are due or run, grouped by numbers of objects: `first` visits the few groups that differ, not the
+/// namespaces.
 #[derive(Debug, Default)]
 struct NamespaceIndex {
     namespaces: usize,
-    /// How many namespaces have so many objects, waiting and running.
+    /// How many namespaces have so many objects, due and running.
     by_len: BTreeMap<usize, usize>,
     by_running: BTreeMap<usize, RunningGroup>,
 }
@@ -50,8 +55,12 @@ impl NamespaceQueue {
 
     /// Number of objects of a kind that are due and wait.
     pub(super) fn overdue(&self, kind: ResourceKind, now: Instant) -> usize {
-        self.waiting.iter().take_while(|(at, _)| *at < now).filter(|(_, id)| id.kind == kind).count()
+        overdue(&self.waiting, kind, now)
     }
+}
+
+fn overdue(waiting: &BTreeSet<(Instant, ResourceId)>, kind: ResourceKind, now: Instant) -> usize {
+    waiting.iter().take_while(|(at, _)| *at < now).filter(|(_, id)| id.kind == kind).count()
 }
 
 impl NamespaceIndex {
@@ -92,21 +101,33 @@ impl NamespaceIndex {
 
 impl SlowQueue {
     pub(super) fn new(places: usize) -> Self {
-        Self { places, by_namespace: HashMap::new(), index: NamespaceIndex::default() }
+        let (later, by_namespace, index) = (BTreeSet::new(), HashMap::new(), NamespaceIndex::default());
+        Self { places, later, by_namespace, index }
     }
 
     /// Adds a waiting object.
     pub(super) fn insert(&mut self, at: Instant, id: &ResourceId) {
-        self.change(&id.namespace, |queue| {
-            queue.waiting.insert((at, id.clone()));
-        });
+        self.later.insert((at, id.clone()));
     }
 
     /// Removes a waiting object.
     pub(super) fn remove(&mut self, at: Instant, id: &ResourceId) {
-        if self.by_namespace.contains_key(&id.namespace) {
+        let waiting = (at, id.clone());
+        if !self.later.remove(&waiting) && self.by_namespace.contains_key(&id.namespace) {
             self.change(&id.namespace, |queue| {
-                queue.waiting.remove(&(at, id.clone()));
+                queue.waiting.remove(&waiting);
+            });
+        }
+    }
+
+    /// Lets the objects that are due now compete for places.
+    pub(super) fn make_due(&mut self, now: Instant) {
+        while self.later.first().is_some_and(|(at, _)| *at <= now)
+            && let Some((at, id)) = self.later.pop_first()
+        {
+            let namespace = Arc::clone(&id.namespace);
+            self.change(&namespace, |queue| {
+                queue.waiting.insert((at, id));
             });
         }
     }
@@ -121,7 +142,13 @@ impl SlowQueue {
         self.change(&id.namespace, |queue| queue.running = queue.running.saturating_sub(1));
     }
 
-    /// The waiting object that is due first, of those whose namespace has a place left.
+    /// When an object may be started, if none of those that run ends before.
+    pub(super) fn next_start_at(&self) -> Option<Instant> {
+        let times = [self.first(), self.later.first()];
+        times.into_iter().flatten().map(|(at, _)| *at).min()
+    }
+
+    /// The object that has been due for longest, of those whose namespace has a place left.
     ///
     /// Visits no more groups than there are different numbers whose sum is at most `places`, whatever the number of namespaces is.
     pub(super) fn first(&self) -> Option<&(Instant, ResourceId)> {
@@ -146,7 +173,8 @@ impl SlowQueue {
         let groups = self.index.by_running.values();
         let heads = groups.flat_map(|group| group.heads.iter().take_while(move |(at, _)| *at < now));
         let queues = heads.filter_map(|(_, id)| self.by_namespace.get(&id.namespace));
-        queues.map(|queue| queue.overdue(kind, now)).sum()
+        let due: usize = queues.map(|queue| queue.overdue(kind, now)).sum();
+        due + overdue(&self.later, kind, now)
     }
 
     /// How many objects one namespace may run: the largest number with which no more run than there are places. A namespace with
@@ -255,6 +283,7 @@ mod tests {
                     queue.insert(now, &object(namespace, number));
                 }
             }
+            queue.make_due(now);
             // Objects that were running when they proved to be slow.
             for namespace in 0..namespaces.min(100) {
                 for number in 0..namespace {
@@ -264,6 +293,27 @@ mod tests {
             let (_, steps) = started(&mut queue);
             assert!(steps > 0 && steps <= MAX_STEPS, "{namespaces} namespaces: {steps} steps");
         }
+    }
+
+    #[test]
+    fn objects_that_are_not_due_need_no_places() {
+        let now = Instant::now();
+        let later = now + Duration::from_mins(1);
+        let mut queue = SlowQueue::new(4);
+        for number in 0..6 {
+            queue.insert(now, &object(0, number));
+        }
+        for namespace in 1..4 {
+            queue.insert(later, &object(namespace, 0));
+        }
+        assert_eq!(queue.next_start_at(), Some(now));
+        queue.make_due(now);
+        assert_eq!(started(&mut queue).0.len(), 4, "the others need no places yet");
+        assert_eq!(queue.next_start_at(), Some(later));
+        queue.make_due(later);
+        let expected: Vec<_> = (1..4).map(|namespace| object(namespace, 0)).collect();
+        assert_eq!(started(&mut queue).0, expected, "their parts, although all places are used");
+        assert_eq!(queue.next_start_at(), None);
     }
 
     #[test]
@@ -282,6 +332,7 @@ mod tests {
                     0 | 1 => {
                         let at = now + Duration::from_secs(below(60) as u64);
                         queue.insert(at, &object(below(8), below(1000)));
+                        queue.make_due(now + Duration::from_secs(40));
                     }
                     2 if !running.is_empty() => {
                         let ended: ResourceId = running.swap_remove(below(running.len() as u64));
