@@ -108,12 +108,13 @@ impl Admission {
 
     /// Checks a write on another thread. A panic there is a panic here.
     async fn check(&self, request: &AdmissionInput<'_>, around: ClusterSnapshot) -> Verdict {
-        // The semaphore is never closed.
-        let _permit = self.checks.acquire().await;
+        // The semaphore is never closed. The thread holds the permit, because it goes on when the client has gone.
+        let permit = Arc::clone(&self.checks).acquire_owned().await.ok();
         let AdmissionInput { operation, kind, dry_run, object, old } = *request;
         let (object, old) = (object.clone(), old.cloned());
         let (compat, profile) = (self.compat, self.profile);
         let checked = tokio::task::spawn_blocking(move || {
+            let _permit = permit;
             let request = AdmissionInput { operation, kind, dry_run, object: &object, old: old.as_ref() };
             admission::review(&request, &around, &AdmissionRules { compat, profile, advice: &advice })
         });
@@ -303,9 +304,11 @@ mod tests {
             let busy = tokio::task::spawn_blocking(move || held.recv());
             let mut review = Box::pin(admission.review(&request));
             assert!(futures::poll!(&mut review).is_pending());
+            drop(review);
+            assert_eq!(admission.checks.available_permits(), 0, "the check goes on without its client");
             drop(release);
             assert!(busy.await.unwrap().is_err(), "the sender is gone");
-            assert!(matches!(review.await, Verdict::Denied(_)), "there is no trigger");
+            assert!(matches!(admission.review(&request).await, Verdict::Denied(_)), "there is no trigger");
         });
     }
 
