@@ -1,5 +1,6 @@
 use std::convert::Infallible;
 
+use futures::stream::{FuturesUnordered, StreamExt as _};
 use http::{Request, Response};
 use kube::client::Body;
 
@@ -75,4 +76,29 @@ async fn pods_are_listed_once_for_all_that_need_them_at_the_same_time() {
     let lists = selectors.iter().map(|selector| cluster.pods("shop", selector));
     assert!(futures::future::join_all(lists).await.iter().all(Result::is_ok));
     assert_eq!(requested.locked().len(), 2);
+}
+
+#[tokio::test]
+async fn lists_of_one_namespace_leave_permits_to_others() {
+    // One of two namespaces has a list that gets no response.
+    let server = tower::service_fn(|request: Request<Body>| async move {
+        if request.uri().path().contains("/namespaces/silent/") {
+            std::future::pending::<()>().await;
+        }
+        Ok::<_, Infallible>(Response::new(Body::from(br#"{"items": []}"#.to_vec())))
+    });
+    let client = Client::new(server, "default");
+    let cluster = cluster_reader(client.clone(), Discovery::new(client), Compat::Better);
+    let selectors: Vec<Selector> =
+        (0..=MAX_LISTS).map(|number| Selector::parse(&format!("a={number}")).unwrap()).collect();
+    cluster.pods("other", &selectors[0]).await.unwrap();
+    let lists = selectors.iter().map(|selector| cluster.pods("silent", selector));
+    let mut unanswered: FuturesUnordered<_> = lists.collect();
+    assert!(futures::poll!(unanswered.next()).is_pending());
+    tokio::select! {
+        _ = unanswered.next() => panic!("it gets no response"),
+        listed = tokio::time::timeout(Duration::from_secs(10), cluster.pods("other", &selectors[1])) => {
+            assert!(listed.expect("others have permits").unwrap().is_empty());
+        }
+    }
 }
