@@ -7,6 +7,8 @@ mod conditions;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
+
 use api::autoscaling::v2::HorizontalPodAutoscalerCondition;
 use api::keda::{Condition, KedaProfile, ScaledObject, TriggerActivity, types};
 use api::map::Map;
@@ -300,7 +302,8 @@ fn activity(input: &ExecutorInput<'_>) -> Map<TriggerActivity> {
         activity.insert(metric.to_owned(), TriggerActivity { is_active: true });
         return activity;
     }
-    let of = |name: &String| TriggerActivity { is_active: input.active_metrics.contains(name) };
+    let active: HashSet<&str> = input.active_metrics.iter().map(String::as_str).collect();
+    let of = |name: &String| TriggerActivity { is_active: active.contains(&**name) };
     status.external_metric_names.iter().map(|name| (name.clone(), of(name))).collect()
 }
 

@@ -33,7 +33,7 @@ use super::id::{ResourceId, ResourceKind};
 use super::object_state::ObjectEntry;
 use super::retry::retry_delay;
 use super::scaled_resource::poll_interval;
-use super::scalers_cache::ScalersCache;
+use super::scalers_cache::CachedScaler;
 use super::trigger_failure::classify;
 use crate::hpa::records::PassTimes;
 pub(crate) use job::{JobRecord, job_triggers, keep_job};
@@ -77,8 +77,9 @@ impl RoundRecord<'_> {
         let scalers = entry.scalers();
         let trigger = |result: &TriggerResult| {
             let written = self.object.spec.triggers.get(result.trigger)?;
+            let scaler = scalers.as_deref().and_then(|scalers| scalers.scalers().get(result.trigger));
             let samples = result.samples().take(MAX_RECORDED_METRICS);
-            let metrics = collect_exact(samples.map(|sample| self.metric(sample, scalers.as_deref())));
+            let metrics = collect_exact(samples.map(|sample| self.metric(sample, scaler)));
             let failure =
                 result.metrics.as_ref().err().map(|error| truncate(error.as_str(), MAX_ERROR_CHARS));
             let cause = result.metrics.as_ref().err().map(classify);
@@ -95,7 +96,7 @@ impl RoundRecord<'_> {
         }
     }
 
-    fn metric(&self, sample: &MetricSample, scalers: Option<&ScalersCache>) -> TriggerMetric {
+    fn metric(&self, sample: &MetricSample, scaler: Option<&CachedScaler>) -> TriggerMetric {
         let MetricSample { name, target, reading, .. } = sample;
         let (target, each) = target_value(target);
         let mut metric = TriggerMetric { metric: name.clone(), target, each, ..TriggerMetric::default() };
@@ -104,13 +105,14 @@ impl RoundRecord<'_> {
                 let sum = reading.values.iter().map(|value| value.value.milli_value());
                 metric.value = sum.reduce(i64::saturating_add).map(MilliValue::new);
                 metric.active = reading.active;
-                metric.read = scalers.and_then(|scalers| sample_read(scalers, name, self.now));
+                metric.read = scaler.and_then(|scaler| sample_read(scaler, name, self.now));
             }
             Err(error) => {
                 metric.failure = Some(truncate(error.as_str(), MAX_ERROR_CHARS));
                 metric.cause = Some(classify(error));
-                // The poll counts failures in the health; this copy only shows which fallback would be served.
-                let mut health = self.object.status.health.clone();
+                // The poll counts failures in the health; this copy, of one metric, only shows which fallback would be served.
+                let known = self.object.status.health.get(name);
+                let mut health = known.map(|known| (name.clone(), known.clone())).into_iter().collect();
                 let served = fallback::serve(self.object, &mut health, sample, self.facts, self.compat);
                 metric.fallback = served.ok().and_then(|served| served.replicas).map(Replicas::new);
                 metric.active = metric.fallback.is_some_and(|replicas| replicas > 0);
@@ -144,9 +146,9 @@ impl RoundRecord<'_> {
     }
 }
 
-/// When and how a metric was last read from its trigger.
-fn sample_read(scalers: &ScalersCache, metric: &str, now: Timestamp) -> Option<SampleRead> {
-    let origin = scalers.origin(metric)?;
+/// When and how a metric was last read by the scaler of its trigger.
+fn sample_read(scaler: &CachedScaler, metric: &str, now: Timestamp) -> Option<SampleRead> {
+    let origin = scaler.origin(Some(metric))?;
     // Finer times say nothing and take space in each record.
     let at = now.checked_sub(SignedDuration::try_from(origin.age).ok()?).ok()?;
     let at = Timestamp::from_millisecond(at.as_millisecond()).ok()?;

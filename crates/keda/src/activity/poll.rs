@@ -55,8 +55,7 @@ pub fn activity_state_with(
         changes: collected.changes.clone(),
         ..ActivityState::default()
     };
-    for one in results {
-        let of_trigger = collected.metrics.iter().filter(|metric| metric.trigger == one.trigger);
+    for of_trigger in collected.metrics.chunk_by(|one, next| one.trigger == next.trigger) {
         let names = active_metrics(of_trigger, compat);
         state.active |= names.is_some();
         state.active_metrics.extend(names.into_iter().flatten());
@@ -147,10 +146,7 @@ fn is_composite_active(
 
 /// The active metrics of a trigger, if it is active; in strict mode by the names of their values, where the last metric
 /// decides, as in KEDA.
-fn active_metrics<'a>(
-    metrics: impl Iterator<Item = &'a CollectedMetric<'a>>,
-    compat: Compat,
-) -> Option<Vec<String>> {
+fn active_metrics(metrics: &[CollectedMetric<'_>], compat: Compat) -> Option<Vec<String>> {
     let mut names = Vec::new();
     let mut is_active = false;
     for metric in metrics {

@@ -21,7 +21,7 @@ use super::{
 use crate::operator::context::OperatorContext;
 use crate::operator::id::ResourceId;
 use crate::operator::scaled_resource::poll_interval;
-use crate::operator::scalers_cache::ScalersCache;
+use crate::operator::scalers_cache::{CachedScaler, ScalersCache};
 use crate::operator::trigger_failure::classify;
 
 /// One poll of a ScaledJob.
@@ -49,10 +49,10 @@ pub(crate) fn job_triggers(
     scalers: &ScalersCache,
     now: Timestamp,
 ) -> Vec<PolledTrigger> {
-    let one = |(written, result): (_, &JobTriggerResult)| {
+    let one = |((written, result), scaler): ((_, &JobTriggerResult), &CachedScaler)| {
         let samples = result.samples.iter().take(MAX_RECORDED_METRICS);
         let metrics = samples.map(|(name, reading)| {
-            let read = reading.as_ref().ok().and_then(|_| sample_read(scalers, name, now));
+            let read = reading.as_ref().ok().and_then(|_| sample_read(scaler, name, now));
             TriggerMetric { read, ..metric(result, name, reading) }
         });
         let failure = result.specs.as_ref().err();
@@ -63,7 +63,7 @@ pub(crate) fn job_triggers(
             ..trigger(written)
         }
     };
-    collect_exact(job.spec.triggers.iter().zip(results).map(one))
+    collect_exact(job.spec.triggers.iter().zip(results).zip(scalers.scalers()).map(one))
 }
 
 fn metric(

@@ -132,7 +132,7 @@ impl CachedScaler {
     }
 
     /// When and how a metric, or any metric, was last read.
-    pub(super) fn origin(&self, metric: Option<&str>) -> Option<SampleOrigin> {
+    pub(crate) fn origin(&self, metric: Option<&str>) -> Option<SampleOrigin> {
         let state = self.state();
         let kept = state.samples.oldest(metric)?;
         Some(SampleOrigin {
