@@ -23,6 +23,7 @@ use runtime::SingleFlight;
 use scalers::ScalerError;
 use scalers::backends::{Cluster, ClusterFuture, ConfigSource, PodView};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sources::tenant::NamespaceParts;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
@@ -37,9 +38,13 @@ const POD_LIST_MAX_AGE: Duration = Duration::from_secs(1);
 /// Lists of pods that are cached.
 const MAX_CACHED_POD_LISTS: usize = 1024;
 /// Lists of pods and EndpointSlices that are requested and decoded at a time.
-const MAX_LISTS: usize = 4;
-/// The same for the triggers of one namespace.
-const MAX_NAMESPACE_LISTS: usize = 2;
+const MAX_LISTS: usize = 32;
+/// The same for the triggers of one of several namespaces.
+const MAX_NAMESPACE_LISTS: usize = 16;
+/// Large lists that are requested and decoded at a time.
+const MAX_LARGE_LISTS: usize = 4;
+/// The same for the triggers of one of several namespaces.
+const MAX_NAMESPACE_LARGE_LISTS: usize = 2;
 
 /// Why a read for a decision or a scaler failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -78,25 +83,35 @@ pub(crate) struct ClusterReader {
     secrets: SecretAccess,
 }
 
-/// Permission to list objects that a tenant fills, so that only a few of such lists are in memory.
+/// Limits lists of objects that tenants fill, so that only some of such lists are in memory.
+struct ListLimiter {
+    all: Semaphore,
+    parts: NamespaceParts<Semaphore>,
+}
+
+/// Permission to request a list.
 struct ListPermits {
     _of_namespace: Option<OwnedSemaphorePermit>,
     _of_all: Option<SemaphorePermit<'static>>,
 }
 
-static LISTS: Semaphore = Semaphore::const_new(MAX_LISTS);
-static LISTS_OF_NAMESPACES: NamespaceParts<Semaphore> =
-    NamespaceParts::new(|| Semaphore::new(MAX_NAMESPACE_LISTS));
+static LISTS: ListLimiter = ListLimiter::new(MAX_LISTS, || Semaphore::new(MAX_NAMESPACE_LISTS));
+static LARGE_LISTS: ListLimiter =
+    ListLimiter::new(MAX_LARGE_LISTS, || Semaphore::new(MAX_NAMESPACE_LARGE_LISTS));
 
-impl ListPermits {
-    /// Waits for them. That of the namespace is first: a list that waits for others of its namespace holds nothing that others wait
-    /// for. The semaphores are never closed.
-    async fn acquire(namespace: &str) -> Self {
-        let of_namespace = match LISTS_OF_NAMESPACES.of_several(&Arc::from(namespace)) {
+impl ListLimiter {
+    const fn new(all: usize, new_part: fn() -> Semaphore) -> Self {
+        Self { all: Semaphore::const_new(all), parts: NamespaceParts::new(new_part) }
+    }
+
+    /// Waits for permits. That of the namespace is first: a list that waits for others of its namespace holds nothing that others
+    /// wait for. The semaphores are never closed.
+    async fn acquire(&'static self, namespace: &str) -> ListPermits {
+        let of_namespace = match self.parts.of_several(&Arc::from(namespace)) {
             Some(part) => part.acquire_owned().await.ok(),
             None => None,
         };
-        Self { _of_namespace: of_namespace, _of_all: LISTS.acquire().await.ok() }
+        ListPermits { _of_namespace: of_namespace, _of_all: self.all.acquire().await.ok() }
     }
 }
 
@@ -291,8 +306,7 @@ impl ClusterReader {
     ) -> Result<Vec<engine::Pod>, ReadError> {
         let parsed = Selector::parse(selector)?;
         let path = ResourcePath::core("pods", namespace, "");
-        let _permits = ListPermits::acquire(namespace).await;
-        let list: Vec<api::pod::Pod> = self.client.list(path, selector).await?;
+        let list: Vec<api::pod::Pod> = self.limited_list(path, selector).await?;
         Ok(engine_pods(namespace, &parsed, &list))
     }
 
@@ -310,8 +324,7 @@ impl ClusterReader {
     /// Requests the list of a namespace and a selector.
     async fn list_now(&self, key: (String, String)) -> PodList {
         let (namespace, selector) = &key;
-        let _permits = ListPermits::acquire(namespace).await;
-        let pods = self.client.list(ResourcePath::core("pods", namespace, ""), selector).await?;
+        let pods = self.limited_list(ResourcePath::core("pods", namespace, ""), selector).await?;
         let pods = Arc::new(pods);
         let mut lists = self.lists();
         if lists.len() >= MAX_CACHED_POD_LISTS {
@@ -321,6 +334,24 @@ impl ClusterReader {
             lists.insert(key, (Instant::now(), Arc::clone(&pods)));
         }
         Ok(pods)
+    }
+
+    /// Lists a collection that a tenant fills. Most lists are small and need not wait for large ones, of which only a few are in
+    /// memory; a list that proves to be large is requested again.
+    async fn limited_list<T: DeserializeOwned + Send + 'static>(
+        &self,
+        path: ResourcePath<'_>,
+        selector: &str,
+    ) -> Result<Vec<T>, ApiError> {
+        {
+            let _permits = LISTS.acquire(path.namespace).await;
+            match self.client.small_list(path, selector).await {
+                Err(error) if error.is_too_large() => {}
+                listed => return listed,
+            }
+        }
+        let _permits = LARGE_LISTS.acquire(path.namespace).await;
+        self.client.large_list(path, selector).await
     }
 
     fn lists(&self) -> MutexGuard<'_, PodLists> {
@@ -371,8 +402,7 @@ impl Cluster for ClusterReader {
                 return Err(ScalerError::new(format!("{service:?} is not the name of a Service")));
             }
             let selector = format!("kubernetes.io/service-name={service}");
-            let _permits = ListPermits::acquire(namespace).await;
-            let slices: Vec<EndpointSlice> = self.client.list(path, &selector).await.map_err(scaler_error)?;
+            let slices: Vec<EndpointSlice> = self.limited_list(path, &selector).await.map_err(scaler_error)?;
             let mut found = Vec::new();
             for slice in slices {
                 let port = slice.ports.iter().flatten().find_map(|port| port.port);

@@ -21,6 +21,8 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
 /// Writes of a replica count that meet a conflict.
 const MAX_SCALE_WRITES: u32 = 3;
 
+/// Maximum size of a list that a tenant fills and that is not large, in bytes: about a hundred pods.
+const MAX_SMALL_LIST_BYTES: usize = 1 << 20;
 /// Maximum size of a page of a list that a tenant fills, in bytes.
 const MAX_PAGE_BYTES: usize = 16 << 20;
 /// Objects in a page of a list that is larger, as client-go's pager requests them.
@@ -130,23 +132,31 @@ impl LeaderClient {
         read(&request::metadata(&self.kube, &request).await?.body)
     }
 
-    /// Lists the objects of a collection that a tenant fills, from the API server's watch cache. A large response is decoded on
-    /// another thread, so that other requests do not wait; one above [`MAX_PAGE_BYTES`] is requested again in pages.
-    pub(crate) async fn list<T: DeserializeOwned + Send + 'static>(
+    /// Lists the objects of a collection that a tenant fills, from the API server's watch cache. A list above
+    /// [`MAX_SMALL_LIST_BYTES`] is an error for which [`ApiError::is_too_large`] is true.
+    pub(crate) async fn small_list<T: DeserializeOwned + Send + 'static>(
         &self,
         path: ResourcePath<'_>,
         selector: &str,
     ) -> Result<Vec<T>, ApiError> {
-        match self.page(path, &[("labelSelector", selector), ("resourceVersion", "0")]).await {
-            Ok(page) => return Ok(page.items),
+        self.cached_list(path, selector, MAX_SMALL_LIST_BYTES).await
+    }
+
+    /// The same for a list of any size: one above [`MAX_PAGE_BYTES`] is requested again in pages.
+    pub(crate) async fn large_list<T: DeserializeOwned + Send + 'static>(
+        &self,
+        path: ResourcePath<'_>,
+        selector: &str,
+    ) -> Result<Vec<T>, ApiError> {
+        match self.cached_list(path, selector, MAX_PAGE_BYTES).await {
             Err(error) if error.is_too_large() => {}
-            Err(error) => return Err(error),
+            listed => return listed,
         }
         let (mut items, mut next, mut limit) = (Vec::new(), String::new(), OBJECTS_PER_PAGE);
         loop {
             let query = [("labelSelector", selector), ("limit", limit), ("continue", &next)];
             let used = if next.is_empty() { &query[..2] } else { &query[..] };
-            let page = match self.page(path, used).await {
+            let page = match self.page(path, used, MAX_PAGE_BYTES).await {
                 Err(error) if error.is_too_large() && limit != LARGE_OBJECTS_PER_PAGE => {
                     limit = LARGE_OBJECTS_PER_PAGE;
                     continue;
@@ -161,13 +171,25 @@ impl LeaderClient {
         }
     }
 
+    async fn cached_list<T: DeserializeOwned + Send + 'static>(
+        &self,
+        path: ResourcePath<'_>,
+        selector: &str,
+        max_bytes: usize,
+    ) -> Result<Vec<T>, ApiError> {
+        let query = [("labelSelector", selector), ("resourceVersion", "0")];
+        self.page(path, &query, max_bytes).await.map(|page| page.items)
+    }
+
+    /// A list or a page of it. A large response is decoded on another thread, so that other requests do not wait.
     async fn page<T: DeserializeOwned + Send + 'static>(
         &self,
         path: ResourcePath<'_>,
         query: &[(&str, &str)],
+        max_bytes: usize,
     ) -> Result<ListPage<T>, ApiError> {
         let uri = with_query(&path.uri(""), query.iter().copied());
-        let request = Request::get(uri, path.resource(), REQUEST_TIMEOUT).max_bytes(MAX_PAGE_BYTES);
+        let request = Request::get(uri, path.resource(), REQUEST_TIMEOUT).max_bytes(max_bytes);
         let answer = request::send(&self.kube, request).await?;
         if answer.len() <= MAX_INLINE_BYTES { read(&answer) } else { read_in_background(answer).await }
     }

@@ -61,6 +61,7 @@ async fn pods_too_large_for_one_response_are_read_in_pages() {
     let pages: Vec<_> = requested.iter().map(|uri| uri.split_once("app%3Dweb&").unwrap().1).collect();
     let expected = [
         "resourceVersion=0",
+        "resourceVersion=0",
         "limit=500",
         "limit=500&continue=a%2Fb",
         "limit=10&continue=a%2Fb",
@@ -80,7 +81,7 @@ async fn pods_are_listed_once_for_all_that_need_them_at_the_same_time() {
 
 #[tokio::test]
 async fn lists_of_one_namespace_leave_permits_to_others() {
-    // One of two namespaces has a list that gets no response.
+    // The lists of one of two namespaces get no response.
     let server = tower::service_fn(|request: Request<Body>| async move {
         if request.uri().path().contains("/namespaces/silent/") {
             std::future::pending::<()>().await;
@@ -99,6 +100,41 @@ async fn lists_of_one_namespace_leave_permits_to_others() {
         _ = unanswered.next() => panic!("it gets no response"),
         listed = tokio::time::timeout(Duration::from_secs(10), cluster.pods("other", &selectors[1])) => {
             assert!(listed.expect("others have permits").unwrap().is_empty());
+        }
+    }
+}
+
+#[tokio::test]
+async fn small_lists_do_not_wait_for_large_ones() {
+    // A large list is requested twice, and gets no response the second time.
+    let seen = Arc::<Mutex<HashSet<String>>>::default();
+    let server = tower::service_fn(move |request: Request<Body>| {
+        let uri = request.uri().to_string();
+        let is_small = uri.contains("small");
+        let is_answered = is_small || seen.locked().insert(uri);
+        async move {
+            if !is_answered {
+                std::future::pending::<()>().await;
+            }
+            let filler = "x".repeat(if is_small { 0 } else { 2 << 20 });
+            let body = serde_json::json!({"filler": filler, "items": []}).to_string();
+            Ok::<_, Infallible>(Response::new(Body::from(body.into_bytes())))
+        }
+    });
+    let client = Client::new(server, "default");
+    let cluster = cluster_reader(client.clone(), Discovery::new(client), Compat::Better);
+    let selectors: Vec<Selector> =
+        (0..=MAX_LARGE_LISTS).map(|number| Selector::parse(&format!("a={number}")).unwrap()).collect();
+    let small = Selector::parse("a=small").unwrap();
+    // Another namespace, so that each of them has a part.
+    cluster.pods("other", &small).await.unwrap();
+    let mut unanswered: FuturesUnordered<_> =
+        selectors.iter().map(|selector| cluster.pods("shop", selector)).collect();
+    assert!(futures::poll!(unanswered.next()).is_pending());
+    tokio::select! {
+        _ = unanswered.next() => panic!("it gets no response"),
+        listed = tokio::time::timeout(Duration::from_secs(10), cluster.pods("shop", &small)) => {
+            assert!(listed.expect("small lists have permits of their own").unwrap().is_empty());
         }
     }
 }
