@@ -23,7 +23,7 @@ pub(super) enum BackgroundTask {
     Activation(ResourceId),
     /// Reconciles a TriggerAuthentication.
     Authentication(NamespacedName, AuthenticationChange),
-    /// Rebuilds scalers whose Secrets or ConfigMaps have changed.
+    /// Rebuilds scalers whose credentials have changed.
     CredentialCheck,
 }
 
@@ -31,7 +31,7 @@ pub(super) enum BackgroundTask {
 pub(super) struct BackgroundTasks {
     context: Arc<OperatorContext>,
     running: Reconciles<BackgroundTask, ()>,
-    /// Held by the check of Secrets and ConfigMaps, so that only one runs at a time.
+    /// Held by the check of credentials, so that only one runs at a time.
     credential_check: Arc<()>,
 }
 
@@ -64,7 +64,7 @@ impl BackgroundTasks {
         self.running.start(task, async move { act_on_push(&context, &id, trigger, pending).await });
     }
 
-    /// Starts the check of Secrets and ConfigMaps; returns false if one is under way.
+    /// Starts the check of credentials; returns false if one is under way.
     pub(super) fn start_credential_check(&mut self) -> bool {
         if Arc::strong_count(&self.credential_check) > 1 {
             return false;
@@ -103,7 +103,7 @@ impl BackgroundTasks {
             }
             BackgroundTask::CredentialCheck => {
                 // The next check follows after its interval.
-                tracing::error!(error = message, "the check of Secrets and ConfigMaps panicked");
+                tracing::error!(error = message, "the check of credentials panicked");
             }
         }
     }

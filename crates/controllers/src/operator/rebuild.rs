@@ -1,4 +1,4 @@
-//! Rebuilds scalers whose Secrets or ConfigMaps have changed.
+//! Rebuilds scalers whose Secrets, ConfigMaps or ServiceAccounts with a role have changed.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use keda::environment::SourceRef;
 use super::context::OperatorContext;
 use super::id::ResourceId;
 
-/// Secrets and ConfigMaps that are read concurrently.
+/// Objects whose versions are read concurrently.
 const MAX_CONCURRENT_CHECKS: usize = 8;
 
-/// Reads the versions of all Secrets and ConfigMaps in use; scalers that were built from another version are rebuilt.
+/// Reads the versions of all such objects in use; scalers that were built from another version are rebuilt.
 pub(crate) async fn rebuild_after_changes(context: Arc<OperatorContext>) {
     let mut users: HashMap<SourceRef, Vec<ResourceId>> = HashMap::new();
     for (id, entry) in context.all_entries() {
