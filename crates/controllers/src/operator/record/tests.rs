@@ -68,6 +68,19 @@ fn failed_sample_is_not_zero_and_may_have_a_fallback() {
 }
 
 #[test]
+fn fallback_of_a_failed_sample_counts_its_earlier_failures() {
+    let mut object = object(&json!({"scaleTargetRef": {"name": "worker"}, "minReplicaCount": 2,
+        "fallback": {"failureThreshold": 3, "replicas": 6},
+        "triggers": [{"type": "redis", "metadata": {"listName": "jobs"}}]}));
+    let samples = [sample("s0-redis-jobs", Err("down".into()))];
+    let fallback = |object: &ScaledObject| round(object, &samples).triggers[0].metrics[0].fallback;
+    assert_eq!(fallback(&object), None, "it is the first failure");
+    let health = serde_json::from_value(json!({"numberOfFailures": 3, "status": "Failing"})).unwrap();
+    object.status.health.insert("s0-redis-jobs".to_owned(), health);
+    assert_eq!(fallback(&object), Some(6.into()));
+}
+
+#[test]
 fn push_record_names_its_trigger() {
     let object = object(&json!({"scaleTargetRef": {"name": "worker"}, "triggers": [
         {"type": "cron", "metadata": {}}, {"type": "external-push", "name": "mail", "metadata": {}}]}));
