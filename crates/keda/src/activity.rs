@@ -15,7 +15,7 @@ use quantity::Quantity;
 pub use collect::{HpaObservation, HpaObservations};
 pub use observed::{observations, uses_hpa_observations};
 pub use poll::{PollRound, activity_state, activity_state_with};
-pub use query::{MetricQuery, MetricQueryError, MetricResponse, NeededMetrics, respond};
+pub use query::{AllMetricValues, MetricQuery, MetricQueryError, MetricResponse, NeededMetrics, respond};
 
 pub use crate::reading::{CachedReading, MetricSample, MetricValue, Reading, TriggerMetric, TriggerResult};
 

@@ -1,6 +1,6 @@
 //! Responses to metric queries (docs/spec/keda.md 4.3).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use api::keda::ScaledObject;
 use api::provider::Compat;
@@ -102,6 +102,54 @@ pub fn respond(
         events: collected.events(None),
         rebuild: collected.rebuild(results, compat),
         changes: collected.changes,
+    }
+}
+
+/// The values of all metrics of an object without a formula: what [`respond`] finds for each of them, except in strict mode. One
+/// pass finds all of them, because a query for each would look at the samples of all others.
+#[derive(Clone, Debug)]
+pub struct AllMetricValues {
+    /// By name, in lower case.
+    by_metric: BTreeMap<String, Result<Vec<MetricValue>, OperationError>>,
+    /// Why the first trigger that does not list its metrics does not.
+    unlisted: Option<OperationError>,
+}
+
+impl AllMetricValues {
+    /// The values of these results.
+    pub fn of(object: &ScaledObject, results: &[TriggerResult], facts: &TargetFacts) -> Self {
+        let none = HpaObservations::new();
+        let collected = CollectedMetrics::of(object, results, facts, &none, Compat::Better, |_| true);
+        let mut by_metric: BTreeMap<String, Result<Vec<MetricValue>, OperationError>> = BTreeMap::new();
+        for metric in &collected.metrics {
+            let name = metric.sample.name.to_lowercase();
+            let values = by_metric.entry(name).or_insert_with(|| Ok(Vec::new()));
+            match &metric.served {
+                Ok(served) => {
+                    if let Ok(values) = values {
+                        values.extend(served.values.iter().cloned());
+                    }
+                }
+                Err(error) if values.is_ok() => *values = Err(error.clone()),
+                Err(_) => {}
+            }
+        }
+        let mut failures = collected.failures.iter();
+        let unlisted = failures.find(|failure| failure.of == FailureStage::Metrics);
+        Self { by_metric, unlisted: unlisted.map(|failure| failure.error.clone()) }
+    }
+
+    /// The values of a metric.
+    pub fn of_metric(&self, metric: &str) -> Result<Vec<MetricValue>, MetricQueryError> {
+        let found = self.by_metric.get(&metric.to_lowercase());
+        let metric = metric.to_owned();
+        match (found, &self.unlisted) {
+            (Some(Ok(values)), _) if !values.is_empty() => Ok(values.clone()),
+            (Some(Err(error)), _) | (_, Some(error)) => {
+                Err(MetricQueryError::Trigger { metric, source: error.clone() })
+            }
+            _ => Err(MetricQueryError::NoMatch(metric)),
+        }
     }
 }
 

@@ -85,6 +85,24 @@ fn metric_values(
 }
 
 #[test]
+fn values_of_all_metrics_are_those_of_single_queries() {
+    let mut object = object(4);
+    let mut results = results(&[Ok(("5", true)), Err("down"), Ok(("0", false)), Ok(("1", true))]);
+    results[3].metrics = Err("unknown metric type".into());
+    for fallback in [json!(null), json!({"failureThreshold": 0, "replicas": 4})] {
+        object.spec.fallback = serde_json::from_value(fallback).unwrap();
+        let all = AllMetricValues::of(&object, &results, &facts());
+        for metric in ["s0-m", "S1-m", "s2-m", "s3-m", "other"] {
+            let found: Result<Vec<String>, String> = match all.of_metric(metric) {
+                Ok(values) => Ok(values.iter().map(|value| value.value.canonical()).collect()),
+                Err(error) => Err(error.to_string()),
+            };
+            assert_eq!(found, metric_values(&object, metric, &results, Compat::Better), "{metric}");
+        }
+    }
+}
+
+#[test]
 fn objects_that_never_scale_to_zero_use_observations() {
     let uses = |change: fn(&mut ScaledObject)| {
         let mut object = object(1);

@@ -1,5 +1,6 @@
 //! The poll of a ScaledObject in scaling mode `direct`: reads the target, its pods and their metrics, and applies the decision.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use api::autoscaling::v2::MetricSpec;
@@ -14,7 +15,7 @@ use engine::{
 };
 use jiff::{SignedDuration, Timestamp};
 use keda::OperationError;
-use keda::activity::{self, MetricQuery};
+use keda::activity::{self, AllMetricValues, MetricQuery, TriggerResult};
 use keda::direct::{external_samples, needs_pods, plan};
 use keda::executor::{ExecutorInput, TARGET_NOT_RESOLVED};
 use tokio::time::Instant;
@@ -166,13 +167,7 @@ async fn complete(
 ) -> (bool, Vec<Provenance>) {
     let Ok(scale) = &observation.scale else { return (false, Vec::new()) };
     let (object, compat) = (poll.object, context.settings.compat);
-    let read = |metric: &str| {
-        let metric_query = MetricQuery { now: input.now, object, metric, formula: poll.formula };
-        let answer = activity::respond(&metric_query, poll.samples, poll.facts, compat);
-        let values = answer.values.map(|values| values.into_iter().map(|value| value.value).collect());
-        Some(values.map_err(OperationError::from_error))
-    };
-    let external = external_samples(&observation.spec, read);
+    let external = external_values(poll, input.now, &observation.spec);
     let is_external_average = |metric: &Metric| {
         matches!((&metric.source, &metric.target), (MetricSource::External(_), MetricTarget::AverageValue(_)))
     };
@@ -192,11 +187,12 @@ async fn complete(
     };
     let mut samples: Vec<Result<MetricSamples, RecordedError>> = Vec::new();
     let mut provenance = Vec::with_capacity(observation.spec.metrics.len());
+    let triggers = triggers_of(poll.samples);
     for (metric, external) in observation.spec.metrics.iter().zip(external) {
         let (mut from, began) = (Provenance::default(), Instant::now());
         samples.push(match (external, &context.samples) {
             (Some(sample), _) => {
-                from = of_trigger(entry, metric, sample.as_ref().ok(), input.now);
+                from = of_trigger(entry, &triggers, metric, sample.as_ref().ok(), input.now);
                 sample.map_err(|error| error.to_string().into())
             }
             (None, Some(metrics)) => {
@@ -212,9 +208,38 @@ async fn complete(
     (lists_pods, provenance)
 }
 
-/// Where the values of a trigger's metric came from.
+/// The values of the external metrics of a spec, in order; none for pod metrics.
+fn external_values(
+    poll: &ObjectPoll<'_>,
+    now: Timestamp,
+    spec: &Spec,
+) -> Vec<Option<Result<MetricSamples, OperationError>>> {
+    let ObjectPoll { object, samples, facts, formula, compat, .. } = *poll;
+    let is_single = object.modifiers().is_some() || compat.is_strict();
+    let all = (!is_single).then(|| AllMetricValues::of(object, samples, facts));
+    external_samples(spec, |metric| {
+        let values = match &all {
+            Some(all) => all.of_metric(metric),
+            None => {
+                let metric_query = MetricQuery { now, object, metric, formula };
+                activity::respond(&metric_query, samples, facts, compat).values
+            }
+        };
+        let values = values.map(|values| values.into_iter().map(|value| value.value).collect());
+        Some(values.map_err(OperationError::from_error))
+    })
+}
+
+/// The trigger of each metric.
+fn triggers_of(samples: &[TriggerResult]) -> HashMap<&str, usize> {
+    let metrics = samples.iter().flat_map(|result| result.samples().map(move |sample| (result, sample)));
+    metrics.map(|(result, sample)| (sample.name.as_str(), result.trigger)).collect()
+}
+
+/// Where the values of a trigger's metric came from. `triggers` has the trigger of each metric; that of a formula has none.
 fn of_trigger(
     entry: &ObjectEntry,
+    triggers: &HashMap<&str, usize>,
     metric: &Metric,
     samples: Option<&MetricSamples>,
     now: Timestamp,
@@ -224,7 +249,11 @@ fn of_trigger(
         from.samples = values.len();
     }
     let MetricSource::External(id) = &metric.source else { return from };
-    let Some(origin) = entry.scalers().and_then(|scalers| scalers.origin(&id.name)) else { return from };
+    let origin = entry.scalers().and_then(|scalers| match triggers.get(&*id.name) {
+        Some(trigger) => scalers.scalers().get(*trigger)?.origin(Some(&*id.name)),
+        None => scalers.origin(&id.name),
+    });
+    let Some(origin) = origin else { return from };
     from.source = Some(origin.source().into());
     if origin.is_shared {
         from.response = ResponseSharing::Cached;
