@@ -3,29 +3,30 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use futures::future::Either;
 use locks::MutexExt as _;
 
 tokio::task_local! {
-    static NAMESPACE: Arc<str>;
+    static NAMESPACE: Option<Arc<str>>;
 }
 
 /// Runs work for an object of a namespace.
 pub fn in_namespace<F: Future>(namespace: impl Into<Arc<str>>, work: F) -> impl Future<Output = F::Output> {
-    NAMESPACE.scope(namespace.into(), work)
+    NAMESPACE.scope(Some(namespace.into()), work)
+}
+
+/// Runs work that is done for no namespace, also within work for one.
+pub fn in_no_namespace<F: Future>(work: F) -> impl Future<Output = F::Output> {
+    NAMESPACE.scope(None, work)
 }
 
 /// The namespace that the current task works for; none outside of [`in_namespace`].
 pub fn namespace() -> Option<Arc<str>> {
-    NAMESPACE.try_with(Arc::clone).ok()
+    NAMESPACE.try_with(Option::clone).ok().flatten()
 }
 
 /// Runs work for the current namespace on any thread.
 pub fn in_current_namespace<F: Future>(work: F) -> impl Future<Output = F::Output> {
-    match namespace() {
-        Some(namespace) => Either::Left(NAMESPACE.scope(namespace, work)),
-        None => Either::Right(work),
-    }
+    NAMESPACE.scope(namespace(), work)
 }
 
 /// Number of parts of namespaces below which none is removed.
@@ -125,5 +126,6 @@ mod tests {
         });
         assert_eq!(spawned.await.as_deref(), Some("shop"));
         assert_eq!(in_current_namespace(async { namespace() }).await, None);
+        assert_eq!(in_namespace("shop", in_no_namespace(async { namespace() })).await, None);
     }
 }

@@ -8,6 +8,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use super::{DialError, Dialer};
+use crate::tenant::in_no_namespace;
 
 /// Time limit of a `CONNECT` request.
 const TUNNEL_TIMEOUT: Duration = Duration::from_secs(5);
@@ -55,7 +56,8 @@ impl ProxyServer {
         {
             return Err(refused);
         }
-        let connected = Dialer::unrestricted().connect(&self.host, self.port).await;
+        // The name of the proxy does not wait for those of sources, which often only the proxy can resolve.
+        let connected = in_no_namespace(Dialer::unrestricted().connect(&self.host, self.port)).await;
         connected.map_err(|error| DialError::Proxy(format!("the proxy {self} cannot be reached: {error}")))
     }
 

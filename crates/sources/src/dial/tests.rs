@@ -4,18 +4,23 @@ use hyper_util::client::legacy::connect::Connection as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tower::Service as _;
 
+use super::lookups::LOOKUPS;
 use super::*;
+use crate::tenant::{in_namespace, namespace};
 
 /// Resolves names from a list and records the addresses that would be connected to; it never opens a socket.
 #[derive(Clone, Default)]
 struct RecordingConnector {
     names: Vec<(&'static str, Vec<IpAddr>)>,
     connected: Arc<Mutex<Vec<SocketAddr>>>,
+    /// The namespaces for which names were resolved.
+    resolved_for: Arc<Mutex<Vec<Arc<str>>>>,
 }
 
 impl Connector for RecordingConnector {
     fn resolve<'a>(&'a self, host: &'a str, port: u16) -> ConnectFuture<'a, Vec<SocketAddr>> {
         Box::pin(async move {
+            self.resolved_for.lock().unwrap().extend(namespace());
             let known = self.names.iter().find(|(name, _)| *name == host);
             let (_, found) = known.ok_or_else(|| io::Error::other("failed to lookup address information"))?;
             Ok(found.iter().map(|ip| SocketAddr::new(*ip, port)).collect())
@@ -174,6 +179,19 @@ fn dialers_are_equal_if_they_are_clones() {
     assert_ne!(dialer, Dialer::default());
 }
 
+#[tokio::test]
+async fn names_are_resolved_for_the_namespace_of_the_request_or_of_the_client() {
+    let recording = RecordingConnector::default();
+    let resolved_for = Arc::clone(&recording.resolved_for);
+    let dialer = Dialer::with_connector(OutboundPolicy::default(), recording);
+    let connector = in_namespace("client", async { UriConnector::through(dialer, None) }).await;
+    let connect = || connector.clone().call("http://unknown.example".parse().unwrap());
+    // Channels of gRPC connect on a task of their own.
+    assert!(tokio::spawn(connect()).await.unwrap().is_err());
+    assert!(in_namespace("request", async { connect().await }).await.is_err());
+    assert_eq!(resolved_for.lock().unwrap().join(" "), "client request");
+}
+
 /// A proxy that answers one request; its task returns the head of the request.
 async fn proxy(answer: &'static str) -> (ProxyServer, tokio::task::JoinHandle<String>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -217,6 +235,27 @@ async fn servers_with_tls_are_reached_through_a_tunnel() {
     let error = connect_through(server, "https://source.example").await.unwrap_err().to_string();
     assert!(error.contains("opens no tunnel to source.example:443") && error.contains("403"), "{error}");
     assert!(!error.contains("bWU6cHc"), "{error}");
+}
+
+#[tokio::test]
+async fn name_of_the_proxy_does_not_wait_for_names_of_a_namespace() {
+    // More names than one namespace may resolve at once, each in a domain of its own.
+    let mut hanging: Vec<_> = (0..100)
+        .map(|number| {
+            Box::pin(in_namespace("proxied", async move {
+                let host = format!("h.slow{number}.example");
+                LOOKUPS.run(&host, std::future::pending::<io::Result<()>>()).await
+            }))
+        })
+        .collect();
+    for lookup in &mut hanging {
+        assert!(futures::poll!(lookup).is_pending());
+        // A task may take a limited number of permits before it yields.
+        tokio::task::yield_now().await;
+    }
+    let (server, _) = proxy("HTTP/1.1 200 Connection established\r\n\r\n").await;
+    let named = ProxyServer { host: "localhost".to_owned(), ..server };
+    in_namespace("proxied", connect_through(named, "https://source.example")).await.unwrap();
 }
 
 #[tokio::test]
