@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::activity::{Activity, ActivitySnapshot, ConnectionRank};
 use crate::peer_address::PeerAddress;
 
-/// How often it is logged that connections were closed to make room.
+/// How often it is logged that connections are closed.
 const LOG_PERIOD: Duration = Duration::from_mins(1);
 
 /// All connections of a listener. Clones share them.
@@ -75,6 +75,13 @@ impl ConnectionTable {
         Some(ConnectionPlace { table: self.clone(), id, activity })
     }
 
+    /// Logs from time to time that new connections of an address are closed, because it has begun too many TLS handshakes.
+    pub(super) fn log_refused_handshake(&self, peer: PeerAddress) {
+        if self.held().is_log_due() {
+            tracing::warn!(address = %peer, "too many TLS handshakes: new connections are closed");
+        }
+    }
+
     fn held(&self) -> MutexGuard<'_, HeldConnections> {
         self.0.held.locked()
     }
@@ -105,12 +112,20 @@ impl HeldConnections {
         candidates.min_by_key(order).map(|(id, ..)| *id)
     }
 
-    fn log(&mut self, peer: PeerAddress, has_room: bool) {
+    /// Whether nothing was logged for [`LOG_PERIOD`], which begins again then.
+    fn is_log_due(&mut self) -> bool {
         let now = Instant::now();
-        if self.logged.is_some_and(|logged| now < logged + LOG_PERIOD) {
+        let is_due = self.logged.is_none_or(|logged| now >= logged + LOG_PERIOD);
+        if is_due {
+            self.logged = Some(now);
+        }
+        is_due
+    }
+
+    fn log(&mut self, peer: PeerAddress, has_room: bool) {
+        if !self.is_log_due() {
             return;
         }
-        self.logged = Some(now);
         let connections = self.connections.len();
         if has_room {
             tracing::warn!(address = %peer, connections, "too many connections: idle ones are closed for new ones");
@@ -163,6 +178,16 @@ mod tests {
         assert_eq!(table.held().connections.len(), 3);
         drop((first, second, fourth));
         assert!(table.held().connections.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn closed_connections_are_logged_once_per_period() {
+        let table = ConnectionTable::new(1, 1);
+        assert!(table.held().is_log_due());
+        later().await;
+        assert!(!table.held().is_log_due());
+        tokio::time::advance(LOG_PERIOD).await;
+        assert!(table.held().is_log_due());
     }
 
     #[tokio::test(start_paused = true)]

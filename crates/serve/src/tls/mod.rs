@@ -173,7 +173,7 @@ pub(crate) async fn listen<S: ConnectionHandler>(
         while connections.try_join_next().is_some() {}
         let peer = PeerAddress::from(address.ip());
         if matches!(transport, ListenerTransport::Tls(_)) && !handshakes.take(&peer) {
-            tracing::debug!(%address, "too many TLS handshakes of this address: the connection is closed");
+            table.log_refused_handshake(peer);
             continue;
         }
         // Without a place the connection is closed at once: a client that waits would not know why.
