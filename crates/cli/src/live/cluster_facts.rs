@@ -115,13 +115,16 @@ pub(crate) fn is_off(kind: AutoscalerKind, annotations: &StringMap) -> bool {
     !kind.has_triggers() && annotations.get(MODE_ANNOTATION).is_some_and(|mode| mode == "off")
 }
 
-/// Whether a ScaledObject or ScaledJob is paused, and at which count.
+/// Whether a ScaledObject or ScaledJob is paused, and at which count. A ScaledJob has none, so the annotation with a count has no
+/// effect on it (docs/spec/keda.md 1.2).
 pub(crate) fn paused(kind: AutoscalerKind, annotations: &StringMap) -> Option<PausedFact> {
-    if !kind.has_triggers() || !keda_annotations::is_paused(annotations) {
-        return None;
-    }
     let replicas = annotations.get(keda_annotations::PAUSED_REPLICAS);
-    Some(PausedFact { replicas: replicas.and_then(|count| count.trim().parse().ok()) })
+    let (is_paused, replicas) = match kind {
+        AutoscalerKind::ScaledObject => (keda_annotations::is_paused(annotations), replicas),
+        AutoscalerKind::ScaledJob => (keda_annotations::is_set(annotations, keda_annotations::PAUSED), None),
+        AutoscalerKind::Hpa | AutoscalerKind::Autoscaler => (false, None),
+    };
+    is_paused.then(|| PausedFact { replicas: replicas.and_then(|count| count.trim().parse().ok()) })
 }
 
 /// Other autoscalers that act on the same target. The HPA of a ScaledObject and that ScaledObject are one.
@@ -308,6 +311,20 @@ mod tests {
         let found = other_owners(&record, &pods, &sets);
         let expected = [("Deployment/api", 2), ("StatefulSet/db", 1)];
         assert_eq!(found, expected.map(|(owner, pods)| SelectedOwner { owner: owner.into(), pods }));
+    }
+
+    #[test]
+    fn only_a_scaled_object_is_paused_at_a_count() {
+        let annotations = |all: &[(&str, &str)]| -> StringMap {
+            all.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        };
+        let at_count = annotations(&[(keda_annotations::PAUSED_REPLICAS, "3")]);
+        assert_eq!(paused(AutoscalerKind::ScaledObject, &at_count), Some(PausedFact { replicas: Some(3) }));
+        assert_eq!(paused(AutoscalerKind::ScaledJob, &at_count), None);
+        assert_eq!(paused(AutoscalerKind::Hpa, &at_count), None);
+        let both =
+            annotations(&[(keda_annotations::PAUSED_REPLICAS, "3"), (keda_annotations::PAUSED, "true")]);
+        assert_eq!(paused(AutoscalerKind::ScaledJob, &both), Some(PausedFact { replicas: None }));
     }
 
     #[test]

@@ -5,8 +5,7 @@ use std::collections::HashMap;
 use api::autoscaling::print::{self, Row};
 use api::autoscaling::v2::HorizontalPodAutoscalerCondition;
 use api::decisions::{DecisionMode, DecisionRecord, MODE_ANNOTATION};
-use api::diagnosis::diagnose;
-use api::keda::annotations as keda_annotations;
+use api::diagnosis::{PausedFact, diagnose};
 use api::table::Table;
 use cluster::AutoscalerKind;
 use engine::explain;
@@ -14,7 +13,7 @@ use engine::normalize::{ScalingLimit, StabilizationHold};
 use engine::{Decision, Replicas, ScaleOutcome};
 use jiff::Timestamp;
 
-use crate::live::cluster_facts::is_off;
+use crate::live::cluster_facts::{is_off, paused};
 use crate::live::objects::{self, Object};
 use crate::live::page::length;
 
@@ -80,7 +79,11 @@ impl Entry {
 
     /// Whether annotations pause a ScaledObject or ScaledJob.
     pub(crate) fn is_paused(&self) -> bool {
-        self.object.kind.has_triggers() && keda_annotations::is_paused(&self.object.hpa.metadata.annotations)
+        self.paused().is_some()
+    }
+
+    fn paused(&self) -> Option<PausedFact> {
+        paused(self.object.kind, &self.object.hpa.metadata.annotations)
     }
 
     /// Whether nothing is decided about it because its annotations say so.
@@ -101,10 +104,8 @@ impl Entry {
     /// What keeps the object from being scaled: a mode, a dry run, a pause.
     fn mark(&self) -> Option<String> {
         if self.object.kind.has_triggers() {
-            let at = self.annotation(keda_annotations::PAUSED_REPLICAS).filter(|count| !count.is_empty());
-            return self
-                .is_paused()
-                .then(|| at.map_or_else(|| "paused".to_owned(), |count| format!("paused at {count}")));
+            let PausedFact { replicas } = self.paused()?;
+            return Some(replicas.map_or_else(|| "paused".to_owned(), |count| format!("paused at {count}")));
         }
         if self.is_off() {
             return Some(format!("off: nothing is decided (annotation {MODE_ANNOTATION})"));
