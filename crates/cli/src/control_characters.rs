@@ -2,7 +2,11 @@
 
 use std::borrow::Cow;
 
-/// The text with other control characters than line ends, tabs and those of colours replaced.
+/// What [`Page`](crate::live::page::Page), problems in files and logs are painted with: normal, bold, dim, italic and six colours of
+/// letters. Others could hide what follows a text of a cluster, such as letters in the colour of the background.
+const OUR_STYLES: [&str; 10] = ["0", "1", "2", "3", "31", "32", "33", "34", "35", "36"];
+
+/// The text with other control characters than line ends, tabs and our styles replaced.
 pub(crate) fn without_controls(text: &str) -> Cow<'_, str> {
     let is_control = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
     if !text.contains(is_control) {
@@ -12,10 +16,10 @@ pub(crate) fn without_controls(text: &str) -> Cow<'_, str> {
     let mut rest = text;
     while let Some((before, from)) = rest.find(is_control).and_then(|at| rest.split_at_checked(at)) {
         out.push_str(before);
-        let colour = colour_bytes(from).and_then(|bytes| from.split_at_checked(bytes));
+        let style = style_bytes(from).and_then(|bytes| from.split_at_checked(bytes));
         let mut after = from.chars();
         after.next();
-        let (shown, after) = colour.unwrap_or(("\u{FFFD}", after.as_str()));
+        let (shown, after) = style.unwrap_or(("\u{FFFD}", after.as_str()));
         out.push_str(shown);
         rest = after;
     }
@@ -23,11 +27,13 @@ pub(crate) fn without_controls(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The length of the colour at the beginning of a text, such as `ESC[31m`.
-fn colour_bytes(text: &str) -> Option<usize> {
-    let parameters = text.strip_prefix("\u{1b}[")?;
-    let end = parameters.find(|c: char| !c.is_ascii_digit() && c != ';')?;
-    parameters.get(end..)?.starts_with('m').then(|| text.len() - parameters.len() + end + 1)
+/// The length of one of our styles at the beginning of a text, such as `ESC[31m`.
+fn style_bytes(text: &str) -> Option<usize> {
+    let rest = text.strip_prefix("\u{1b}[")?;
+    let end = rest.find(|c: char| !c.is_ascii_digit() && c != ';')?;
+    let (parameters, rest) = rest.split_at_checked(end)?;
+    let is_ours = rest.starts_with('m') && parameters.split(';').all(|style| OUR_STYLES.contains(&style));
+    is_ours.then_some("\u{1b}[m".len() + parameters.len())
 }
 
 #[cfg(test)]
@@ -45,6 +51,8 @@ mod tests {
             ("\u{9b}31mred", "\u{FFFD}31mred"),
             ("fine\rbad\u{8}", "fine\u{FFFD}bad\u{FFFD}"),
             ("\u{1b}[0m\u{1b}[", "\u{1b}[0m\u{FFFD}["),
+            ("\u{1b}[8mhidden", "\u{FFFD}[8mhidden"),
+            ("\u{1b}[1;30;40mhidden\u{1b}[m", "\u{FFFD}[1;30;40mhidden\u{FFFD}[m"),
         ] {
             assert_eq!(without_controls(text), shown, "{text:?}");
         }
