@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use sim::scenario::AutoscalerPlan;
 
 use super::UpArgs;
+use super::event_driven::EventDrivenObject;
 use super::running_cluster::RunningCluster;
 use crate::failure::{CommandResult as Ended, Failure};
 use crate::scenario::as_hpa;
@@ -99,11 +100,15 @@ fn line(cluster: &RunningCluster, record: &DecisionRecord) -> String {
         format!("{} → {}", decision.current(), decision.desired)
     };
     let name = record.metadata.name.replacen('.', "/", 1);
+    let namespace = &record.metadata.namespace;
     let found = cluster.workloads.scenarios.iter().find_map(|scenario| {
-        let plan = scenario.autoscalers.iter().find(|plan| plan.object.short_name() == name)?;
+        let is_own =
+            |plan: &&AutoscalerPlan| plan.object.short_name() == name && plan.spec.namespace == *namespace;
+        let plan = scenario.autoscalers.iter().find(is_own)?;
         Some((plan, scenario.workloads.get(plan.workload)?))
     });
-    let scaled = cluster.workloads.event_driven.iter().find(|object| object.short_name() == name);
+    let is_own = |object: &&EventDrivenObject| object.short_name() == name && object.namespace == *namespace;
+    let scaled = cluster.workloads.event_driven.iter().find(is_own);
     let target = found.map(|(_, workload)| workload.name.as_str());
     let target = target.or_else(|| scaled?.target_name()).or_else(|| name.strip_prefix("so/"));
     let load = target.and_then(|target| cluster.load_and_faults.load_of(target));
