@@ -83,6 +83,20 @@ fn program_names_of_replaced_servers() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
+/// A document that is not an autoscaler passes unchanged, whatever characters it has.
+#[test]
+fn converted_json_keeps_control_characters() {
+    let file = std::env::temp_dir().join(format!("plimsoll-convert-{}.yaml", std::process::id()));
+    let object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {key: \"a\\x7fb\"}\n";
+    std::fs::write(&file, object).unwrap();
+    let mut convert = std::process::Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+    let output =
+        convert.args(["convert", "--to", "autoscaling/v2", "-o", "json"]).arg(&file).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    assert!(String::from_utf8(output.stdout).unwrap().contains("\"a\u{7f}b\""));
+    std::fs::remove_file(&file).unwrap();
+}
+
 /// As a plugin of kubectl the program has another name, which its help shows.
 #[cfg(unix)]
 #[test]

@@ -73,7 +73,7 @@ pub(crate) fn run(args: &ConvertArgs) -> CommandResult {
         }
         (ConvertForm::Yaml, all) => all.iter().map(yaml::to_yaml).collect::<Vec<_>>().join("---\n"),
     };
-    output::text_out(&text)
+    output::exact_out(&text)
 }
 
 fn target(to: &str) -> Result<ConversionTarget, Failure> {
