@@ -21,6 +21,8 @@ use super::queue::QueueLoad;
 const SLOW_READY_DELAY: Millis = Millis::from_secs(60);
 /// The highest load that can be set, in requests per second.
 const MAX_REQUESTS_PER_SECOND: f64 = 1e6;
+/// The name of the queue's slider. Those of workloads are their places, because their names may be the same in two namespaces.
+const QUEUE_SLIDER: &str = "queue";
 /// The time within which the highest load of a scenario is looked for, and the step.
 const LOOK_AHEAD_SECONDS: i64 = 3600;
 const LOOK_AHEAD_STEP_SECONDS: usize = 30;
@@ -59,21 +61,25 @@ impl LoadAndFaults {
         Self { nodes, workloads, queue, targets, began, state: Mutex::new(state), changing_fault }
     }
 
-    /// The load of a workload now, in units per second.
-    pub(super) fn load_of(&self, name: &str) -> Option<f64> {
-        if let Some(queue) = self.queue_of(name) {
+    /// The load of a workload now, in units per second: the orders of the queue if it takes them.
+    pub(super) fn load_of(&self, namespace: &str, name: &str) -> Option<f64> {
+        let takes_orders = |queue: &&QueueLoad| {
+            let workers = queue.workers();
+            workers.namespace == namespace && workers.name == name
+        };
+        if let Some(queue) = self.queue.as_ref().filter(takes_orders) {
             return Some(queue.per_second());
         }
-        let index = self.workloads.iter().position(|(own, _)| own == name)?;
+        let is_meant = |(own, workload): &(String, Workload)| own == name && workload.namespace == namespace;
+        self.load_at(self.workloads.iter().position(is_meant)?)
+    }
+
+    /// The load of the workload in this place now.
+    fn load_at(&self, index: usize) -> Option<f64> {
         let (_, workload) = self.workloads.get(index)?;
         let level = self.state().levels.get(index).copied().flatten();
         let now = Millis::from_secs(self.began.elapsed().as_secs() as i64);
         Some(level.unwrap_or_else(|| workload.load.at(now)))
-    }
-
-    /// The queue whose orders a workload takes.
-    fn queue_of(&self, name: &str) -> Option<&QueueLoad> {
-        self.queue.as_ref().filter(|queue| queue.workload() == name)
     }
 
     fn state(&self) -> MutexGuard<'_, LoadAndFaultState> {
@@ -82,15 +88,19 @@ impl LoadAndFaults {
 
     fn shown(&self) -> Value {
         let levels = self.state().levels.clone();
-        let slider = |name: &str, max: f64, is_manual: bool| {
-            json!({"name": name, "label": name, "unit": "/s", "value": self.load_of(name).unwrap_or_default(),
-                "max": max, "manual": is_manual})
+        let slider = |name: &str, label: &str, unit: &str, value: f64, max: f64, is_manual: bool| {
+            json!({"name": name, "label": label, "unit": unit, "value": value, "max": max,
+                "manual": is_manual})
         };
-        let loads = self.workloads.iter().zip(&levels);
-        let loads =
-            loads.map(|((name, workload), level)| slider(name, highest(&workload.load), level.is_some()));
-        let queue = self.queue.iter();
-        let queue = queue.map(|q| slider(q.workload(), QueueLoad::MAX_PER_SECOND, q.level().is_some()));
+        let loads = self.workloads.iter().zip(&levels).enumerate();
+        let loads = loads.map(|(index, ((label, workload), level))| {
+            let value = self.load_at(index).unwrap_or_default();
+            slider(&index.to_string(), label, "/s", value, highest(&workload.load), level.is_some())
+        });
+        let queue = self.queue.iter().map(|queue| {
+            let (label, max) = (&queue.workers().name, QueueLoad::MAX_PER_SECOND);
+            slider(QUEUE_SLIDER, label, "orders/s", queue.per_second(), max, queue.level().is_some())
+        });
         let loads: Vec<Value> = loads.chain(queue).collect();
         let active = self.state().active.clone();
         let fault = |fault: Fault| json!({"id": fault.id(), "label": fault.label(), "active": active.contains(&fault)});
@@ -108,12 +118,11 @@ impl LoadAndFaults {
                     Some(level.ok_or_else(|| bad("the load is a number that is not negative"))?)
                 }
             };
-            if let Some(queue) = self.queue_of(name) {
-                queue.set_level(level);
-                return Ok(());
+            match (&self.queue, name.parse::<usize>()) {
+                (Some(queue), _) if name == QUEUE_SLIDER => queue.set_level(level),
+                (_, Ok(index)) if index < self.workloads.len() => self.set_level(index, level),
+                _ => return Err(bad("there is no such load")),
             }
-            let index = self.workloads.iter().position(|(own, _)| own == name);
-            self.set_level(index.ok_or_else(|| bad("there is no such load"))?, level);
             return Ok(());
         }
         let fault = body.get("fault").and_then(Value::as_str).and_then(Fault::of);
@@ -198,14 +207,20 @@ fn highest(load: &LoadCurve) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use api::selector::Selector;
     use localkube::nodes::Plan;
-    use localkube::{Cluster, Options, PauseSwitch};
+    use localkube::{Cluster, Options, PauseSwitch, Running};
+    use sim::workload::ServiceCapacity;
 
+    use super::super::queue::{Queue, QueueWorkers};
     use super::*;
 
-    #[tokio::test(start_paused = true)]
-    async fn faults_are_caused_shown_and_ended() {
-        let running = Cluster::start(Options::default()).await.unwrap();
+    /// What can be changed of a cluster with one node, and the switch of its API server.
+    async fn of_cluster(
+        running: &Running,
+        workloads: Vec<(String, Workload)>,
+        queue: Option<QueueLoad>,
+    ) -> (LoadAndFaults, PauseSwitch) {
         let plan = Plan { count: 1, serve: false, clock: running.clock(), ..Plan::default() };
         let nodes = Arc::new(Nodes::start(running.client(), plan).await.unwrap());
         let pause = PauseSwitch::default();
@@ -217,7 +232,46 @@ mod tests {
             pause: pause.clone(),
             lost: Mutex::default(),
         };
-        let subject = LoadAndFaults::new(Arc::clone(&nodes), Vec::new(), None, targets, Instant::now());
+        (LoadAndFaults::new(nodes, workloads, queue, targets, Instant::now()), pause)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn sliders_change_the_loads_that_they_show() {
+        let running = Cluster::start(Options::default()).await.unwrap();
+        let workers = QueueWorkers { namespace: "a".into(), resource: "deployments", name: "web".into() };
+        let queue = Queue::open(running.client(), workers).await.unwrap();
+        let workloads = ["a", "b"].map(|namespace| {
+            let workload = Workload {
+                namespace: namespace.into(),
+                selector: Selector::parse("app=web").unwrap(),
+                load: LoadCurve::new(vec![CurveShape::Constant(5.0)], Vec::new()),
+                service: ServiceCapacity { per_pod: None, queue: 0.0 },
+                containers: Vec::new(),
+                delays: None,
+            };
+            ("web".to_owned(), workload)
+        });
+        let (subject, _) = of_cluster(&running, workloads.into(), Some(queue.load())).await;
+        let values = || -> Vec<f64> {
+            let shown = subject.shown();
+            shown["loads"].as_array().unwrap().iter().map(|load| load["value"].as_f64().unwrap()).collect()
+        };
+        assert_eq!(values()[..2], [5.0, 5.0]);
+        for (slider, value) in [("0", 1.0), ("1", 2.0), ("queue", 3.0)] {
+            subject.change(&json!({"load": slider, "value": value})).await.unwrap();
+        }
+        assert_eq!(values(), [1.0, 2.0, 3.0]);
+        let load_in = |namespace: &str| subject.load_of(namespace, "web");
+        assert_eq!((load_in("a"), load_in("b"), load_in("c")), (Some(3.0), Some(2.0), None));
+        subject.change(&json!({"load": "0", "value": null})).await.unwrap();
+        assert_eq!(values(), [5.0, 2.0, 3.0]);
+        assert!(subject.change(&json!({"load": "2", "value": 1})).await.is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn faults_are_caused_shown_and_ended() {
+        let running = Cluster::start(Options::default()).await.unwrap();
+        let (subject, pause) = of_cluster(&running, Vec::new(), None).await;
         let active = |subject: &LoadAndFaults| -> Vec<String> {
             let shown = subject.shown();
             let faults = shown["faults"].as_array().unwrap().iter();
@@ -228,12 +282,12 @@ mod tests {
             subject.change(&json!({"fault": fault.id(), "active": true})).await.unwrap();
         }
         assert_eq!(active(&subject).len(), Fault::ALL.len());
-        assert_eq!((nodes.busiest(), pause.is_paused()), (None, true));
+        assert_eq!((subject.nodes.busiest(), pause.is_paused()), (None, true));
         for fault in Fault::ALL {
             subject.change(&json!({"fault": fault.id(), "active": false})).await.unwrap();
         }
         assert!(active(&subject).is_empty());
-        assert_eq!((nodes.busiest(), pause.is_paused()), (Some("node-1"), false));
+        assert_eq!((subject.nodes.busiest(), pause.is_paused()), (Some("node-1"), false));
         assert!(subject.change(&json!({"fault": "unknown", "active": true})).await.is_err());
         assert!(subject.change(&json!({"load": "unknown", "value": 1})).await.is_err());
     }

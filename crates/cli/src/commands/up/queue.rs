@@ -55,8 +55,8 @@ pub(super) struct QueueWorkers {
 #[derive(Clone)]
 pub(super) struct QueueLoad {
     began: Instant,
-    /// The name of the scale target that takes them.
-    workload: Arc<str>,
+    /// The scale target that takes them.
+    workers: Arc<QueueWorkers>,
     /// Orders per second that the user has set.
     level: Arc<Mutex<Option<f64>>>,
 }
@@ -105,13 +105,9 @@ impl Queue {
         };
         let port = listener.local_addr()?.port();
         let orders = Arc::new(Mutex::new(Orders::default()));
-        let load = QueueLoad {
-            began: Instant::now(),
-            workload: workers.name.as_str().into(),
-            level: Arc::default(),
-        };
+        let load = QueueLoad { began: Instant::now(), workers: Arc::new(workers), level: Arc::default() };
         let answering = tokio::spawn(answer(listener, orders.clone()));
-        let moving = tokio::spawn(work(client, workers.uri(), orders, load.clone()));
+        let moving = tokio::spawn(work(client, orders, load.clone()));
         Ok(Self { port, load, tasks: [answering, moving] })
     }
 
@@ -144,9 +140,9 @@ impl QueueLoad {
     /// The highest load that a user can set.
     pub(super) const MAX_PER_SECOND: f64 = 2.0 * PEAK_ORDERS_PER_SECOND;
 
-    /// The name of the scale target that takes the orders.
-    pub(super) fn workload(&self) -> &str {
-        &self.workload
+    /// The scale target that takes the orders.
+    pub(super) fn workers(&self) -> &QueueWorkers {
+        &self.workers
     }
 
     /// Orders per second now.
@@ -171,8 +167,9 @@ impl Drop for Queue {
     }
 }
 
-/// Runs the simulation. `workers` is the URI of the scale target.
-async fn work(client: Client, workers: String, orders: Arc<Mutex<Orders>>, load: QueueLoad) {
+/// Runs the simulation.
+async fn work(client: Client, orders: Arc<Mutex<Orders>>, load: QueueLoad) {
+    let workers = load.workers.uri();
     let mut ticks = interval(STEP_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut last = load.began;
@@ -187,7 +184,7 @@ async fn work(client: Client, workers: String, orders: Arc<Mutex<Orders>>, load:
     }
 }
 
-/// The number of ready workers.
+/// The number of ready workers. `workers` is the URI of the scale target.
 async fn ready(client: &Client, workers: &str) -> Option<f64> {
     let request = Request::get(workers).body(Vec::new()).ok()?;
     let found: Value = client.request(request).await.ok()?;
@@ -252,7 +249,9 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn user_can_set_the_orders_that_arrive() {
-        let load = QueueLoad { began: Instant::now(), workload: "orders".into(), level: Arc::default() };
+        let workers =
+            QueueWorkers { namespace: "shop".into(), resource: "deployments", name: "worker".into() };
+        let load = QueueLoad { began: Instant::now(), workers: Arc::new(workers), level: Arc::default() };
         assert_eq!(load.per_second(), 0.0);
         load.clone().set_level(Some(7.0));
         assert_eq!((load.per_second(), load.level()), (7.0, Some(7.0)));
@@ -267,7 +266,7 @@ mod tests {
             QueueWorkers { namespace: "shop".into(), resource: "deployments", name: "worker".into() };
         assert_eq!(workers.uri(), "/apis/apps/v1/namespaces/shop/deployments/worker");
         let mut queue = Queue::open(cluster.client(), workers).await.unwrap();
-        assert_eq!(queue.load().workload(), "worker");
+        assert_eq!(queue.load().workers().name, "worker");
         // The port of the example may be taken.
         queue.port = 4711;
         let other = "http://127.0.0.1:7438/other";

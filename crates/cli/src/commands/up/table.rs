@@ -111,7 +111,7 @@ fn line(cluster: &RunningCluster, record: &DecisionRecord) -> String {
     let scaled = cluster.workloads.event_driven.iter().find(is_own);
     let target = found.map(|(_, workload)| workload.name.as_str());
     let target = target.or_else(|| scaled?.target_name()).or_else(|| name.strip_prefix("so/"));
-    let load = target.and_then(|target| cluster.load_and_faults.load_of(target));
+    let load = target.and_then(|target| cluster.load_and_faults.load_of(namespace, target));
     let load = load.map(|load| format!("{load:.1}/s")).unwrap_or_default();
     let metrics = match &record.round {
         Some(round) => explain::targets(round, Some(decision.current())),
