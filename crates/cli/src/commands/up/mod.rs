@@ -13,6 +13,8 @@ mod workloads;
 
 use std::path::PathBuf;
 
+use api::keda::KedaProfile;
+
 use crate::commands::controller::stopped;
 use crate::commands::profile::KubernetesProfileArg;
 use crate::failure::{CommandResult, Failure};
@@ -65,6 +67,9 @@ pub(crate) struct UpArgs {
     kubeconfig: PathBuf,
     #[command(flatten)]
     kubernetes: KubernetesProfileArg,
+    /// Release of KEDA whose trigger parameters are read, where releases differ: 2.20 or 2.21.
+    #[arg(long, value_name = "RELEASE", default_value_t)]
+    keda_profile: KedaProfile,
     /// Print only addresses and file names.
     #[arg(short, long)]
     quiet: bool,
@@ -81,7 +86,8 @@ pub(crate) struct UpArgs {
 pub(crate) fn run(args: &UpArgs) -> CommandResult {
     LogArgs { log_level: quieter(&args.logs.log_level), ..args.logs.clone() }.init()?;
     let limit = args.stop_after.as_deref().map(duration).transpose()?;
-    let chosen = ChosenWorkloads::load(&args.files, &args.workloads, args.kubernetes.version())?;
+    let kubernetes = args.kubernetes.version();
+    let chosen = ChosenWorkloads::load(&args.files, &args.workloads, kubernetes, args.keda_profile)?;
     speed::runtime(args.speed)?.block_on(async {
         let time = ClusterTime::start(args.speed);
         // Dropping the half-built cluster removes what it has created.

@@ -140,6 +140,7 @@ impl RunningCluster {
         }
         let mut options = operator::OperatorOptions::for_embedded_cluster()?;
         options.web.clock = time.roles.clone();
+        options.settings.profile = args.keda_profile;
         let operator = operator::start(&connection, &options, time.roles.clone(), &lease_runtime).await?;
         for object in registrations_of(operator.server.as_ref(), operator::SERVICE) {
             objects::create_one(&client, &object).await.map_err(outside("register the operator's APIs"))?;

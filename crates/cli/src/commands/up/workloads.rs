@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use api::autoscaling::KubernetesVersion;
+use api::keda::KedaProfile;
 use api::yaml::{self, Document, SourceFile};
 use sim::Scenario;
 use sim::scenario::{Variation, WorkloadPlan};
@@ -83,17 +84,22 @@ impl ChosenWorkloads {
         files: &[PathBuf],
         chosen: &[ExampleName],
         kubernetes: KubernetesVersion,
+        keda: KedaProfile,
     ) -> Result<Self, Failure> {
         if files.is_empty() {
             Self::of_examples(chosen, kubernetes)
         } else {
-            Self::of_sources(&files::read_all(files)?, kubernetes)
+            Self::of_sources(&files::read_all(files)?, kubernetes, keda)
         }
     }
 
-    fn of_sources(sources: &[SourceFile], kubernetes: KubernetesVersion) -> Result<Self, Failure> {
+    fn of_sources(
+        sources: &[SourceFile],
+        kubernetes: KubernetesVersion,
+        keda: KedaProfile,
+    ) -> Result<Self, Failure> {
         let documents = documents_of(sources)?;
-        let problems = validate::problems(&documents, ValidationRules::of_kubernetes(kubernetes));
+        let problems = validate::problems(&documents, ValidationRules::of_releases(kubernetes, keda));
         if !problems.is_empty() {
             return Err(problems.into());
         }
@@ -176,23 +182,28 @@ mod tests {
 
     const WEBSITE: &str = include_str!("../../../../../examples/scaledobject/website.yaml");
 
-    fn names(chosen: &[ExampleName]) -> Vec<String> {
-        ChosenWorkloads::load(&[], chosen, KubernetesVersion::default()).unwrap().autoscalers()
+    fn examples(chosen: &[ExampleName]) -> ChosenWorkloads {
+        ChosenWorkloads::of_examples(chosen, KubernetesVersion::default()).unwrap()
+    }
+
+    fn of_release(text: &str, keda: KedaProfile) -> Result<ChosenWorkloads, String> {
+        let source = SourceFile::new("f", text);
+        let found = ChosenWorkloads::of_sources(&[source], KubernetesVersion::default(), keda);
+        found.map_err(|failure| failure.to_string())
     }
 
     fn of_text(text: &str) -> Result<ChosenWorkloads, String> {
-        let source = SourceFile::new("f", text);
-        let found = ChosenWorkloads::of_sources(&[source], KubernetesVersion::default());
-        found.map_err(|failure| failure.to_string())
+        of_release(text, KedaProfile::default())
     }
 
     #[test]
     fn examples_are_chosen_by_name() {
         let all = ["hpa/php-apache", "hpa/checkout", "hpa/shop", "so/orders-worker", "so/report"];
+        let names = |chosen: &[ExampleName]| examples(chosen).autoscalers();
         assert_eq!(names(&[ExampleName::All]), all);
         assert_eq!(names(&[ExampleName::OrdersWorker, ExampleName::PhpApache]), [all[0], all[3]]);
         assert_eq!(names(&[ExampleName::Report]), ["so/report"]);
-        let all = ChosenWorkloads::load(&[], &[ExampleName::All], KubernetesVersion::default()).unwrap();
+        let all = examples(&[ExampleName::All]);
         assert_eq!((all.count(), all.plans().count()), (5, 3));
     }
 
@@ -236,6 +247,14 @@ mod tests {
             assert!(problem.contains(expected), "{problem}");
             assert!(problem.contains(&format!("f:{}:", line(from))), "{problem}");
         }
+        let new = WEBSITE.replace(
+            "type: cpu\n    metricType: Utilization\n    metadata:\n      value: \"50\"\n",
+            "type: temporal\n    metadata: {endpoint: 'h:7233', taskQueue: q, \
+             includeRunningWorkflowCount: 'true'}\n",
+        );
+        assert!(of_release(&new, KedaProfile::V2_21).is_ok());
+        let problem = of_release(&new, KedaProfile::V2_20).map(|_| ()).unwrap_err();
+        assert!(problem.contains("(`--keda-profile 2.21`)"), "{problem}");
         // Also without a Scenario.
         let report = EVENT_DRIVEN[1].manifests.replace("replicas: 0", "replicas: -1");
         let problem = of_text(&report).map(|_| ()).unwrap_err();

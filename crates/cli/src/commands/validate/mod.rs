@@ -81,10 +81,10 @@ impl ValidationRules {
         Self { keda, ..Self::default() }
     }
 
-    /// Those of a release of Kubernetes, with its default feature gates.
+    /// Those of a release of Kubernetes, with its default feature gates, and of a release of KEDA.
     #[cfg(feature = "desk")]
-    pub(super) fn of_kubernetes(kubernetes: api::autoscaling::KubernetesVersion) -> Self {
-        Self { gates: FeatureGates::of(kubernetes), ..Self::default() }
+    pub(super) fn of_releases(kubernetes: api::autoscaling::KubernetesVersion, keda: KedaProfile) -> Self {
+        Self { gates: FeatureGates::of(kubernetes), keda }
     }
 }
 
