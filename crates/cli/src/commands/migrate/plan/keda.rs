@@ -13,7 +13,7 @@ use crate::commands::migrate::Peer;
 use crate::commands::migrate::commands::{Destination, gone, helm, scale, start};
 use crate::commands::migrate::installed::{InstalledProgram, Program, text};
 use crate::commands::migrate::objects::custom_target;
-use crate::commands::migrate::read::{ClusterState, WEBHOOK};
+use crate::commands::migrate::read::{ClusterState, WEBHOOK, is_named};
 use crate::commands::migrate::values::{ConvertedValues, keda_arguments, keda_variables};
 
 /// The variable with the namespace of the Secrets of ClusterTriggerAuthentications.
@@ -152,8 +152,10 @@ fn must_answer(configuration: &Value) -> bool {
 
 /// Gives the operator the annotations and labels by which a cloud gives KEDA's operator its identity.
 fn set_identity(values: &mut ConvertedValues, state: &ClusterState, operator: &InstalledProgram) {
+    // Two operators in one namespace may have an account each.
+    let name = text(&operator.raw, "/spec/template/spec/serviceAccountName");
     let mut accounts = state.keda_accounts.iter();
-    let account = accounts.find(|account| text(account, "/metadata/namespace") == operator.namespace);
+    let account = accounts.find(|account| is_named(account, &operator.namespace, name));
     let annotations = account.and_then(|account| account.pointer("/metadata/annotations"));
     let labels = operator.raw.pointer("/spec/template/metadata/labels");
     for (path, found) in

@@ -102,11 +102,17 @@ fn operator_keeps_what_clouds_webhooks_and_custom_targets_need() {
     let operator = state.installed.iter_mut().find(|found| found.program == Program::KedaOperator).unwrap();
     let pod = &mut operator.raw["spec"]["template"];
     pod["metadata"]["labels"]["azure.workload.identity/use"] = json!("true");
+    pod["spec"]["serviceAccountName"] = json!("keda-operator");
     pod["spec"]["containers"][1]["env"] = json!([{"name": "KEDA_RESTRICT_SECRET_ACCESS", "value": "true"}]);
     let annotations = json!({"eks.amazonaws.com/role-arn": "arn:x", "meta.helm.sh/release-name": "keda"});
-    // A tenant's copy of the operator, whose namespace comes first, has an account, too.
-    let account = |namespace: &str, annotations: &Value| json!({"metadata": {"namespace": namespace, "name": "keda-operator", "annotations": annotations}});
-    state.keda_accounts = vec![account("a", &json!({})), account("keda", &annotations)];
+    let account = |namespace: &str, name: &str, annotations: &Value| json!({"metadata": {"namespace": namespace, "name": name, "annotations": annotations}});
+    state.keda_accounts = vec![
+        // A tenant's copy of the operator, whose namespace comes first, has an account, too.
+        account("a", "keda-operator", &json!({})),
+        // So has a second operator in the same namespace.
+        account("keda", "keda-next", &json!({"eks.amazonaws.com/role-arn": "arn:other"})),
+        account("keda", "keda-operator", &annotations),
+    ];
     state.webhook = Some(json!({"webhooks": [{"failurePolicy": "Fail"}]}));
     let target = |group: &str, resource: &str| json!({"kind": "ScaledObject", "status": {"scaleTargetGVKR": {"group": group, "resource": resource}}});
     state.keda_objects = vec![
@@ -119,14 +125,14 @@ fn operator_keeps_what_clouds_webhooks_and_custom_targets_need() {
     let kept = values(&state);
     assert!(wanted.iter().all(|text| kept.contains(text)), "{kept}");
     assert_eq!(kept.matches("rollouts").count(), 1, "{kept}");
-    for text in ["meta.helm.sh", "deployments", "a.b", "secrets"] {
+    for text in ["meta.helm.sh", "deployments", "a.b", "secrets", "arn:other"] {
         assert!(!kept.contains(text), "{text}: {kept}");
     }
     // The chart sets the variable.
     assert!(!kept.contains("KEDA_RESTRICT_SECRET_ACCESS"), "{kept}");
 
     // An account of another installation.
-    state.keda_accounts[1]["metadata"]["namespace"] = json!("other");
+    state.keda_accounts[2]["metadata"]["namespace"] = json!("other");
     assert!(!values(&state).contains("role-arn"));
 }
 
