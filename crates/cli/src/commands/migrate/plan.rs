@@ -108,7 +108,7 @@ fn metrics_server(state: &ClusterState, server: &InstalledProgram, place: &Desti
         vec!["kubectl top nodes".into(), "plimsoll metrics doctor".into()],
         Vec::new(),
     ));
-    steps.push(stop_server(server));
+    steps.push(stop(&[server]));
     steps.extend(owned(state, server, &[RESOURCE_METRICS], &["metrics.apiServices.resource"], place));
     steps.push(removal(&[server]));
     steps
@@ -168,7 +168,7 @@ fn adapter(
         // No API is known to lead to it, so none was switched, and stopping it could end one.
         return steps;
     }
-    steps.push(stop_server(adapter));
+    steps.push(stop(&[adapter]));
     let taken: Vec<&str> = own
         .iter()
         .map(|group| match *group {
@@ -307,18 +307,14 @@ fn owned(
     ))
 }
 
+/// Stops programs. On the way back an API or a webhook leads to them again, as soon as they are ready.
 fn stop(programs: &[&InstalledProgram]) -> PlanStep {
     let commands = programs.iter().map(|program| scale(program, 0)).collect();
-    let back = programs.iter().map(|program| start(program)).collect();
-    step("Stop what is not asked any more", commands, back)
-}
-
-/// The same for a server to which an API leads again on the way back, as soon as it is ready.
-fn stop_server(server: &InstalledProgram) -> PlanStep {
-    let mut step = stop(&[server]);
-    let InstalledProgram { namespace, name, .. } = server;
-    step.back.push(format!("kubectl -n {namespace} rollout status deployment/{name} --timeout=5m"));
-    step
+    let starts = programs.iter().map(|program| start(program));
+    let waits = programs.iter().map(|InstalledProgram { namespace, name, .. }| {
+        format!("kubectl -n {namespace} rollout status deployment/{name} --timeout=5m")
+    });
+    step("Stop what is not asked any more", commands, starts.chain(waits).collect())
 }
 
 /// Removes the Deployments for good.

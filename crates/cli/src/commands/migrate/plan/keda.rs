@@ -103,9 +103,6 @@ pub(super) fn steps(
     }
     let watch = vec!["kubectl get scaledobjects,scaledjobs -A".into(), "plimsoll get -A".into()];
     steps.push(step("See that objects are ready", watch, Vec::new()));
-    let rest: Vec<&InstalledProgram> =
-        parts.iter().copied().filter(|part| part.program != Program::KedaOperator).collect();
-    steps.push(stop(&rest));
     if state.webhook.is_some() {
         steps.push(step(
             "Lead the webhook to the operator",
@@ -118,6 +115,12 @@ pub(super) fn steps(
                 "kubectl apply -f keda-webhook.yaml".into(),
             ],
         ));
+    }
+    // KEDA's webhooks stop after the switch of the webhook, because until then the API server may refuse objects without them.
+    let rest: Vec<&InstalledProgram> =
+        parts.iter().copied().filter(|part| part.program != Program::KedaOperator).collect();
+    if !rest.is_empty() {
+        steps.push(stop(&rest));
     }
     steps.extend(owned(state, operator, &groups, &["operator.apiService"], place));
     let keep = format!("kubectl annotate crd {KEDA_DEFINITIONS} helm.sh/resource-policy=keep --overwrite");

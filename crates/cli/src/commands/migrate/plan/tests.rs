@@ -80,6 +80,33 @@ fn only_a_webhook_that_exists_is_saved_and_switched() {
     assert!(is_named(&state));
 }
 
+/// A webhook with failurePolicy Fail, and the API, need what they lead to.
+#[test]
+fn parts_of_keda_stop_after_the_switch_and_are_ready_before_the_way_back() {
+    let mut state = cluster();
+    state.webhook = Some(json!({}));
+    let webhooks = deployment("keda", "hooks", "x/keda-admission-webhooks:1", &[]);
+    state.installed.extend(InstalledProgram::of_deployment(&webhooks));
+    let order = |commands: &[&String], parts: &[&str]| {
+        let at = |part: &&str| commands.iter().position(|command| command.contains(*part));
+        let found: Vec<Option<usize>> = parts.iter().map(at).collect();
+        assert!(found.iter().all(Option::is_some) && found.is_sorted(), "{found:?} {commands:?}");
+    };
+    let steps = plan(&state, Peer::Keda).steps;
+    let commands: Vec<&String> = steps.iter().flat_map(|step| &step.commands).collect();
+    order(&commands, &["operator.webhook.enabled=true", "scale deployment hooks --replicas=0"]);
+    let back: Vec<&String> = steps.iter().rev().flat_map(|step| &step.back).collect();
+    order(
+        &back,
+        &["scale deployment hooks --replicas=2", "status deployment/hooks ", "apply -f keda-webhook.yaml"],
+    );
+    order(&back, &["scale deployment keda-metrics ", "status deployment/keda-metrics ", "patch apiservice"]);
+    // No step without commands.
+    state.installed.retain(|found| found.program == Program::KedaOperator);
+    let steps = plan(&state, Peer::Keda).steps;
+    assert!(steps.iter().all(|step| !step.commands.is_empty()), "{steps:?}");
+}
+
 #[test]
 fn operator_keeps_what_clouds_webhooks_and_custom_targets_need() {
     let mut state = cluster();
