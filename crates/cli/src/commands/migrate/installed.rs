@@ -217,6 +217,11 @@ impl InstalledProgram {
         self.program == Program::Plimsoll && (has_word("controller") || (has_word("run") && has_role()))
     }
 
+    /// Whether it runs the roles of Plimsoll in one process.
+    pub(super) fn is_one_process(&self) -> bool {
+        self.program == Program::Plimsoll && self.arguments.iter().any(|word| word == "run")
+    }
+
     /// The value of a flag that is given as `--name=value` or `--name value`; the last one counts.
     pub(super) fn flag(&self, name: &str) -> Option<&str> {
         let mut found = None;

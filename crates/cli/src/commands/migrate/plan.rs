@@ -57,7 +57,7 @@ fn steps(state: &ClusterState, peer: Peer, alone: bool, place: &Destination<'_>)
         }
         Peer::Keda => Some(keda::steps(state, installed(state, Program::KedaOperator)?, place)),
         // Every cluster has the controller, but not every cluster shows it.
-        Peer::Hpa => Some(hpa(installed(state, Program::ControllerManager), place)),
+        Peer::Hpa => Some(hpa(state, place)),
     }
 }
 
@@ -100,7 +100,7 @@ fn metrics_server(state: &ClusterState, server: &InstalledProgram, place: &Desti
             &values,
             place,
         ),
-        ready("plimsoll-metrics", METRICS_REPORT, place),
+        ready(state, "plimsoll-metrics", METRICS_REPORT, place),
     ];
     steps.extend(switches(state, &[RESOURCE_METRICS], "plimsoll-metrics", METRICS_REPORT, place));
     steps.push(step(
@@ -159,7 +159,7 @@ fn adapter(
             &values,
             place,
         ),
-        ready("plimsoll-metrics", METRICS_REPORT, place),
+        ready(state, "plimsoll-metrics", METRICS_REPORT, place),
     ];
     steps.extend(switches(state, &own, "plimsoll-metrics", METRICS_REPORT, place));
     let list = "kubectl get --raw /apis/custom.metrics.k8s.io/v1beta1".to_owned();
@@ -182,13 +182,15 @@ fn adapter(
     steps
 }
 
-fn hpa(manager: Option<&InstalledProgram>, place: &Destination<'_>) -> Vec<PlanStep> {
+fn hpa(state: &ClusterState, place: &Destination<'_>) -> Vec<PlanStep> {
+    let manager = installed(state, Program::ControllerManager);
     let mut values = ConvertedValues::default();
     values.set("controller", json!({"enabled": true, "mode": "shadow"}));
     for word in manager.map(hpa_arguments).unwrap_or_default() {
         values.push("controller.extraArgs", json!(word));
     }
     let Destination { namespace, .. } = place;
+    let deployment = deployment_of(state, "plimsoll-controller", place);
     vec![
         install("Start the controller in shadow mode: it decides, and writes nothing but events", "controller", &values, place),
         step(
@@ -205,7 +207,7 @@ fn hpa(manager: Option<&InstalledProgram>, place: &Destination<'_>) -> Vec<PlanS
             "Let the controller act",
             vec![
                 helm(place, "--set controller.mode=active"),
-                format!("kubectl -n {namespace} rollout status deployment/plimsoll-controller --timeout=5m"),
+                format!("kubectl -n {namespace} rollout status deployment/{deployment} --timeout=5m"),
                 "plimsoll get -A".into(),
             ],
             vec![helm(place, "--set controller.mode=shadow")],
@@ -225,8 +227,15 @@ fn install(title: &str, role: &str, values: &ConvertedValues, place: &Destinatio
     step(title, commands, vec![helm(place, &format!("--set {role}.enabled=false"))])
 }
 
+/// The Deployment of a role, which is that of the one process where the release has one.
+fn deployment_of<'a>(state: &'a ClusterState, role: &'a str, place: &Destination<'_>) -> &'a str {
+    let is_ours = |found: &&InstalledProgram| found.namespace == place.namespace && found.is_one_process();
+    state.installed.iter().find(is_ours).map_or(role, |found| found.name.as_str())
+}
+
 /// Waits until a role can serve requests of the API server.
-fn ready(deployment: &str, api: &str, place: &Destination<'_>) -> PlanStep {
+fn ready(state: &ClusterState, role: &str, api: &str, place: &Destination<'_>) -> PlanStep {
+    let deployment = deployment_of(state, role, place);
     let commands = vec![
         format!("kubectl -n {} rollout status deployment/{deployment} --timeout=5m", place.namespace),
         format!("kubectl wait --for=condition=Available apiservice/{api} --timeout=2m"),

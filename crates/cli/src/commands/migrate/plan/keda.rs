@@ -90,7 +90,7 @@ pub(super) fn steps(
             vec![start(operator)],
         ),
         install("Start the operator; it adopts the HPAs that are there", "operator", &values, place),
-        ready("plimsoll-operator", OPERATOR_DECISIONS, place),
+        ready(state, "plimsoll-operator", OPERATOR_DECISIONS, place),
     ]);
     steps.extend(switches(state, &groups, "plimsoll-operator", OPERATOR_DECISIONS, place));
     if let Some(other) = other {

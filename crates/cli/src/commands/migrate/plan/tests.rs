@@ -67,6 +67,32 @@ fn controller_is_left_out_unless_the_release_has_it() {
     assert!(install.commands[0].contains("controller:\n  enabled: true\n"), "{install:?}");
 }
 
+/// With singleProcess.enabled, the roles have no Deployments of their own.
+#[test]
+fn plan_waits_for_the_deployment_that_the_release_has() {
+    let waits = |namespace: &str, from: Peer| {
+        let programs = [
+            deployment("m", "adapter", "x/prometheus-adapter:v1", &[]),
+            deployment(namespace, "plimsoll", "x/plimsoll:1", &["run", "--roles=metrics"]),
+        ];
+        let mut state = cluster();
+        state.installed.extend(programs.iter().filter_map(InstalledProgram::of_deployment));
+        let steps = plan(&state, from).steps;
+        let mut commands = steps.into_iter().flat_map(|step| step.commands);
+        let wait = commands.find(|command| command.contains(" rollout status ")).unwrap();
+        wait.split_whitespace().find_map(|word| word.strip_prefix("deployment/")).unwrap().to_owned()
+    };
+    for (from, role) in [
+        (Peer::MetricsServer, "plimsoll-metrics"),
+        (Peer::PrometheusAdapter, "plimsoll-metrics"),
+        (Peer::Keda, "plimsoll-operator"),
+        (Peer::Hpa, "plimsoll-controller"),
+    ] {
+        assert_eq!(waits(PLACE.namespace, from), "plimsoll", "{from:?}");
+        assert_eq!(waits("other", from), role, "{from:?}");
+    }
+}
+
 #[test]
 fn only_a_webhook_that_exists_is_saved_and_switched() {
     let mut state = cluster();
