@@ -217,6 +217,11 @@ impl InstalledProgram {
         self.program == Program::Plimsoll && (has_word("controller") || (has_word("run") && has_role()))
     }
 
+    /// Whether that controller scales. In shadow mode it only compares.
+    pub(super) fn acts(&self) -> bool {
+        self.has_controller() && self.flag("mode").is_none_or(|mode| mode == "active")
+    }
+
     /// Whether it runs the roles of Plimsoll in one process.
     pub(super) fn is_one_process(&self) -> bool {
         self.program == Program::Plimsoll && self.arguments.iter().any(|word| word == "run")

@@ -183,21 +183,20 @@ fn adapter(
 }
 
 fn hpa(state: &ClusterState, place: &Destination<'_>) -> Vec<PlanStep> {
-    let manager = installed(state, Program::ControllerManager);
-    let mut values = ConvertedValues::default();
-    values.set("controller", json!({"enabled": true, "mode": "shadow"}));
-    for word in manager.map(hpa_arguments).unwrap_or_default() {
-        values.push("controller.extraArgs", json!(word));
-    }
     let Destination { namespace, .. } = place;
+    let mut steps = Vec::new();
+    // In shadow mode a controller that acts already would stop, and nobody would scale where Kubernetes' own is stopped.
+    if !state.installed.iter().any(|found| found.namespace == *namespace && found.acts()) {
+        steps.extend(shadow(installed(state, Program::ControllerManager), place));
+    }
     let deployment = deployment_of(state, "plimsoll-controller", place);
-    vec![
-        install("Start the controller in shadow mode: it decides, and writes nothing but events", "controller", &values, place),
-        step(
-            "Compare for as long as your load needs to change; exit code 0 means no difference, 3 means differences",
-            vec!["plimsoll shadow report".into(), "plimsoll shadow report --html shadow.html".into()],
-            Vec::new(),
-        ),
+    // One process has no shadow mode.
+    let idle = if deployment == "plimsoll-controller" {
+        "controller.mode=shadow"
+    } else {
+        "controller.enabled=false"
+    };
+    steps.extend([
         step(
             "Stop Kubernetes' own controller: add this flag to kube-controller-manager on every control plane node",
             vec!["# --controllers=*,-horizontal-pod-autoscaler-controller   (/etc/kubernetes/manifests/kube-controller-manager.yaml)".into()],
@@ -210,7 +209,30 @@ fn hpa(state: &ClusterState, place: &Destination<'_>) -> Vec<PlanStep> {
                 format!("kubectl -n {namespace} rollout status deployment/{deployment} --timeout=5m"),
                 "plimsoll get -A".into(),
             ],
-            vec![helm(place, "--set controller.mode=shadow")],
+            vec![helm(place, &format!("--set {idle}"))],
+        ),
+    ]);
+    steps
+}
+
+/// Compares the controller with Kubernetes' own.
+fn shadow(manager: Option<&InstalledProgram>, place: &Destination<'_>) -> [PlanStep; 2] {
+    let mut values = ConvertedValues::default();
+    values.set("controller", json!({"enabled": true, "mode": "shadow"}));
+    for word in manager.map(hpa_arguments).unwrap_or_default() {
+        values.push("controller.extraArgs", json!(word));
+    }
+    [
+        install(
+            "Start the controller in shadow mode: it decides, and writes nothing but events",
+            "controller",
+            &values,
+            place,
+        ),
+        step(
+            "Compare for as long as your load needs to change; exit code 0 means no difference, 3 means differences",
+            vec!["plimsoll shadow report".into(), "plimsoll shadow report --html shadow.html".into()],
+            Vec::new(),
         ),
     ]
 }

@@ -67,6 +67,38 @@ fn controller_is_left_out_unless_the_release_has_it() {
     assert!(install.commands[0].contains("controller:\n  enabled: true\n"), "{install:?}");
 }
 
+/// Nobody would scale where Kubernetes' controller is stopped.
+#[test]
+fn controller_that_acts_does_not_go_back_to_shadow_mode() {
+    let steps = |namespace: &str, args: &[&str]| {
+        let mut state = cluster();
+        let ours = deployment(namespace, "plimsoll", "x/plimsoll:1", args);
+        state.installed.extend(InstalledProgram::of_deployment(&ours));
+        plan(&state, Peer::Hpa).steps
+    };
+    let stops = |steps: &[PlanStep]| {
+        steps.iter().flat_map(|step| &step.commands).any(|command| command.contains("mode: shadow"))
+    };
+    let compared: [&[&str]; 3] =
+        [&["controller", "--mode=shadow"], &["controller", "--mode", "dry-run"], &["run", "--roles=metrics"]];
+    for args in compared {
+        assert!(stops(&steps(PLACE.namespace, args)), "{args:?}");
+    }
+    let acting: [(&[&str], &str); 3] = [
+        (&["controller", "--mode=active"], "controller.mode=shadow"),
+        (&["controller"], "controller.mode=shadow"),
+        // One process has no shadow mode.
+        (&["run", "--roles=controller,metrics"], "controller.enabled=false"),
+    ];
+    for (args, idle) in acting {
+        let found = steps(PLACE.namespace, args);
+        assert!(!stops(&found), "{args:?}: {found:?}");
+        let back: Vec<&String> = found.iter().rev().flat_map(|step| &step.back).collect();
+        assert!(back[0].ends_with(&format!("--set {idle}")), "{args:?}: {back:?}");
+        assert!(stops(&steps("other", args)), "{args:?}");
+    }
+}
+
 /// With singleProcess.enabled, the roles have no Deployments of their own.
 #[test]
 fn plan_waits_for_the_deployment_that_the_release_has() {
