@@ -61,17 +61,25 @@ fn steps(state: &ClusterState, peer: Peer, alone: bool, place: &Destination<'_>)
     }
 }
 
-/// The Deployment of a program. Tenants may run copies, so one whose namespace serves an API of the cluster comes first.
+/// The Deployment of a program. Tenants may run copies, so one that is used comes first.
 pub(super) fn installed(state: &ClusterState, program: Program) -> Option<&InstalledProgram> {
-    let serves = |found: &InstalledProgram| GROUPS.iter().any(|group| leads_to(state, group, found));
-    let is_beside = |found: &InstalledProgram, other: &InstalledProgram| {
-        (found.program.peer(), &found.namespace) == (other.program.peer(), &other.namespace)
-    };
-    let is_used = |found: &&InstalledProgram| {
-        state.installed.iter().any(|other| is_beside(found, other) && serves(other))
-    };
     let all = || state.installed.iter().filter(move |found| found.program == program);
-    all().find(is_used).or_else(|| all().next())
+    all().find(|found| is_used(state, found)).or_else(|| all().next())
+}
+
+/// Whether a switch may concern a Deployment: where one of its program is used, the others are copies of tenants.
+pub(super) fn is_concerned(state: &ClusterState, found: &InstalledProgram) -> bool {
+    let is_same = |other: &&InstalledProgram| other.program == found.program;
+    is_used(state, found) || !state.installed.iter().filter(is_same).any(|other| is_used(state, other))
+}
+
+/// Whether an API of the cluster leads to a Deployment, or to another one of the same peer in its namespace.
+fn is_used(state: &ClusterState, found: &InstalledProgram) -> bool {
+    let serves = |other: &InstalledProgram| GROUPS.iter().any(|group| leads_to(state, group, other));
+    let is_beside = |other: &InstalledProgram| {
+        (other.program.peer(), &other.namespace) == (found.program.peer(), &found.namespace)
+    };
+    state.installed.iter().any(|other| is_beside(other) && serves(other))
 }
 
 fn step(title: &str, commands: Vec<String>, back: Vec<String>) -> PlanStep {

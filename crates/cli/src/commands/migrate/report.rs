@@ -63,10 +63,15 @@ impl MetricsApi {
 /// Evaluates what was read; with `only`, what concerns these peers.
 pub(super) fn report(state: &ClusterState, only: &[Peer]) -> MigrationReport {
     let apis: Vec<MetricsApi> = state.api_services.iter().map(|api| metrics_api(state, api)).collect();
-    let mut problems: Vec<MigrationProblem> = state.installed.iter().flat_map(arguments::check).collect();
-    problems.extend(state.installed.iter().flat_map(deployment::check));
+    let is_concerned = |found: &&InstalledProgram| plan::is_concerned(state, found);
+    let concerned: Vec<&InstalledProgram> = state.installed.iter().filter(is_concerned).collect();
+    let mut problems: Vec<MigrationProblem> =
+        concerned.iter().flat_map(|found| arguments::check(found)).collect();
+    problems.extend(concerned.iter().flat_map(|found| deployment::check(found)));
     for (adapter, rules) in &state.rules {
-        problems.extend(objects::check_rules(adapter, rules));
+        if concerned.iter().any(|found| found.shown() == *adapter) {
+            problems.extend(objects::check_rules(adapter, rules));
+        }
     }
     let operator = plan::installed(state, Program::KedaOperator);
     let variables = operator.map(|operator| operator.variables.as_slice()).unwrap_or_default();

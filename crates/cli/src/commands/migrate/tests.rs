@@ -407,6 +407,35 @@ fn unknown_flags_and_rules_that_do_not_compile_break() {
     assert!(has(SwitchImpact::Breaks, "c/config.yaml:"), "{found:?}");
 }
 
+/// A switch leaves them as they are.
+#[test]
+fn copies_of_tenants_break_nothing() {
+    let state = |namespace: &str| {
+        let mut state = cluster();
+        let adapter = deployment("m", "adapter", "x/prometheus-adapter:v1", &[]);
+        let copies = [
+            deployment("a", "adapter", "x/prometheus-adapter:v1", &["--no-such-flag"]),
+            deployment("a", "server", "x/metrics-server:1", &["--no-such-flag"]),
+        ];
+        let programs = copies.iter().chain([&adapter]).filter_map(InstalledProgram::of_deployment);
+        state.installed.splice(0..0, programs);
+        state.services.push(service(namespace, "adapter", "adapter"));
+        state.api_services.push(api_service("v1beta1", "custom.metrics.k8s.io", namespace, "adapter"));
+        let text =
+            "rules:\n- {seriesQuery: a, metricsQuery: '<<.Series', resources: {template: '<<.Resource>>'}}\n";
+        let rules = AdapterRules { config_map: "c".into(), key: "config.yaml".into(), text: text.to_owned() };
+        state.rules.push(("a/adapter".into(), rules));
+        state
+    };
+    let found = problems(&state("m"));
+    assert!(found.is_empty(), "{found:?}");
+    // The API leads to the copy.
+    let found = problems(&state("a"));
+    assert!(found.iter().all(|one| one.from == Peer::PrometheusAdapter), "{found:?}");
+    let has = |field: &str| found.iter().any(|one| one.field.starts_with(field));
+    assert!(has("--no-such-flag") && has("c/config.yaml:"), "{found:?}");
+}
+
 #[test]
 fn api_of_another_server_would_be_lost() {
     let mut state = cluster();
