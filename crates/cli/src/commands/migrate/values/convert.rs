@@ -86,7 +86,9 @@ fn walk(converted: &mut ConvertedValues, table: ValueTable, path: &str, value: &
     let below = format!("{path}.");
     let has_parts = path.is_empty() || table.iter().any(|(known, _)| known.starts_with(&below));
     match value {
-        // Null leaves the chart's default in place.
+        // Helm removes the default of a value that is null, and templates take a switch without a value for off. Of other values our chart's
+        // default stays.
+        Value::Null if is_switch(path) => walk(converted, table, path, &Value::Bool(false)),
         Value::Null => {}
         Value::Object(fields) if has_parts => {
             for (key, value) in fields {
@@ -102,6 +104,11 @@ fn walk(converted: &mut ConvertedValues, table: ValueTable, path: &str, value: &
             None => converted.lose(path, "Plimsoll's chart has no such value"),
         },
     }
+}
+
+/// Whether a value switches something on.
+fn is_switch(path: &str) -> bool {
+    [".enabled", ".create", ".install"].iter().any(|end| path.ends_with(end))
 }
 
 /// The rule of a path, or that of the nearest path above which says that it is not needed or lost.

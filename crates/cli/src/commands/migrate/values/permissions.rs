@@ -8,8 +8,7 @@ use super::convert::ConvertedValues;
 pub(super) fn keda_permissions(converted: &mut ConvertedValues, _path: &str, value: &Value) {
     scale_targets(converted, value);
     // Without `create`, KEDA's chart has no roles, and somebody else keeps those of users.
-    let is = |name: &str, wanted: bool| value.get(name) == Some(&json!(wanted));
-    if is("aggregateToDefaultRoles", true) && !is("create", false) {
+    if value.get("aggregateToDefaultRoles") == Some(&json!(true)) && !is_off(value, "create") {
         converted.set("operator.aggregateToDefaultRoles", json!(true));
     }
 }
@@ -17,11 +16,10 @@ pub(super) fn keda_permissions(converted: &mut ConvertedValues, _path: &str, val
 /// The resources whose scale KEDA may write: with its chart's default all, else Deployments, StatefulSets and those that are listed, which it
 /// may also read.
 fn scale_targets(converted: &mut ConvertedValues, value: &Value) {
-    let listed = value.get("scaledRefKinds").and_then(Value::as_array);
-    let has_listed = value.get("enabledCustomScaledRefKinds") != Some(&json!(false));
-    let kinds: &[Value] = match listed {
-        _ if !has_listed => &[],
-        Some(kinds) => kinds.as_slice(),
+    let kinds: &[Value] = match value.get("scaledRefKinds") {
+        _ if is_off(value, "enabledCustomScaledRefKinds") => &[],
+        // Without a list the template has no other kinds.
+        Some(kinds) => kinds.as_array().map(Vec::as_slice).unwrap_or_default(),
         None => return,
     };
     let field = |kind: &Value, name: &str| {
@@ -38,6 +36,11 @@ fn scale_targets(converted: &mut ConvertedValues, value: &Value) {
     if !targets.contains(&scale_target("*", "*")) {
         converted.set("operator.scaleTargets", Value::Array(targets));
     }
+}
+
+/// Whether a value is false, or null, with which Helm removes the default.
+fn is_off(values: &Value, name: &str) -> bool {
+    matches!(values.get(name), Some(Value::Bool(false) | Value::Null))
 }
 
 fn scale_target(group: &str, resource: &str) -> Value {

@@ -149,15 +149,32 @@ fn permissions_and_identities_of_keda_are_kept() {
     // An empty list takes the place of that default.
     assert_eq!(targets(json!({"scaledRefKinds": []})), Some(2));
     assert_eq!(targets(json!({"enabledCustomScaledRefKinds": false})), Some(2));
+    // Helm removes the default of a value that is null.
+    assert_eq!(targets(json!({"scaledRefKinds": null})), Some(2));
+    assert_eq!(targets(json!({"enabledCustomScaledRefKinds": null})), Some(2));
     // The permissions of users for KEDA's kinds.
     for (rbac, expected) in [
         (json!({"create": true, "aggregateToDefaultRoles": true}), json!({"aggregateToDefaultRoles": true})),
         (json!({"aggregateToDefaultRoles": false}), Value::Null),
         (json!({"create": false, "aggregateToDefaultRoles": true}), Value::Null),
+        (json!({"create": null, "aggregateToDefaultRoles": true}), Value::Null),
     ] {
         let converted = convert(&json!({"rbac": rbac}), table(Peer::Keda));
         assert_eq!(converted.values["operator"], expected, "{rbac}");
     }
+}
+
+/// Helm removes the default of a value that is null, so that templates take a switch for off.
+#[test]
+fn switches_that_are_null_are_off() {
+    let given =
+        json!({"webhooks": {"enabled": null}, "crds": {"install": null}, "operator": {"replicaCount": null}});
+    let converted = convert(&given, table(Peer::Keda));
+    let off = json!({"operator": {"webhook": {"enabled": false}}, "crds": {"keda": false}});
+    assert_eq!(converted.values, off);
+    assert_eq!(lost(&converted), [""; 0]);
+    let converted = convert(&json!({"apiService": {"create": null}}), table(Peer::MetricsServer));
+    assert_eq!(converted.values, json!({"metrics": {"apiServices": {"resource": false}}}));
 }
 
 /// `generate` is a value of KEDA's chart and no field of cert-manager's `issuerRef`.
