@@ -4,9 +4,21 @@ use serde_json::{Value, json};
 
 use super::convert::ConvertedValues;
 
+/// The value of KEDA's chart for the namespace of the account with which Kubernetes' HPA controller reads metrics, and that of our chart.
+const ACCOUNT_NAMESPACE: &str = "controlPlaneServiceAccountsNamespace";
+const OUR_ACCOUNT_NAMESPACE: &str = "kube-system";
+
 /// Converts the value `rbac` of KEDA's chart.
-pub(super) fn keda_permissions(converted: &mut ConvertedValues, _path: &str, value: &Value) {
+pub(super) fn keda_permissions(converted: &mut ConvertedValues, path: &str, value: &Value) {
     scale_targets(converted, value);
+    let namespace = value.get(ACCOUNT_NAMESPACE).and_then(Value::as_str);
+    if namespace.is_some_and(|namespace| namespace != OUR_ACCOUNT_NAMESPACE) {
+        converted.lose(
+            &format!("{path}.{ACCOUNT_NAMESPACE}"),
+            "the chart binds the account of Kubernetes' HPA controller in kube-system: bind the ClusterRole \
+             plimsoll-external-metrics-reader to yours",
+        );
+    }
     // Without `create`, KEDA's chart has no roles, and somebody else keeps those of users.
     if value.get("aggregateToDefaultRoles") == Some(&json!(true)) && !is_off(value, "create") {
         converted.set("operator.aggregateToDefaultRoles", json!(true));

@@ -152,6 +152,13 @@ fn permissions_and_identities_of_keda_are_kept() {
     // Helm removes the default of a value that is null.
     assert_eq!(targets(json!({"scaledRefKinds": null})), Some(2));
     assert_eq!(targets(json!({"enabledCustomScaledRefKinds": null})), Some(2));
+    // Our chart allows Kubernetes' HPA controller to read external metrics by its account in kube-system.
+    for (namespace, is_lost) in [("kube-system", false), ("other", true)] {
+        let given = json!({"rbac": {"controlPlaneServiceAccountsNamespace": namespace}});
+        let found = convert(&given, table(Peer::Keda));
+        let path = "rbac.controlPlaneServiceAccountsNamespace";
+        assert_eq!(lost(&found).contains(&path), is_lost, "{namespace}");
+    }
     // The permissions of users for KEDA's kinds.
     for (rbac, expected) in [
         (json!({"create": true, "aggregateToDefaultRoles": true}), json!({"aggregateToDefaultRoles": true})),
