@@ -230,16 +230,12 @@ spec:
         - {{ . | quote }}
         {{- end }}
         env:
-        - name: POD_NAME
-          valueFrom: {fieldRef: {fieldPath: metadata.name}}
-        - name: POD_NAMESPACE
-          valueFrom: {fieldRef: {fieldPath: metadata.namespace}}
-        # Where the other replicas reach the leader.
-        - name: POD_IP
-          valueFrom: {fieldRef: {fieldPath: status.podIP}}
-        {{- with concat .env .role.env }}
-        {{- include "plimsoll.variables" . | nindent 8 }}
+        {{- $fields := list }}
+        {{- /* The other replicas reach the leader at POD_IP. */}}
+        {{- range list (list "POD_NAME" "metadata.name") (list "POD_NAMESPACE" "metadata.namespace") (list "POD_IP" "status.podIP") }}
+        {{- $fields = append $fields (dict "name" (index . 0) "valueFrom" (dict "fieldRef" (dict "fieldPath" (index . 1)))) }}
         {{- end }}
+        {{- include "plimsoll.variables" (concat $fields .env .role.env) | nindent 8 }}
         ports:
         - {name: https, containerPort: {{ .port }}}
         - {name: health, containerPort: 8081}

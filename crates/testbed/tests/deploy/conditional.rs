@@ -294,6 +294,17 @@ fn one_process_has_each_variable_and_volume_of_its_roles_once() {
     assert_eq!(container["volumeMounts"], json!([{"name": "ca", "mountPath": "/ca"}]));
 }
 
+#[test]
+fn variable_of_a_user_takes_the_place_of_that_of_the_chart() {
+    let objects = with(&["controller.env[0].name=POD_IP,controller.env[0].value=x"]);
+    let pod = &of_kind(&objects, "Deployment")[0]["spec"]["template"]["spec"];
+    let field =
+        |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}});
+    let own = [field("POD_NAME", "metadata.name"), field("POD_NAMESPACE", "metadata.namespace")];
+    let given = json!({"name": "POD_IP", "value": "x"});
+    assert_eq!(pod["containers"][0]["env"], json!([own[0], own[1], given]));
+}
+
 /// The security context constraints of OpenShift give pods users of its own.
 #[test]
 fn pods_name_no_user() {
