@@ -45,14 +45,17 @@
 {{- toYaml $values }}
 {{- end }}
 
-{{/* "true" if the metrics server gets one of these flags by extraArgs: those of its own, and in one process those of all roles.
-     Arguments: root, flags. */}}
+{{/* "true" if the metrics server gets one of these flags by extraArgs: those of its own, and in one process those of all
+     enabled roles. Arguments: root, flags. */}}
 {{- define "plimsoll.metrics-flag" -}}
 {{- $flags := .flags }}
 {{- $arguments := .root.Values.metrics.extraArgs }}
 {{- if .root.Values.singleProcess.enabled }}
 {{- range list "singleProcess" "controller" "operator" }}
-{{- $arguments = concat $arguments (index $.root.Values . "extraArgs") }}
+{{- $role := index $.root.Values . }}
+{{- if $role.enabled }}
+{{- $arguments = concat $arguments $role.extraArgs }}
+{{- end }}
 {{- end }}
 {{- end }}
 {{- range $arguments }}

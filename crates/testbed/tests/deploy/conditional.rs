@@ -118,8 +118,12 @@ fn permissions_of_a_flag_are_granted_with_the_flag() {
         // Without this permission, the server would log an error each time when it looks whether the APIService leads to it.
         assert!(allows(&objects, "plimsoll-metrics", "get", "apiservices", "v1beta1.custom.metrics.k8s.io"));
     }
-    let one_process = with(&[ONE_PROCESS, "singleProcess.extraArgs={--shares=a/b}"]);
-    assert!(allows(&one_process, "plimsoll", "get", "/plimsoll/samples", ""));
+    let shares = |objects: &[Value]| allows(objects, "plimsoll", "get", "/plimsoll/samples", "");
+    assert!(shares(&with(&[ONE_PROCESS, "singleProcess.extraArgs={--shares=a/b}"])));
+    // Flags of a role that is not enabled are not given.
+    let of_operator = "operator.extraArgs={--shares=a/b}";
+    assert!(shares(&with(&[ONE_PROCESS, of_operator])));
+    assert!(!shares(&with(&[ONE_PROCESS, of_operator, "operator.enabled=false"])));
     // The metrics server does not query an operator of the same process.
     let kube_system = |objects: &[Value]| allows(objects, "plimsoll", "get", "namespaces", "kube-system");
     let given = "metrics.extraArgs={--operator=a/b}";
