@@ -86,9 +86,9 @@ impl Parameters {
     }
 }
 
-/// Checks the endpoint as KEDA's client does: it reads a connection string, whose other keys are unknown here, and sends tokens over
-/// TLS only.
-fn check_endpoint(endpoint: &str) -> Result<(), ScalerError> {
+/// The URL in the endpoint, which is read as by KEDA's client: it is a connection string, whose other keys are unknown here, with a
+/// scheme in any case. Tokens are sent over TLS only.
+fn cluster_url(endpoint: &str) -> Result<String, ScalerError> {
     const KIND: &str = "Op(OpServConn): Kind(KClientArgs)";
     let (url, others) = endpoint.split_once(';').unwrap_or((endpoint, ""));
     if url.contains('=') || others.split(';').any(|key| !key.trim().is_empty()) {
@@ -98,12 +98,12 @@ fn check_endpoint(endpoint: &str) -> Result<(), ScalerError> {
         let quoted = api::gotext::quote(url);
         bail!("{KIND}: could not parse the endpoint({url}): parse {quoted}: it is no URL");
     }
-    if !url.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:")) {
-        bail!(
+    match url.split_once(':') {
+        Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => Ok(format!("https:{rest}")),
+        _ => bail!(
             "{KIND}: cannot use token provider with http endpoint, as it would send the token in clear text"
-        );
+        ),
     }
-    Ok(())
 }
 
 struct DataExplorer {
@@ -116,7 +116,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
     target_type(trigger)?;
     let parameters = Parameters::read(trigger)?;
     parameters.check_access(trigger).map_err(|error| ScalerError::new(error).inside(PREFIX))?;
-    check_endpoint(&parameters.endpoint).map_err(|error| {
+    let url = cluster_url(&parameters.endpoint).map_err(|error| {
         error.inside("failed to create azure data explorer client: failed to create kusto client")
     })?;
     let name = format!("azure-data-explorer-{}", parameters.database);
@@ -129,7 +129,7 @@ fn build(trigger: &Trigger, backends: &Backends) -> Result<Arc<dyn Scaler>, Scal
         authority: &parameters.active_directory_endpoint,
     };
     let is_workload = trigger.identity.provider == "azure-workload";
-    let endpoint = query::endpoint(&parameters.endpoint, is_workload);
+    let endpoint = query::endpoint(&url, is_workload);
     let client = AzureClient::at(endpoint, &principal, trigger, backends);
     let (activation, owner) = (parameters.activation, trigger.owner.clone());
     SingleMetricScaler::build(spec, activation, DataExplorer { parameters, owner, client })

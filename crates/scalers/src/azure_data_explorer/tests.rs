@@ -110,8 +110,17 @@ async fn requests_carry_the_token_of_the_principal() {
             (200, table("long", "[[9]]"))
         })
     };
-    let reading = read_answered(&query(), reply).await.unwrap();
-    assert_eq!((reading.values.first().unwrap().value.canonical(), reading.active), ("9".to_owned(), true));
+    for endpoint in [
+        "https://shop.westeurope.kusto.windows.net/",
+        "HTTPS://shop.westeurope.kusto.windows.net",
+        "https://shop.westeurope.kusto.windows.net/; ;",
+    ] {
+        let mut given = query();
+        given.metadata.insert("endpoint".into(), endpoint.into());
+        let reading = read_answered(&given, reply).await.unwrap();
+        let value = reading.values.first().unwrap().value.canonical();
+        assert_eq!((&*value, reading.active), ("9", true), "{endpoint}");
+    }
     let refused = |call: &HttpCall| azure_token(call, SCOPE).unwrap_or((403, String::new()));
     let error = read_answered(&query(), refused).await.unwrap_err().message;
     assert_eq!(
