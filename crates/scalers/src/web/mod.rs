@@ -48,7 +48,7 @@ use tokio::time::Instant;
 use crate::off_thread;
 pub use api::url_escape::{path_unescaped, query_unescaped};
 pub use call::HttpCall;
-use clients::Clients;
+use clients::{ClientId, Clients};
 pub use escape::{escaped, path_escaped};
 use etags::Etags;
 pub use max_age::with_max_age_after;
@@ -205,17 +205,17 @@ impl SharedHttpClient {
         let shared = call.is_shared();
         let HttpCall { method, headers, body, within, at_most, same_as, own_address, signers, .. } = call;
         let names_caller = quota::names_caller(&endpoint, &headers);
-        let (number, permits, client) = self.client((endpoint, own_address))?;
+        let (id, permits, client) = self.client((endpoint, own_address))?;
         let (key, caller) = {
             let values = headers.iter().map(|(name, value)| (name.as_str(), value.as_bytes()));
             let values: Vec<_> = values.collect();
             let requests = self.shared_requests.locked();
             let same = same_as.as_deref().unwrap_or(&path);
-            let key = shared.then(|| requests.key(&(number, same, &body, &values, within)));
+            let key = shared.then(|| requests.key(&(id, same, &body, &values, within)));
             let caller = if signers.is_empty() {
-                requests.key(&(number, (!names_caller).then_some((same, &body)), &values))
+                requests.key(&(id, (!names_caller).then_some((same, &body)), &values))
             } else {
-                requests.key(&(number, &signers))
+                requests.key(&(id, &signers))
             };
             (key, caller)
         };
@@ -297,7 +297,10 @@ impl SharedHttpClient {
         Err(shared)
     }
 
-    fn client(&self, server: (Endpoint, bool)) -> Result<(u64, Arc<ServerPermits>, HttpClient), HttpError> {
+    fn client(
+        &self,
+        server: (Endpoint, bool),
+    ) -> Result<(ClientId, Arc<ServerPermits>, HttpClient), HttpError> {
         let own_address = server.1;
         self.clients.locked().client(server, |endpoint| {
             let dialer = if own_address { Dialer::unrestricted() } else { self.settings.dialer.clone() };
