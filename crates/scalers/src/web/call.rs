@@ -12,7 +12,7 @@ use crate::ScalerError;
 use crate::urls::shown;
 
 /// Default maximum size of a response, in bytes.
-const MAX_RESPONSE_BYTES: usize = 8 << 20;
+pub(super) const MAX_RESPONSE_BYTES: usize = 8 << 20;
 
 /// An HTTP request with credentials and TLS settings.
 #[derive(Clone)]

@@ -12,11 +12,12 @@ use sources::tenant::{NamespaceParts, namespace};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout};
 
+use super::call::MAX_RESPONSE_BYTES;
 use super::etags::Etags;
 use super::quota::{self, Quotas};
 use super::{
-    HttpResult, MAX_NAMESPACE_REQUESTS_PER_SERVER, MAX_PERMIT_TIME, MAX_REQUESTS_PER_SERVER, RequestKey,
-    request_log, response_budget_of,
+    HttpResult, MAX_NAMESPACE_REQUESTS_PER_SERVER, MAX_PERMIT_TIME, MAX_REQUESTS_PER_SERVER,
+    NAMESPACE_RESPONSES, RequestKey, request_log, response_budget_of,
 };
 
 /// A request that is to be sent. Its timeout begins when it is sent: requests of one trigger do not share a deadline.
@@ -69,9 +70,11 @@ impl PermitWait {
     }
 
     /// Whether the current caller, who would send an equal request, may wait for the response. Those of other namespaces do not wait
-    /// for the permits of this one.
+    /// for the permits of this one, and not for its memory while that is used up.
     pub(super) fn may_join(&self) -> bool {
-        self.is_over.load(Ordering::Relaxed) || self.namespace == namespace()
+        let has_memory = |namespace| NAMESPACE_RESPONSES.of(namespace).has_room(MAX_RESPONSE_BYTES);
+        self.namespace == namespace()
+            || self.is_over.load(Ordering::Relaxed) && self.namespace.as_ref().is_none_or(has_memory)
     }
 }
 
@@ -170,6 +173,19 @@ mod tests {
         assert!(permits.acquire(Some(&other)).now_or_never().is_some());
         held.pop();
         assert!(permits.acquire(Some(&slow)).now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn callers_do_not_wait_for_memory_of_another_namespace() {
+        let wait = in_namespace("full", async { PermitWait::new() }).await;
+        let may_join = async |namespace: &str| in_namespace(namespace, async { wait.may_join() }).await;
+        wait.is_over.store(true, Ordering::Relaxed);
+        assert!(may_join("other").await);
+        let part = NAMESPACE_RESPONSES.of(&"full".into());
+        let held = part.share(usize::MAX).await;
+        assert!(may_join("full").await && !may_join("other").await);
+        drop(held);
+        assert!(may_join("other").await);
     }
 
     #[tokio::test]

@@ -82,6 +82,11 @@ impl ByteBudget {
         Some(ByteShare { permit, of_part })
     }
 
+    /// Whether a share would be available now, as far as this budget is concerned and not its part.
+    pub fn has_room(&self, bytes: usize) -> bool {
+        self.units.available_permits() >= self.wanted(bytes) as usize
+    }
+
     /// The units of a share.
     fn wanted(&self, bytes: usize) -> u32 {
         let all = self.part.as_ref().map_or(self.all, |part| part.all.min(self.all));
@@ -124,6 +129,7 @@ mod tests {
         assert!(budget.try_share(4 << 20).is_none());
         // Only what the body needs is kept.
         let body = first.attach(vec![0; 1 << 20]);
+        assert!(budget.has_room(7 << 20) && !budget.has_room(8 << 20));
         let second = budget.try_share(7 << 20).unwrap();
         let mut waiting = Box::pin(budget.share(1));
         assert!((&mut waiting).now_or_never().is_none());
