@@ -23,8 +23,8 @@ const SYSTEM_BUNDLES: [&str; 4] = [
     "/etc/ssl/cert.pem",
 ];
 
-/// TLS sessions that a client keeps for its server, at most.
-const MAX_SESSIONS: usize = 4;
+/// TLS sessions that a client keeps, at most: rustls remembers one server for up to eight.
+const MAX_SESSIONS: usize = 8;
 
 const ONLY_TLS13: &[&SupportedProtocolVersion] = &[&rustls::version::TLS13];
 
