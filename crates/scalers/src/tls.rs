@@ -1,6 +1,6 @@
 //! TLS settings of triggers: CA certificates, client certificate and key as PEM.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier;
@@ -8,7 +8,7 @@ use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{CertificateError, ClientConfig, RootCertStore};
-use sources::http::{self, AcceptAnyCertificate, CertVerifier, Secret, system_bundle};
+use sources::http::{self, AcceptAnyCertificate, CertVerifier, Secret, system_roots};
 
 use crate::ScalerError;
 
@@ -78,7 +78,7 @@ impl TlsSettings {
         if self.certificate_check == CertificateCheck::Anything {
             return Ok(Arc::new(CertVerifier::new(provider, AcceptAnyCertificate)));
         }
-        let mut store = RootCertStore::clone(&SYSTEM_ROOTS);
+        let mut store = RootCertStore::clone(&system_roots());
         if !self.authorities.trim().is_empty() {
             let given = certificates(&self.authorities, "the CA certificate cannot be used")?;
             if store.add_parsable_certificates(given).0 == 0 {
@@ -109,14 +109,6 @@ impl TlsSettings {
             .map_err(|_| scaler_error!("the client key cannot be used: it is no private key in PEM form"))
     }
 }
-
-/// The CA certificates of the system, read once because they do not change.
-static SYSTEM_ROOTS: LazyLock<RootCertStore> = LazyLock::new(|| {
-    let mut store = RootCertStore::empty();
-    let pem = system_bundle().unwrap_or_default();
-    store.add_parsable_certificates(CertificateDer::pem_slice_iter(&pem).filter_map(Result::ok));
-    store
-});
 
 /// Decodes PEM certificates; `what` is the beginning of the error.
 fn certificates(pem: &str, what: &str) -> Result<Vec<CertificateDer<'static>>, ScalerError> {

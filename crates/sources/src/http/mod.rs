@@ -32,5 +32,5 @@ pub use endpoint::{Auth, Endpoint, Secret, without_user};
 pub use error::{HttpError, HttpErrorCause};
 pub use message::{HttpRequest, HttpResponse, StreamedResponse};
 pub use proxy::ProxyRules;
-pub use trust::system_bundle;
+pub use trust::{system_bundle, system_roots};
 pub use verifier::{AcceptAnyCertificate, CertVerifier, CertificateCheck};

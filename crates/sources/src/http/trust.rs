@@ -134,7 +134,7 @@ fn authorities(endpoint: &Endpoint) -> Result<Arc<RootCertStore>, HttpErrorCause
             (path.as_path(), &content)
         }
         (None, Some(pem)) => (Path::new("CA bundle"), pem),
-        (None, None) => return Ok(Arc::clone(&SYSTEM_ROOTS)),
+        (None, None) => return Ok(system_roots()),
     };
     let mut store =
         if endpoint.system_roots_too { RootCertStore::clone(&SYSTEM_ROOTS) } else { RootCertStore::empty() };
@@ -144,6 +144,11 @@ fn authorities(endpoint: &Endpoint) -> Result<Arc<RootCertStore>, HttpErrorCause
         return Err(file(path, "no certificate in PEM form".to_owned()));
     }
     Ok(Arc::new(store))
+}
+
+/// The CA certificates of the system, of which all clients share one copy.
+pub fn system_roots() -> Arc<RootCertStore> {
+    Arc::clone(&SYSTEM_ROOTS)
 }
 
 /// The CA bundle (PEM) of the system; none if it has none.
