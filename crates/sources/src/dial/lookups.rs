@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use locks::MutexExt as _;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
 use crate::tenant::{NamespaceParts, namespace};
@@ -23,7 +23,7 @@ const MAX_DOMAIN_LOOKUPS: usize = 32;
 const MAX_SLOW_DOMAIN_LOOKUPS: usize = 2;
 /// A resolution that takes longer makes its domain slow.
 const SLOW_LOOKUP: Duration = Duration::from_secs(1);
-/// How long a domain stays slow.
+/// How long a domain stays slow, unless one of its names is resolved quickly before.
 const SLOW_DOMAIN_TTL: Duration = Duration::from_mins(1);
 /// Number of domains below which none is forgotten.
 const MIN_SWEPT_DOMAINS: usize = 256;
@@ -50,8 +50,10 @@ struct DomainTable {
 struct DomainLookups {
     permits: Arc<Semaphore>,
     slow_permits: Arc<Semaphore>,
-    /// When a resolution was last slow.
+    /// When a resolution was slow; none since a quick one.
     slow: Mutex<Option<Instant>>,
+    /// Wakes those who wait for a place of a slow domain.
+    recovered: Notify,
 }
 
 impl Default for NameLookups {
@@ -102,6 +104,7 @@ impl Default for DomainLookups {
             permits: Arc::new(Semaphore::new(MAX_DOMAIN_LOOKUPS)),
             slow_permits: Arc::new(Semaphore::new(MAX_SLOW_DOMAIN_LOOKUPS)),
             slow: Mutex::default(),
+            recovered: Notify::new(),
         }
     }
 }
@@ -113,20 +116,33 @@ impl DomainLookups {
 
     /// A place for one resolution.
     async fn place(&self) -> io::Result<OwnedSemaphorePermit> {
-        if !self.is_slow() {
-            let place = Arc::clone(&self.permits).acquire_owned().await.map_err(io::Error::other)?;
-            // The domain may have become slow meanwhile.
-            if !self.is_slow() {
-                return Ok(place);
+        loop {
+            let recovered = self.recovered.notified();
+            if self.is_slow() {
+                tokio::select! {
+                    place = Arc::clone(&self.slow_permits).acquire_owned() => {
+                        return place.map_err(io::Error::other);
+                    }
+                    () = recovered => {}
+                }
+            } else {
+                let place = Arc::clone(&self.permits).acquire_owned().await.map_err(io::Error::other)?;
+                // The domain may have become slow meanwhile.
+                if !self.is_slow() {
+                    return Ok(place);
+                }
             }
         }
-        Arc::clone(&self.slow_permits).acquire_owned().await.map_err(io::Error::other)
     }
 
-    /// Runs a resolution, and notes if it is slow before it ends.
+    /// Runs a resolution, and notes if it is slow before it ends. A quick one shows that the name servers answer: a lost packet delays
+    /// one name by seconds, and must not slow down thousands of others.
     async fn watch<T>(&self, lookup: impl Future<Output = T>) -> T {
         let mut lookup = pin!(lookup);
         if let Ok(found) = timeout(SLOW_LOOKUP, &mut lookup).await {
+            if self.slow.locked().take().is_some() {
+                self.recovered.notify_waiters();
+            }
             return found;
         }
         *self.slow.locked() = Some(Instant::now());
@@ -221,6 +237,24 @@ mod tests {
         assert_eq!(lookups.permits.available_permits(), MAX_LOOKUPS - held);
         let other = in_namespace("other", lookups.run("h.both.example", ready(Ok(7))));
         assert_eq!(timeout(Duration::from_millis(1), other).await.unwrap().unwrap(), 7);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn domain_is_slow_until_a_name_is_resolved_quickly() {
+        let lookups = NameLookups::default();
+        let domain = lookups.domain("h.example.com");
+        let delayed = async {
+            tokio::time::sleep(2 * SLOW_LOOKUP).await;
+            io::Result::Ok(())
+        };
+        lookups.run("lost-packet.example.com", delayed).await.unwrap();
+        assert!(domain.is_slow());
+        let _held = Arc::clone(&domain.slow_permits).acquire_many_owned(2).await.unwrap();
+        let mut waiting = pin!(lookups.run("h.example.com", ready(Ok(()))));
+        assert!(futures::poll!(&mut waiting).is_pending());
+        domain.watch(ready(())).await;
+        assert!(!domain.is_slow());
+        timeout(Duration::from_millis(1), waiting).await.unwrap().unwrap();
     }
 
     #[tokio::test]
