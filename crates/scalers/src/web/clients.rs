@@ -13,7 +13,7 @@ use super::outgoing::ServerPermits;
 
 /// Clients are dropped after this time without requests, and their connections with them.
 const CLIENT_IDLE_TIMEOUT: Duration = Duration::from_mins(10);
-/// Maximum number of clients that the triggers of one namespace have created.
+/// Maximum number of clients that the triggers of one of several namespaces have created.
 pub(super) const MAX_NAMESPACE_CLIENTS: usize = 1 << 10;
 /// Maximum number of clients.
 const MAX_CLIENTS: usize = 1 << 14;
@@ -92,7 +92,9 @@ impl Clients {
             }
             self.sweep_at = (2 * self.by_key.len()).clamp(MIN_SWEPT_CLIENTS, MAX_CLIENTS);
         }
-        if self.of_namespaces.get(&namespace.cloned()).is_some_and(|count| *count >= MAX_NAMESPACE_CLIENTS) {
+        let count = self.of_namespaces.get(&namespace.cloned()).copied().unwrap_or_default();
+        // An only namespace has nobody to leave room to.
+        if count >= MAX_NAMESPACE_CLIENTS && self.of_namespaces.len() > 1 {
             self.drop_older_half(|known| known.namespace.as_ref() == namespace);
         }
     }
@@ -159,6 +161,21 @@ mod tests {
         assert!(clients.by_key.contains_key(&(endpoint(1), false)));
         let counted: usize = clients.of_namespaces.values().sum();
         assert_eq!(counted, clients.len());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_namespace_keeps_its_clients() {
+        let mut clients = Clients::default();
+        in_namespace("only", async {
+            for number in 1..=2 * MAX_NAMESPACE_CLIENTS {
+                numbered(&mut clients, number);
+            }
+        })
+        .await;
+        assert_eq!(clients.len(), 2 * MAX_NAMESPACE_CLIENTS);
+        in_namespace("other", async { numbered(&mut clients, 9000) }).await;
+        in_namespace("only", async { numbered(&mut clients, 9001) }).await;
+        assert_eq!(clients.len(), MAX_NAMESPACE_CLIENTS + 2);
     }
 
     #[tokio::test(start_paused = true)]
