@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use super::lookups::LOOKUPS;
 
@@ -22,6 +23,17 @@ pub trait Connector: Send + Sync {
     /// The addresses of a name.
     fn resolve<'a>(&'a self, host: &'a str, port: u16) -> ConnectFuture<'a, Vec<SocketAddr>>;
 
+    /// The addresses of a name; none if its name servers do not answer within this time. An error of the kind `ResourceBusy` says that
+    /// they were not asked yet.
+    fn resolve_within<'a>(
+        &'a self,
+        host: &'a str,
+        port: u16,
+        within: Duration,
+    ) -> ConnectFuture<'a, Option<Vec<SocketAddr>>> {
+        Box::pin(async move { timeout(within, self.resolve(host, port)).await.ok().transpose() })
+    }
+
     /// Connects to an address that is allowed.
     fn connect(&self, address: SocketAddr) -> ConnectFuture<'_, TcpStream>;
 }
@@ -33,6 +45,15 @@ pub struct SystemConnector;
 impl Connector for SystemConnector {
     fn resolve<'a>(&'a self, host: &'a str, port: u16) -> ConnectFuture<'a, Vec<SocketAddr>> {
         Box::pin(LOOKUPS.run(host, lookup(host.to_owned(), port)))
+    }
+
+    fn resolve_within<'a>(
+        &'a self,
+        host: &'a str,
+        port: u16,
+        within: Duration,
+    ) -> ConnectFuture<'a, Option<Vec<SocketAddr>>> {
+        Box::pin(LOOKUPS.run_within(host, within, lookup(host.to_owned(), port)))
     }
 
     fn connect(&self, address: SocketAddr) -> ConnectFuture<'_, TcpStream> {

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
@@ -86,6 +87,29 @@ impl NameLookups {
             found
         });
         running.await.map_err(io::Error::other)?
+    }
+
+    /// As [`NameLookups::run`]; none if the name servers do not answer within this time. It is an error if they were not asked because
+    /// others wait for theirs, except in a domain that is slow.
+    pub(super) async fn run_within<T: Send + 'static>(
+        &self,
+        host: &str,
+        within: Duration,
+        lookup: impl Future<Output = io::Result<T>> + Send + 'static,
+    ) -> io::Result<Option<T>> {
+        let is_begun = Arc::new(AtomicBool::new(false));
+        let begun = Arc::clone(&is_begun);
+        let noted = async move {
+            begun.store(true, Ordering::Relaxed);
+            lookup.await
+        };
+        match timeout(within, self.run(host, noted)).await {
+            Ok(found) => found.map(Some),
+            Err(_) if is_begun.load(Ordering::Relaxed) || self.domain(host).is_slow() => Ok(None),
+            Err(_) => {
+                Err(io::Error::new(io::ErrorKind::ResourceBusy, "too many other names are being resolved"))
+            }
+        }
     }
 
     fn domain(&self, host: &str) -> Arc<DomainLookups> {
@@ -255,6 +279,19 @@ mod tests {
         domain.watch(ready(())).await;
         assert!(!domain.is_slow());
         timeout(Duration::from_millis(1), waiting).await.unwrap().unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn wait_for_other_names_is_no_answer_of_a_name_server() {
+        let lookups = NameLookups::default();
+        let found = lookups.run_within("h.example.com", SLOW_LOOKUP, ready(Ok(7))).await;
+        assert_eq!(found.unwrap(), Some(7));
+        let silent = lookups.run_within("h.silent.example", SLOW_LOOKUP, pending::<io::Result<()>>()).await;
+        assert_eq!(silent.unwrap(), None);
+        let left = lookups.permits.available_permits();
+        let _held = Arc::clone(&lookups.permits).acquire_many_owned(left as u32).await.unwrap();
+        let error = lookups.run_within("h.example.com", SLOW_LOOKUP, ready(Ok(7))).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ResourceBusy);
     }
 
     #[tokio::test]

@@ -173,9 +173,17 @@ impl Dialer {
         self.allowed(host, &found)
     }
 
-    /// Fails if any address of a host is refused: for hosts to which a proxy connects, which may choose any of the addresses.
-    async fn check_all(&self, host: &str, port: u16) -> Result<(), DialError> {
-        for address in self.lookup(host, port).await? {
+    /// Fails if any address of a host is refused, as far as its name servers answer within this time: for hosts to which a proxy
+    /// connects, which may choose any of the addresses.
+    async fn check_all(&self, host: &str, port: u16, within: Duration) -> Result<(), DialError> {
+        let inner = without_brackets(host);
+        let found = match inner.parse::<IpAddr>() {
+            Ok(address) => Some(vec![SocketAddr::new(address, port)]),
+            Err(_) => {
+                self.0.connector.resolve_within(inner, port, within).await.map_err(DialError::Lookup)?
+            }
+        };
+        for address in found.unwrap_or_default() {
             self.allowed(host, &[address])?;
         }
         Ok(())
@@ -183,7 +191,7 @@ impl Dialer {
 
     /// The addresses of a host.
     async fn lookup(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, DialError> {
-        let inner = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        let inner = without_brackets(host);
         match inner.parse::<IpAddr>() {
             Ok(address) => Ok(vec![SocketAddr::new(address, port)]),
             Err(_) => self.0.connector.resolve(inner, port).await.map_err(DialError::Lookup),
@@ -250,6 +258,11 @@ impl Dialer {
         }
         Err(failed)
     }
+}
+
+/// The address in brackets, or else the host as it is.
+fn without_brackets(host: &str) -> &str {
+    host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
 }
 
 impl fmt::Debug for Dialer {

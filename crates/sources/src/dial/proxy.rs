@@ -1,6 +1,7 @@
 //! Connections through an HTTP proxy that the administrator has chosen.
 
 use std::fmt;
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -50,11 +51,16 @@ impl ProxyServer {
         host: &str,
         port: u16,
     ) -> Result<TcpStream, DialError> {
-        if !dialer.is_unrestricted()
-            && let Ok(Err(refused @ DialError::NotAllowed { .. })) =
-                timeout(LOOKUP_TIMEOUT, dialer.check_all(host, port)).await
-        {
-            return Err(refused);
+        if !dialer.is_unrestricted() {
+            match dialer.check_all(host, port, LOOKUP_TIMEOUT).await {
+                Err(refused @ DialError::NotAllowed { .. }) => return Err(refused),
+                // A tenant could have so many names resolved that none of them is checked in time.
+                Err(DialError::Lookup(error)) if error.kind() == ErrorKind::ResourceBusy => {
+                    return Err(DialError::Lookup(error));
+                }
+                // Maybe only the proxy knows the name.
+                _ => {}
+            }
         }
         // The name of the proxy does not wait for those of sources, which often only the proxy can resolve.
         let connected = in_no_namespace(Dialer::unrestricted().connect(&self.host, self.port)).await;

@@ -284,3 +284,26 @@ async fn refused_addresses_are_not_sent_to_the_proxy() {
     let error = connect_through(server, "http://10.9.8.7").await.unwrap_err().to_string();
     assert!(error.contains("cannot be reached"), "{error}");
 }
+
+/// Resolves no name, because others are being resolved.
+struct BusyConnector;
+
+impl Connector for BusyConnector {
+    fn resolve<'a>(&'a self, _: &'a str, _: u16) -> ConnectFuture<'a, Vec<SocketAddr>> {
+        Box::pin(async { Err(io::ErrorKind::ResourceBusy.into()) })
+    }
+
+    fn connect(&self, _: SocketAddr) -> ConnectFuture<'_, TcpStream> {
+        Box::pin(async { Err(io::ErrorKind::ConnectionRefused.into()) })
+    }
+}
+
+#[tokio::test]
+async fn name_that_waits_for_others_is_not_sent_to_the_proxy() {
+    let (server, request) = proxy("").await;
+    let dialer = Dialer::with_connector(OutboundPolicy::default(), BusyConnector);
+    let url = "http://metadata.google.internal".parse().unwrap();
+    let error = UriConnector::through(dialer, Some(server)).call(url).await.unwrap_err();
+    assert!(matches!(error, DialError::Lookup(_)), "{error}");
+    request.abort();
+}
