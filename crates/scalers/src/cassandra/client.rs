@@ -1,4 +1,4 @@
-//! Connections to Cassandra, shared by all triggers with the same node and credentials.
+//! Connections to Cassandra, shared by the triggers of a namespace with the same node and credentials.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Connections to MongoDB, shared by all triggers with the same servers and credentials.
+//! Connections to MongoDB, shared by the triggers of a namespace with the same servers and credentials.
 //!
 //! Implemented here and not with MongoDB's driver, because it needs four commands, and the driver brings a second TLS stack.
 

@@ -1,4 +1,4 @@
-//! Connections to MySQL and MariaDB, shared by all triggers with the same server and credentials.
+//! Connections to MySQL and MariaDB, shared by the triggers of a namespace with the same server and credentials.
 //!
 //! Implemented here and not with a library, because it needs the login and one command; the libraries bring a second TLS stack.
 

@@ -1,4 +1,4 @@
-//! Connections, shared by all triggers with the same server and credentials.
+//! Connections, shared by the triggers of a namespace with the same server and credentials.
 
 use std::future::poll_fn;
 use std::pin::pin;
