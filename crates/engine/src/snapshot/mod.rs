@@ -145,12 +145,14 @@ impl StateSnapshot {
     }
 
     /// Whether windows and scaling policies lead to this count: it is between stored recommendations, of any age, because the
-    /// window of the one that holds it may have ended since; or policies have limited a change not long ago.
+    /// window of the one that holds it may have ended since; or policies have limited a change towards them not long ago.
     fn explains(&self, current: Replicas, now: Timestamp, spec: &Spec) -> bool {
         let stored = || self.recommendations.iter().map(|stored| bounded(stored.value, spec));
-        let is_between = stored().any(|value| value >= current) && stored().any(|value| value <= current);
         let since = before(now, longest_period(spec));
-        is_between || self.ups.iter().chain(&self.downs).any(|change| change.at >= since)
+        let is_recent = |change: &TimestampedReplicas| change.at >= since;
+        // A limited scale-down leaves a count above all recommendations, and a limited scale-up one below all.
+        (stored().any(|value| value >= current) || self.downs.iter().any(is_recent))
+            && (stored().any(|value| value <= current) || self.ups.iter().any(is_recent))
     }
 
     /// Whether the snapshot is empty.

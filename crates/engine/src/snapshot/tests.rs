@@ -171,6 +171,13 @@ fn a_count_that_the_snapshot_does_not_explain_counts_as_recommended() {
     assert_eq!(changes.restore_for(at(60), &both, &config, 7.into()), limited);
     let later = changes.restore_for(at(200), &both, &config, 7.into());
     assert_eq!(later.recommendations.last(), Some(&TimestampedReplicas { value: 7.into(), at: at(200) }));
+    // A scale-up does not lead to a count above all recommendations, nor a scale-down to one below.
+    let added = mk_state(&[(3, 15)], &[(1, 10)], &[]).snapshot(at(15), &both, &config);
+    let seeded = mk_state(&[(3, 15), (3, 60), (7, 60)], &[(1, 10)], &[]);
+    assert_eq!(added.restore_for(at(60), &both, &config, 7.into()), seeded);
+    let removed = mk_state(&[(8, 15)], &[], &[(1, 10)]).snapshot(at(15), &both, &config);
+    let seeded = mk_state(&[(8, 15), (8, 60), (4, 60)], &[], &[(1, 10)]);
+    assert_eq!(removed.restore_for(at(60), &both, &config, 4.into()), seeded);
     // After all windows the newest recommendation counts only if the target still has its count.
     assert_eq!(restored(&classic, &[(8, 15)], 1000, 8), expected(&[(8, 15), (8, 1000)]));
     assert_eq!(restored(&classic, &[(8, 15)], 1000, 3), expected(&[(8, 15), (3, 1000)]));
