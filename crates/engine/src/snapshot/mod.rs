@@ -42,6 +42,9 @@ pub struct StateSnapshot {
 
 /// Longer lists are shortened, so that the text stays short with any windows and periods.
 const MAX_ENTRIES_PER_LIST: usize = 48;
+/// How long after its window a recommendation still explains a count. For a longer time without a leader, another client may have
+/// changed the count since.
+const MAX_ABSENCE: SignedDuration = SignedDuration::from_mins(15);
 /// Bound for all metric names together. Last good proposals beyond it are dropped, which only blocks scale-downs.
 const MAX_NAME_BYTES: usize = 2048;
 
@@ -126,7 +129,7 @@ impl StateSnapshot {
         let is_held = windows.hold_down(now, newest.at) || windows.hold_up(now, newest.at);
         // Without behavior, the highest recommendation is the result: one that is repeated although it is old would scale up.
         let is_outdated = !is_held && spec.behavior.is_none() && bounded(newest.value, spec) > current;
-        if self.explains(current, now, spec) && !is_outdated {
+        if self.explains(current, now, spec, &windows) && !is_outdated {
             return state;
         }
         let seed = TimestampedReplicas { value: current, at: now };
@@ -144,15 +147,19 @@ impl StateSnapshot {
         state
     }
 
-    /// Whether windows and scaling policies lead to this count: it is between stored recommendations, of any age, because the
-    /// window of the one that holds it may have ended since; or policies have limited a change towards them not long ago.
-    fn explains(&self, current: Replicas, now: Timestamp, spec: &Spec) -> bool {
-        let stored = || self.recommendations.iter().map(|stored| bounded(stored.value, spec));
+    /// Whether windows and scaling policies lead to this count: it is between stored recommendations, of which the window may have
+    /// ended since; or policies have limited a change towards them not long ago.
+    fn explains(&self, current: Replicas, now: Timestamp, spec: &Spec, windows: &Windows) -> bool {
+        let Some(newest) = self.recommendations.last() else { return false };
+        // The newest recommendation is stored once, however long it stays the same.
+        let oldest = before(now, windows.longest().saturating_add(MAX_ABSENCE)).min(newest.at);
+        let recommendations = self.recommendations.iter().filter(|stored| stored.at >= oldest);
+        let stored: Vec<Replicas> = recommendations.map(|stored| bounded(stored.value, spec)).collect();
         let since = before(now, longest_period(spec));
         let is_recent = |change: &TimestampedReplicas| change.at >= since;
         // A limited scale-down leaves a count above all recommendations, and a limited scale-up one below all.
-        (stored().any(|value| value >= current) || self.downs.iter().any(is_recent))
-            && (stored().any(|value| value <= current) || self.ups.iter().any(is_recent))
+        (stored.iter().any(|value| *value >= current) || self.downs.iter().any(is_recent))
+            && (stored.iter().any(|value| *value <= current) || self.ups.iter().any(is_recent))
     }
 
     /// Whether the snapshot is empty.
@@ -178,6 +185,10 @@ impl Windows {
                 up: Some(behavior.up.window.unwrap_or(SignedDuration::ZERO)),
             },
         }
+    }
+
+    fn longest(&self) -> SignedDuration {
+        self.up.map_or(self.down, |up| up.max(self.down))
     }
 
     /// Whether a recommendation of `at` can hold a scale-down at `now`. The edge of the window belongs to it only without

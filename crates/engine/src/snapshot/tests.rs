@@ -166,6 +166,11 @@ fn a_count_that_the_snapshot_does_not_explain_counts_as_recommended() {
     let ended = expected(&[(8, 0), (3, 15), (3, 1000)]);
     assert_eq!(restored(&both, &[(8, 0), (3, 15)], 1000, 8), ended);
     assert_eq!(restored(&both, &[(8, 0), (3, 15)], 1000, 5), ended);
+    // Long after it, another client may have changed the count, unless it is that of the newest recommendation.
+    let seeded = expected(&[(8, 0), (3, 15), (5, 1300)]);
+    assert_eq!(restored(&both, &[(8, 0), (3, 15)], 1300, 5), seeded);
+    let steady = expected(&[(8, 0), (3, 15), (3, 86_400)]);
+    assert_eq!(restored(&both, &[(8, 0), (3, 15)], 86_400, 3), steady);
     let changes = mk_state(&[(3, 15)], &[], &[(1, 10)]).snapshot(at(15), &both, &config);
     let limited = mk_state(&[(3, 15), (3, 60)], &[], &[(1, 10)]);
     assert_eq!(changes.restore_for(at(60), &both, &config, 7.into()), limited);
