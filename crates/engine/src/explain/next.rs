@@ -46,10 +46,12 @@ pub(super) fn text(spec: &Spec, decision: &Decision, period: SignedDuration) -> 
             format!("{to} stays until {}, then {}, {provided}", exact_clock(next.at), next.replicas)
         };
     }
+    if normalized.next_unknown {
+        return format!(
+            "{soon}, decided again; too many policies and recommendations limit the count to say when it changes"
+        );
+    }
     match normalized.limited.limit {
-        ScalingLimit::Up | ScalingLimit::Down if normalized.next_unknown => {
-            return format!("{soon}, decided again; too many scaling policies to say when the count changes");
-        }
         ScalingLimit::Up | ScalingLimit::Down if to != wanted => {
             return format!(
                 "stays at {to} as long as the proposal is {wanted}: its scaling policies allow no change"

@@ -149,6 +149,12 @@ fn scale_down_waits_for_the_stabilization_window() {
     assert!(text.contains("270m used of 1200m requested = 22.5 %, cut to 22 %, target 50 %"), "{text}");
     assert!(text.ends_with("next       6 stays until 09:21:30, then 3, if the proposal stays 3\n"), "{text}");
     assert_eq!(sentence(&calm.spec, &decision), "cpu wants 3; window holds 6 until 09:21:30");
+    // The search for the next change was left out.
+    let mut unknown = decision;
+    let normalized = unknown.normalized.as_mut().unwrap();
+    (normalized.next, normalized.next_unknown) = (None, true);
+    let text = why(&calm, &unknown);
+    assert!(text.contains("next       in 15 s, decided again; too many policies and "), "{text}");
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub struct NextChange {
 }
 
 /// The most entries that can limit a count for which the next change is searched. The time of a search grows with their square, and
-/// an object can have thousands of policies.
+/// an object can have thousands of policies, or of recommendations in a long window with a short period.
 const MAX_LIMITING_ENTRIES: usize = 2_000;
 
 /// The next change is not searched, because more than [`MAX_LIMITING_ENTRIES`] can limit the count.
