@@ -181,6 +181,32 @@ proptest! {
             prop_assert!(then(&restored) <= then(&kept));
         }
     }
+
+    /// A state that is restored for a count holds it no less than the stored recommendations alone, however long nobody led.
+    #[test]
+    fn a_state_restored_for_a_count_never_hastens_a_change(
+        behavior in proptest::option::of(behavior()), stale in proptest::collection::vec(1..12_i32, 1..10),
+        changes in proptest::collection::vec((1..5_i32, 0..600_i64), 0..4), period in 1..60_i64,
+        absence in 0..3000_i64, later in 0..400_i64, current in 1..12_i32, wanted in 1..12_i32,
+    ) {
+        let spec = Spec { min: 1.into(), max: 1000.into(), behavior, ..mk_spec([]) };
+        let config = ControllerConfig::default();
+        let newest = stale[stale.len() - 1];
+        let ago = |step: usize| absence + period * (stale.len() - 1 - step) as i64;
+        let all: Vec<_> = stale.iter().enumerate().map(|(i, n)| (*n, ago(i))).collect();
+        let changes: Vec<_> = changes.into_iter().map(|(by, before)| (by, absence + before)).collect();
+        let stored = mk_state(&all, &changes, &[]).snapshot(noon() - secs(absence), &spec, &config);
+        let plain = stored.restore(noon());
+        let unchanged = stored.restore_for(noon(), &spec, &config, newest.into());
+        prop_assert_eq!(&unchanged, &plain);
+        let restored = stored.restore_for(noon(), &spec, &config, current.into());
+        let then = |state: &State| normalized(&spec, state, later, current, wanted).stabilized.replicas.get();
+        if wanted <= current {
+            prop_assert!(then(&restored) >= then(&plain).min(current));
+        } else if spec.behavior.is_some() {
+            prop_assert!(then(&restored) <= then(&plain).max(current));
+        }
+    }
 }
 
 /// Unlike Kubernetes (T37), the state survives a restart.
