@@ -109,6 +109,8 @@ impl Reconciler {
             self.end_comparison(key);
         }
         if mode == DecisionMode::Off {
+            // Others may change the count until the mode changes. As after a takeover, the annotation counts then.
+            self.states().forget(key);
             self.metrics.count_off();
             return HpaReconcileOutcome::Reconciled;
         }

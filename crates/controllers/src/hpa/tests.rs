@@ -141,30 +141,49 @@ async fn the_release_that_the_api_server_emulates_is_reproduced() {
     assert_eq!(handle.kubernetes(), V1_36);
 }
 
+/// An HPA in this mode, on which another controller acts.
+fn in_mode(version: &str, mode: &str) -> AutoscalerEntry {
+    let conditions = json!([{"type": "AbleToScale", "status": "True", "reason": "ReadyForNewScale"}]);
+    let metric = json!({"type": "External", "external": {"metric": {"name": "slow"},
+        "target": {"type": "AverageValue", "averageValue": "10"}}});
+    let hpa = json!({
+        "metadata": {"namespace": "shop", "name": "web", "resourceVersion": version,
+            "annotations": {"plimsoll.dev/mode": mode}},
+        "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+            "maxReplicas": 9, "metrics": [metric]},
+        "status": {"currentReplicas": 2, "desiredReplicas": 2, "conditions": conditions},
+    });
+    AutoscalerEntry::of_hpa(serde_json::from_value(hpa).unwrap())
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_autoscaler_that_leaves_shadow_mode_is_not_compared_any_more() {
     let (controller, handle) = controller(HpaSettings::default());
     let reconciler = &controller.reconciler;
-    let conditions = json!([{"type": "AbleToScale", "status": "True", "reason": "ReadyForNewScale"}]);
-    let metric = json!({"type": "External", "external": {"metric": {"name": "slow"},
-        "target": {"type": "AverageValue", "averageValue": "10"}}});
     for (version, mode, compared) in
         [("1", "shadow", 1), ("2", "dry-run", 0), ("3", "shadow", 1), ("4", "off", 0)]
     {
-        let hpa = json!({
-            "metadata": {"namespace": "shop", "name": "web", "resourceVersion": version,
-                "annotations": {"plimsoll.dev/mode": mode}},
-            "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
-                "maxReplicas": 9, "metrics": [metric]},
-            "status": {"currentReplicas": 2, "desiredReplicas": 2, "conditions": conditions},
-        });
-        let entry = AutoscalerEntry::of_hpa(serde_json::from_value(hpa).unwrap());
+        let entry = in_mode(version, mode);
         let key = entry.key.clone();
         let applied = WatchEvent::Applied(entry);
         reconciler.observer.store().autoscaler(AutoscalerKind::Hpa, "", &reconciler.settings(), applied);
         let outcome = reconciler.reconcile(&key, Duration::ZERO).await;
         assert_eq!(outcome, HpaReconcileOutcome::Reconciled);
         assert_eq!(handle.differences(None).autoscalers, compared, "{mode}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn windows_of_an_autoscaler_end_with_mode_off() {
+    let (controller, _handle) = controller(HpaSettings::default());
+    let reconciler = &controller.reconciler;
+    for (version, mode) in [("1", "dry-run"), ("2", "off")] {
+        let entry = in_mode(version, mode);
+        let applied = WatchEvent::Applied(entry.clone());
+        reconciler.observer.store().autoscaler(AutoscalerKind::Hpa, "", &reconciler.settings(), applied);
+        reconciler.reconcile(&entry.key, Duration::ZERO).await;
+        let state = reconciler.states().of(&entry, false).state;
+        assert_eq!(state == State::default(), mode == "off", "{mode}: {state:?}");
     }
 }
 
