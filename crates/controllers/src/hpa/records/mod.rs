@@ -284,7 +284,7 @@ impl Records {
         self.lock().weight() + recording
     }
 
-    /// Exports the memory of passes and the state of the recording.
+    /// Exports the memory of passes and the state of the recording, of the decision log and of traces.
     pub(crate) fn export(&self, writer: &mut MetricsWriter) {
         writer
             .family(
@@ -302,6 +302,11 @@ impl Records {
             writer
                 .family("counter", "plimsoll_recording_lost_passes_total", help)
                 .value(&[], recording.lost());
+        }
+        if let Some(log) = &self.log {
+            let help =
+                "Lines of the decision log that were not written, because writing failed or was too slow.";
+            writer.family("counter", "plimsoll_decision_log_lost_lines_total", help).value(&[], log.lost());
         }
         if let Some(tracer) = &self.tracer {
             let help =

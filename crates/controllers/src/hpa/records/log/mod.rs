@@ -63,8 +63,7 @@ impl DecisionLog {
         self.0.all
     }
 
-    /// The number of lines that were not written.
-    #[cfg(test)]
+    /// The number of lines that were not written, because of errors or a full queue.
     pub(super) fn lost(&self) -> u64 {
         self.0.lost.load(Ordering::Relaxed)
     }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use api::decisions::{DecisionMode, DecisionRecord};
 use cluster::AutoscalerKey;
+use runtime::exported_metrics::MetricsWriter;
 
 use super::{DecisionLog, DecisionLogState, Line, LogWriter};
 use crate::hpa::records::Records;
@@ -137,4 +138,8 @@ fn full_queue_does_not_block_callers() {
         log.write(&line(second));
     }
     assert_eq!(log.lost(), 3);
+    let mut writer = MetricsWriter::default();
+    Records { log: Some(log), ..Records::default() }.export(&mut writer);
+    let text = writer.finish();
+    assert!(text.contains("plimsoll_decision_log_lost_lines_total 3\n"), "{text}");
 }
