@@ -13,7 +13,7 @@ use cluster::watch::WatchEvent;
 use cluster::{AutoscalerKind, Clock};
 use engine::KubernetesVersion::{V1_36, V1_37};
 use engine::provenance::ResponseSharing;
-use engine::{Gates, Observation, PodSelection, ScaleReadError, State};
+use engine::{Course, Gates, Observation, PodSelection, ScaleReadError, State};
 use jiff::{SignedDuration, Timestamp};
 use kube::Client;
 use kube::client::Body;
@@ -109,7 +109,12 @@ fn own_kind(more: &Value) -> AutoscalerEntry {
 }
 
 fn controller(settings: HpaSettings) -> (HpaController, HpaControllerHandle) {
-    let (client, clock) = (client(), Clock::new(|| Timestamp::UNIX_EPOCH));
+    controller_at(settings, Timestamp::UNIX_EPOCH)
+}
+
+/// A controller whose clock always shows this time.
+fn controller_at(settings: HpaSettings, now: Timestamp) -> (HpaController, HpaControllerHandle) {
+    let (client, clock) = (client(), Clock::new(move || now));
     let discovery = Discovery::new(client.clone());
     HpaController::new(HpaControllerParts {
         samples: MetricsClient::new(client.clone(), discovery.clone(), Duration::from_secs(1)),
@@ -234,41 +239,32 @@ const TAKEN: &str = "2026-01-01T00:00:00Z";
 /// Reconciles once, `seconds` after [`TAKEN`]; returns the record and the exported metrics.
 async fn reconciled(entry: AutoscalerEntry, seconds: i64) -> (DecisionRecord, String) {
     let now = TAKEN.parse::<Timestamp>().unwrap() + SignedDuration::from_secs(seconds);
-    let (client, clock) = (client(), Clock::new(move || now));
-    let discovery = Discovery::new(client.clone());
-    let records = Records::default();
-    let (controller, handle) = HpaController::new(HpaControllerParts {
-        samples: MetricsClient::new(client.clone(), discovery.clone(), Duration::from_secs(1)),
-        recorder: EventRecorder::start(client.clone(), "horizontal-pod-autoscaler", clock.clone()),
-        leadership: Leadership::without_election(),
-        settings: HpaSettings::default(),
-        records: records.clone(),
-        client,
-        discovery,
-        clock,
-    });
+    let (controller, handle) = controller_at(HpaSettings::default(), now);
     let reconciler = &controller.reconciler;
     let key = entry.key.clone();
     let applied = WatchEvent::Applied(entry);
     reconciler.observer.store().autoscaler(key.kind, "", &reconciler.settings(), applied);
     let outcome = reconciler.reconcile(&key, Duration::ZERO).await;
     assert_eq!(outcome, HpaReconcileOutcome::Reconciled);
-    (records.latest(None).remove(0), handle.exposition())
+    (handle.records().latest(None).remove(0), handle.exposition())
 }
 
-/// The replicas that are desired 10 s after [`TAKEN`] by a controller that was just started. The target has two, one is proposed,
-/// and the HPA has this persisted state.
-async fn desired_after_restart(state: &str) -> i32 {
+/// An HPA with this persisted state, for which the server proposes one replica. Its target has two.
+fn persisted(state: &str, target_kind: &str) -> AutoscalerEntry {
     let metric = json!({"type": "External", "external": {"metric": {"name": "slow"},
         "target": {"type": "AverageValue", "averageValue": "40"}}});
     let hpa = json!({
         "metadata": {"namespace": "shop", "name": "web", "resourceVersion": "10",
             "annotations": {"plimsoll.dev/memory": state}},
-        "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+        "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": target_kind, "name": "web"},
             "maxReplicas": 9, "metrics": [metric]},
     });
-    let entry = AutoscalerEntry::of_hpa(serde_json::from_value(hpa).unwrap());
-    let (record, _) = reconciled(entry, 10).await;
+    AutoscalerEntry::of_hpa(serde_json::from_value(hpa).unwrap())
+}
+
+/// The replicas that are desired 10 s after [`TAKEN`] by a controller that was just started and finds this persisted state.
+async fn desired_after_restart(state: &str) -> i32 {
+    let (record, _) = reconciled(persisted(state, "Deployment"), 10).await;
     assert_eq!(record.decision.recommendation.as_ref().map(|r| r.replicas.get()), Some(1));
     record.decision.desired.get()
 }
@@ -285,6 +281,26 @@ async fn persisted_state_that_does_not_explain_the_count_scales_neither_down_nor
     assert_eq!(desired_after_restart(&held).await, 2, "the window goes on");
     let over = format!("1;r=2@{},1@+310", taken - 320);
     assert_eq!(desired_after_restart(&over).await, 1, "the window that held two is over");
+}
+
+/// A state without recommendations would be seeded with the count of the target, which would start a window.
+#[tokio::test(start_paused = true)]
+async fn persisted_state_waits_until_the_scale_can_be_read() {
+    let taken = TAKEN.parse::<Timestamp>().unwrap();
+    let (controller, handle) = controller_at(HpaSettings::default(), taken + SignedDuration::from_secs(10));
+    let reconciler = &controller.reconciler;
+    let over = format!("1;r=2@{},1@+310", taken.as_second() - 320);
+    let decide = async |target_kind: &str| {
+        let entry = persisted(&over, target_kind);
+        let key = entry.key.clone();
+        let applied = WatchEvent::Applied(entry);
+        reconciler.observer.store().autoscaler(key.kind, "", &reconciler.settings(), applied);
+        reconciler.reconcile(&key, Duration::ZERO).await;
+        handle.records().latest(None).remove(0).decision
+    };
+    let unread = decide("Unknown").await;
+    assert!(matches!(unread.course, Course::NoScale(_)), "{:?}", unread.course);
+    assert_eq!(decide("Deployment").await.desired, 1, "the window that held two is over");
 }
 
 #[tokio::test(start_paused = true)]
