@@ -402,7 +402,8 @@ impl Cluster for ClusterReader {
                 return Err(ScalerError::new(format!("{service:?} is not the name of a Service")));
             }
             let selector = format!("kubernetes.io/service-name={service}");
-            let slices: Vec<EndpointSlice> = self.limited_list(path, &selector).await.map_err(scaler_error)?;
+            let slices: Vec<EndpointSlice> =
+                self.limited_list(path, &selector).await.map_err(scaler_error)?;
             let mut found = Vec::new();
             for slice in slices {
                 let port = slice.ports.iter().flatten().find_map(|port| port.port);
