@@ -23,7 +23,7 @@ use jiff::{SignedDuration, Timestamp};
 pub use text::{MAX_TEXT_BYTES, SnapshotError};
 
 use crate::config::ControllerConfig;
-use crate::spec::{FailurePolicy, Spec};
+use crate::spec::{FailurePolicy, SelectPolicy, Spec};
 use crate::state::{ScaleEvent, State, TimestampedReplicas, before};
 use crate::units::Replicas;
 
@@ -148,7 +148,7 @@ impl StateSnapshot {
     }
 
     /// Whether windows and scaling policies lead to this count: it is between stored recommendations, of which the window may have
-    /// ended since; or policies have limited a change towards them not long ago.
+    /// ended since; or policies limit a change towards them, or have done so not long ago.
     fn explains(&self, current: Replicas, now: Timestamp, spec: &Spec, windows: &Windows) -> bool {
         let Some(newest) = self.recommendations.last() else { return false };
         // The newest recommendation is stored once, however long it stays the same.
@@ -157,9 +157,15 @@ impl StateSnapshot {
         let stored: Vec<Replicas> = recommendations.map(|stored| bounded(stored.value, spec)).collect();
         let since = before(now, longest_period(spec));
         let is_recent = |change: &TimestampedReplicas| change.at >= since;
-        // A limited scale-down leaves a count above all recommendations, and a limited scale-up one below all.
-        (stored.iter().any(|value| *value >= current) || self.downs.iter().any(is_recent))
-            && (stored.iter().any(|value| *value <= current) || self.ups.iter().any(is_recent))
+        let behavior = spec.behavior.as_ref();
+        let is_down_disabled = behavior.is_some_and(|rules| rules.down.select == SelectPolicy::Disabled);
+        let is_up_disabled = behavior.is_some_and(|rules| rules.up.select == SelectPolicy::Disabled);
+        // A limited scale-down leaves a count above all recommendations, and a limited scale-up one below all. One that is disabled
+        // does so for as long as the spec stays.
+        let may_be_above = is_down_disabled || self.downs.iter().any(is_recent);
+        let may_be_below = is_up_disabled || self.ups.iter().any(is_recent);
+        (may_be_above || stored.iter().any(|value| *value >= current))
+            && (may_be_below || stored.iter().any(|value| *value <= current))
     }
 
     /// Whether the snapshot is empty.

@@ -183,6 +183,12 @@ fn a_count_that_the_snapshot_does_not_explain_counts_as_recommended() {
     let removed = mk_state(&[(8, 15)], &[], &[(1, 10)]).snapshot(at(15), &both, &config);
     let seeded = mk_state(&[(8, 15), (8, 60), (4, 60)], &[], &[(1, 10)]);
     assert_eq!(removed.restore_for(at(60), &both, &config, 4.into()), seeded);
+    // A direction that is disabled keeps such a count for as long as the spec stays.
+    let mut disabled = both.clone();
+    let rules = disabled.behavior.as_mut().unwrap();
+    (rules.up.select, rules.down.select) = (SelectPolicy::Disabled, SelectPolicy::Disabled);
+    assert_eq!(restored(&disabled, &[(3, 15)], 1000, 7), expected(&[(3, 15), (3, 1000)]));
+    assert_eq!(restored(&disabled, &[(8, 15)], 1000, 4), expected(&[(8, 15), (8, 1000)]));
     // After all windows the newest recommendation counts only if the target still has its count.
     assert_eq!(restored(&classic, &[(8, 15)], 1000, 8), expected(&[(8, 15), (8, 1000)]));
     assert_eq!(restored(&classic, &[(8, 15)], 1000, 3), expected(&[(8, 15), (3, 1000)]));
