@@ -60,20 +60,20 @@ pub(crate) fn combine(
     let mut failures: Vec<&Box<MetricFailure>> = Vec::new();
     let mut blocking = 0_usize;
     let mut holding = None;
+    let mut named = BTreeMap::new();
     for (index, (metric, evaluation)) in metrics.iter().zip(evaluations).enumerate() {
+        let is_kept = matches!(metric.on_failure, FailurePolicy::LastGood(_));
+        let identity = is_kept.then(|| identity(metric, evaluation, &mut named));
         match &evaluation.result {
             Ok(proposal) => {
                 proposals.push((index, proposal.replicas));
-                if matches!(metric.on_failure, FailurePolicy::LastGood(_)) {
-                    last_good.insert(
-                        identity(metrics, metric, evaluation, index),
-                        TimestampedReplicas { value: proposal.replicas, at: now },
-                    );
+                if let Some(identity) = identity {
+                    last_good.insert(identity, TimestampedReplicas { value: proposal.replicas, at: now });
                 }
             }
             Err(failure) => {
                 failures.push(failure);
-                let last = || last_good.get(&identity(metrics, metric, evaluation, index)).copied();
+                let last = identity.and_then(|identity| last_good.get(&identity).copied());
                 match substitute(now, metric.on_failure, last) {
                     FailureEffect::BlockScaleDown => blocking += 1,
                     FailureEffect::Ignore => substitutes.push((index, None)),
@@ -115,11 +115,14 @@ pub(crate) fn combine(
     Combined { result: Ok(Recommendation { replicas, winner, metric, substitutes }), error }
 }
 
-/// The key of a metric's last good proposal. It does not depend on the index, since edits of the spec may move a metric;
-/// equal metrics are numbered.
-fn identity(metrics: &[Metric], metric: &Metric, evaluation: &Evaluation, index: usize) -> String {
-    let same = metrics.iter().take(index).filter(|earlier| earlier.source == metric.source).count();
-    format!("{}/{}/{same}", metric.source.short_name(), evaluation.name)
+/// The key of a metric's last good proposal. It does not depend on the index, since edits of the spec may move a metric. Metrics of
+/// the same name are numbered, such as those of two objects; `named` counts them.
+fn identity(metric: &Metric, evaluation: &Evaluation, named: &mut BTreeMap<String, usize>) -> String {
+    let name = format!("{}/{}", metric.source.short_name(), evaluation.name);
+    let count = named.entry(name.clone()).or_default();
+    let identity = format!("{name}/{count}");
+    *count += 1;
+    identity
 }
 
 /// What a failed metric contributes to the recommendation.
@@ -130,17 +133,13 @@ enum FailureEffect {
     Hold,
 }
 
-fn substitute(
-    now: Timestamp,
-    policy: FailurePolicy,
-    last: impl Fn() -> Option<TimestampedReplicas>,
-) -> FailureEffect {
+fn substitute(now: Timestamp, policy: FailurePolicy, last: Option<TimestampedReplicas>) -> FailureEffect {
     match policy {
         FailurePolicy::Kubernetes => FailureEffect::BlockScaleDown,
         FailurePolicy::Hold => FailureEffect::Hold,
         FailurePolicy::Ignore => FailureEffect::Ignore,
         FailurePolicy::Static(replicas) => FailureEffect::Propose(replicas),
-        FailurePolicy::LastGood(keep) => match last() {
+        FailurePolicy::LastGood(keep) => match last {
             Some(last) if now.duration_since(last.at) <= keep => FailureEffect::Propose(last.value),
             _ => FailureEffect::BlockScaleDown,
         },

@@ -8,7 +8,7 @@ mod common;
 use arbitrary::{aggregator, behavior, failure_policy, kubernetes_spec, refused, spec, ticks};
 use common::{Fixture, cpu, external, mk_spec, mk_state, pods_metric, secs};
 use engine::evaluate::Arithmetic;
-use engine::spec::{Aggregator, FailurePolicy, Metric, MetricTarget, Spec};
+use engine::spec::{Aggregator, FailurePolicy, Metric, MetricSource, MetricTarget, Spec};
 use engine::{Course, Decision, Observation, ScaleOutcome, ScaleWriteResult, State};
 use proptest::prelude::*;
 
@@ -349,7 +349,7 @@ fn an_empty_document_is_a_fresh_state() {
 fn last_good_follows_its_metric() {
     let keep = FailurePolicy::LastGood(secs(600));
     let mut fixture = proposing(&[(Some(12), keep), (Some(30), keep)], Aggregator::Max);
-    if let engine::spec::MetricSource::External(id) = &mut fixture.spec.metrics[1].source {
+    if let MetricSource::External(id) = &mut fixture.spec.metrics[1].source {
         id.name = "another".into();
     }
     fixture.step(ScaleWriteResult::DryRun);
@@ -357,4 +357,26 @@ fn last_good_follows_its_metric() {
     fixture.samples = vec![Err("no answer".into()), Err("no answer".into())];
     let recommendation = fixture.step(ScaleWriteResult::DryRun).recommendation.unwrap();
     assert_eq!((recommendation.replicas.get(), recommendation.winner), (30, Some(0)));
+}
+
+/// Metrics of two objects have the same name in messages.
+#[test]
+fn last_good_proposals_of_two_objects_are_kept_apart() {
+    let keep = FailurePolicy::LastGood(secs(600));
+    let mut fixture = proposing(&[(Some(30), keep), (Some(12), keep)], Aggregator::Max);
+    for (metric, ingress) in fixture.spec.metrics.iter_mut().zip(["shop", "bank"]) {
+        let MetricSource::External(id) = &metric.source else { panic!("{metric:?}") };
+        metric.source = MetricSource::Object {
+            kind: "Ingress".into(),
+            name: ingress.into(),
+            api_version: None,
+            metric: id.clone(),
+        };
+    }
+    fixture.step(ScaleWriteResult::DryRun);
+    fixture.samples = vec![Err("no answer".into()), Err("no answer".into())];
+    let recommendation = fixture.step(ScaleWriteResult::DryRun).recommendation.unwrap();
+    let substitutes: Vec<i32> =
+        recommendation.substitutes.iter().filter_map(|s| Some(s.replicas?.get())).collect();
+    assert_eq!(substitutes, [30, 12]);
 }
