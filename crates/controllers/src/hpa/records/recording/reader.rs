@@ -71,7 +71,8 @@ pub(in crate::hpa::records) fn for_each_pass_since(
         let path = path.to_owned();
         move |source| RecordingError::Io { path, source }
     };
-    let mut files = if path.is_dir() { segments(path).map_err(failed(path))? } else { vec![path.to_owned()] };
+    let is_folder = path.is_dir();
+    let mut files = if is_folder { segments(path).map_err(failed(path))? } else { vec![path.to_owned()] };
     // The passes of a file are older than the next file, whose name has whole seconds.
     let is_before = |next: &&PathBuf| {
         let end = began(next).and_then(|began| began.checked_add(SignedDuration::from_secs(1)).ok());
@@ -85,7 +86,11 @@ pub(in crate::hpa::records) fn for_each_pass_since(
     let mut skipped = Vec::new();
     let mut has_readable_file = false;
     for file in files {
-        let bytes = std::fs::read(&file).map_err(failed(&file))?;
+        let bytes = match std::fs::read(&file) {
+            // The controller that records removes its oldest files meanwhile.
+            Err(error) if is_folder && error.kind() == io::ErrorKind::NotFound => continue,
+            read => read.map_err(failed(&file))?,
+        };
         let mut reader = match SegmentReader::new(&bytes) {
             Ok(reader) => reader,
             Err(source) => {
@@ -112,6 +117,7 @@ pub(in crate::hpa::records) fn for_each_pass_since(
     }
     match skipped.pop() {
         Some(error) if !has_readable_file => Err(error),
+        None if !has_readable_file => Err(RecordingError::Empty { path: path.to_owned() }),
         last => {
             skipped.extend(last);
             Ok(skipped)

@@ -210,6 +210,25 @@ fn cut_file_has_what_was_written_before() {
 }
 
 #[test]
+fn file_that_is_removed_during_reading_is_skipped() {
+    let folder = RecordingFolder::new("removed");
+    let limits = RecordingLimits { segment_age: SignedDuration::from_mins(10), ..RecordingLimits::default() };
+    record(&folder, limits, &decisions(100));
+    let files = reader::segments(&folder.0).unwrap();
+    assert!(files.len() > 2, "{files:?}");
+    let removed = read_recording(&files[1], |_, _| true).unwrap().len();
+    let remove_next = |_: &DecisionMeta, _: Timestamp| {
+        drop(std::fs::remove_file(&files[1]));
+        true
+    };
+    let mut count = 0;
+    let skipped = reader::for_each_pass(&folder.0, remove_next, |_, _| count += 1).unwrap();
+    assert!(skipped.is_empty(), "{skipped:?}");
+    assert_eq!(count, 100 - removed);
+    assert!(read_recording(&files[1], |_, _| true).is_err(), "a file that is named must exist");
+}
+
+#[test]
 fn recording_of_version_0_1_0_is_read() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/stored/v0.1.0/controller.passes");
     let found = read_recording(Path::new(file), |meta, _| meta.name == "hpa.php-apache").unwrap();
