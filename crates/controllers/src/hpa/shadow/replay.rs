@@ -12,8 +12,8 @@ use engine::{
 };
 use jiff::Timestamp;
 
-/// The most pods of a decision that is made again. Any replica count can be set, also one of which few pods exist.
-const MAX_REPLAYED_PODS: usize = 65_536;
+/// The most pods that are copied for a decision that is made again. Any replica count can be set, also one of which few pods exist.
+const MAX_COPIED_PODS: usize = 65_536;
 
 /// The windows and scale events of the acting controller, built from its own history.
 #[derive(Debug, Default)]
@@ -96,7 +96,7 @@ fn replayed(
         .as_ref()
         .is_ok_and(|scale| usize::try_from(scale.spec_replicas.get()) == Ok(seen.pods.len()))
     {
-        if count > MAX_REPLAYED_PODS {
+        if count.saturating_sub(seen.pods.len()) > MAX_COPIED_PODS {
             return None;
         }
         resize(&mut replayed, count);
@@ -333,6 +333,16 @@ mod tests {
         seen.status.current_replicas = i32::MAX.into();
         let reading = CurrentMetricValue { average_utilization: Some(50), ..CurrentMetricValue::default() };
         assert!(Replay::default().decide(at(0), &seen, &[Some(reading)]).is_empty());
+    }
+
+    #[test]
+    fn a_target_with_many_pods_is_replayed() {
+        let mut acting = ActingController::new(ControllerConfig::default());
+        acting.replicas = MAX_COPIED_PODS as i32 + 1;
+        let mut seen = acting.observe(&ControllerConfig::default(), 250);
+        seen.status.current_replicas = (acting.replicas + 1).into();
+        let reading = CurrentMetricValue { average_utilization: Some(50), ..CurrentMetricValue::default() };
+        assert_eq!(Replay::default().decide(at(0), &seen, &[Some(reading)]).len(), 1);
     }
 
     #[test]
