@@ -212,7 +212,7 @@ impl HpaMetrics {
         self.causes.increment([TargetCause::Off.id().into()]);
     }
 
-    /// Sets `num_horizontal_pod_autoscalers`.
+    /// Sets `num_horizontal_pod_autoscalers`, which are those that this process controls.
     pub(crate) fn set_autoscalers(&self, count: usize) {
         self.autoscalers.set([], count as i64);
     }
@@ -272,9 +272,18 @@ impl HpaMetrics {
         self.differing.set([], autoscalers as i64);
     }
 
-    /// Sets whether this process is the leader.
-    pub(crate) fn set_leader(&self, is_leader: bool) {
-        self.leader.set([], i64::from(is_leader));
+    /// This process is the leader.
+    pub(crate) fn begin_term(&self) {
+        self.leader.set([], 1);
+    }
+
+    /// This process is not the leader. Gauges of what a leader does end: a sum over replicas would count those of the next one twice,
+    /// and nothing would change them any more. Kubernetes' controller exits instead.
+    pub(crate) fn end_term(&self) {
+        self.desired.clear();
+        for gauge in [&self.autoscalers, &self.overdue, &self.differing, &self.leader] {
+            gauge.set([], 0);
+        }
     }
 
     /// Counts an autoscaler that could not be decoded.

@@ -163,14 +163,15 @@ impl HpaController {
         };
         let leadership = self.reconciler.leadership.clone();
         loop {
-            self.reconciler.metrics.set_leader(false);
+            self.reconciler.metrics.end_term();
+            self.reconciler.shadow.locked().clear();
             tokio::select! {
                 () = leadership.acquired() => {}
                 () = stopped(&mut stop) => return,
                 () = self.idle() => {}
             }
             tracing::info!("leading");
-            self.reconciler.metrics.set_leader(true);
+            self.reconciler.metrics.begin_term();
             if self.lead(&mut stop).await == TermEnd::Stopped {
                 return;
             }
@@ -249,6 +250,7 @@ impl HpaController {
                     self.housekeep();
                     // Not in every turn: counting takes time for each autoscaler that waits.
                     reconciler.metrics.set_overdue(queue.overdue(now));
+                    reconciler.metrics.set_autoscalers(reconciler.observer.store().len());
                 }
             }
         }
@@ -336,7 +338,6 @@ impl HpaController {
         }
         let wanted: HashSet<TargetKind> = {
             let store = self.reconciler.observer.store();
-            self.reconciler.metrics.set_autoscalers(store.len());
             self.reconciler.metrics.set_pods(store.pods.len());
             store.target_kinds()
         };

@@ -1,4 +1,4 @@
-//! A cluster that is upgraded, and rolled back, under a running controller.
+//! A running controller whose cluster is upgraded and rolled back, or which no longer leads.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -11,10 +11,13 @@ use cluster::lease::Leadership;
 use cluster::metrics::MetricsClient;
 use engine::KubernetesVersion::{self, V1_36, V1_37};
 use http::Method;
+use jiff::SignedDuration;
 use kube::Client;
 use localkube::{Cluster, Options, Running};
+use runtime::leader::{LeadershipTerm, LeadershipView};
 use serde_json::{Value, json};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::{HpaController, HpaControllerHandle, HpaControllerParts, HpaSettings, ProfileChoice, Records};
 
@@ -35,7 +38,7 @@ struct UpgradedCluster {
 
 impl UpgradedCluster {
     /// A cluster of 1.36 with a Deployment above the upper bound of its HPA, and a controller that follows the release.
-    async fn start() -> Self {
+    async fn start(leadership: Leadership) -> Self {
         let running = Cluster::start(Options { workloads: false, ..Options::default() }).await.unwrap();
         let client = running.client();
         let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {
@@ -51,7 +54,7 @@ impl UpgradedCluster {
         let (controller, handle) = HpaController::new(HpaControllerParts {
             samples: MetricsClient::new(client.clone(), discovery.clone(), Duration::from_secs(1)),
             recorder: EventRecorder::start(client.clone(), "horizontal-pod-autoscaler", Clock::system()),
-            leadership: Leadership::without_election(),
+            leadership,
             settings: HpaSettings {
                 kubernetes: ProfileChoice::Auto,
                 release_poll_interval: POLL_INTERVAL,
@@ -138,7 +141,7 @@ fn is_settled(hpa: &Value) -> bool {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_upgraded_cluster_changes_the_profile_without_a_restart() {
-    let cluster = UpgradedCluster::start().await;
+    let cluster = UpgradedCluster::start(Leadership::without_election()).await;
     let old = cluster.until("settled", is_settled).await;
     assert_eq!(cluster.handle.kubernetes(), V1_36);
     assert_eq!(old["status"].get("observedGeneration"), None);
@@ -164,4 +167,20 @@ async fn an_upgraded_cluster_changes_the_profile_without_a_restart() {
     cluster.until("rolled back", |hpa| hpa["status"].get("observedGeneration").is_none()).await;
     assert_eq!(cluster.handle.kubernetes(), V1_36);
     cluster.stays(2).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_replica_that_no_longer_leads_exports_no_decisions() {
+    let clock = Clock::system();
+    let until = Instant::now() + Duration::from_hours(1);
+    let term = LeadershipTerm { until, wall: clock.now() + SignedDuration::from_hours(1) };
+    let (election, view) = watch::channel(LeadershipView { term: Some(term), ..LeadershipView::default() });
+    let cluster = UpgradedCluster::start(Leadership::elected(view, clock)).await;
+    let exports = |series: &str| cluster.handle.exposition().contains(series);
+    let desired = "desired_replicas{namespace=\"default\",hpa_name=\"web\"}";
+    cluster.until("decided", |_| exports(desired) && exports("num_horizontal_pod_autoscalers 1\n")).await;
+    election.send_replace(LeadershipView::default());
+    cluster.until("following", |_| exports("plimsoll_leader 0\n")).await;
+    assert!(!exports(desired));
+    assert!(exports("num_horizontal_pod_autoscalers 0\n"));
 }

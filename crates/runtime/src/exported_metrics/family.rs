@@ -72,6 +72,11 @@ impl<S: Series, const N: usize> Family<S, N> {
         self.lock().remove(labels);
     }
 
+    /// Removes all series.
+    pub fn clear(&self) {
+        self.lock().clear();
+    }
+
     /// Exports the family; one that has no series is left out.
     pub fn export(&self, writer: &mut MetricsWriter) {
         let series = self.lock();
@@ -187,6 +192,8 @@ mod tests {
         requests.increment([String::from("404").into()]);
         removed.set(["a".into()], 5);
         removed.remove(&["a".into()]);
+        removed.set(["b".into()], 6);
+        removed.clear();
         delay.observe([], 0.75);
         delay.observe([], 9.5);
         let mut writer = MetricsWriter::open_metrics();

@@ -198,6 +198,16 @@ impl Shadow {
         true
     }
 
+    /// Forgets all autoscalers and ends their differences, because another process decides now; the counts stay.
+    pub fn clear(&mut self) {
+        self.replays.clear();
+        self.autoscalers.clear();
+        self.differing = 0;
+        for found in &mut self.found {
+            found.record.over = true;
+        }
+    }
+
     /// The number of autoscalers that differ now.
     pub fn differing(&self) -> usize {
         self.differing

@@ -230,6 +230,21 @@ fn reports_cover_all_or_one_namespace() {
     life.shadow.forget(&AutoscalerKey::hpa("shop", "never"));
 }
 
+/// What the other side decided between two terms is not known.
+#[test]
+fn comparisons_end_with_the_term_of_a_leader() {
+    let mut life = ShadowRun::new();
+    assert!(!life.counts(10, 12));
+    life.shadow.clear();
+    life.now = 3600;
+    assert!(!life.counts(10, 12), "the doubt of the earlier term does not count");
+    assert!(life.counts(10, 12));
+    life.shadow.clear();
+    assert_eq!((life.shadow.differing(), life.items()[0].over), (0, true));
+    assert_eq!(life.shadow.counts().compared, 3);
+    assert_eq!(life.shadow.report(None).autoscalers, 0);
+}
+
 /// The oldest ended differences are dropped first; dropping an open one does no harm.
 #[test]
 fn the_oldest_differences_are_dropped() {
