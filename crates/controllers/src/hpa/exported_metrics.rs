@@ -232,7 +232,7 @@ impl HpaMetrics {
         self.desired.set([namespace.to_owned().into(), name.to_owned().into()], i64::from(replicas));
     }
 
-    /// Removes the series of a deleted autoscaler. Kubernetes keeps them until it restarts (T49).
+    /// Removes the series of an autoscaler that is deleted or off. Kubernetes keeps them until it restarts (T49).
     pub(crate) fn forget(&self, namespace: &str, name: &str) {
         self.desired.remove(&[namespace.to_owned().into(), name.to_owned().into()]);
     }

@@ -86,8 +86,9 @@ impl PersistedStates {
         self.jumped.saturating_sub(state.jumped)
     }
 
-    pub(crate) fn forget(&mut self, key: &AutoscalerKey) {
-        self.by_key.remove(key);
+    /// Forgets the state of an autoscaler. Returns whether there was one.
+    pub(crate) fn forget(&mut self, key: &AutoscalerKey) -> bool {
+        self.by_key.remove(key).is_some()
     }
 
     /// Forgets all states: another leader may have decided since, so annotations count.

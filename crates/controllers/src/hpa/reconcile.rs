@@ -110,7 +110,11 @@ impl Reconciler {
         }
         if mode == DecisionMode::Off {
             // Others may change the count until the mode changes. As after a takeover, the annotation counts then.
-            self.states().forget(key);
+            let was_decided = self.states().forget(key);
+            // Once: an object of the other kind with the same name has the same series.
+            if was_decided {
+                self.metrics.forget(&key.namespace, &key.name);
+            }
             self.metrics.count_off();
             return HpaReconcileOutcome::Reconciled;
         }

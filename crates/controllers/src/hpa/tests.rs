@@ -179,8 +179,8 @@ async fn an_autoscaler_that_leaves_shadow_mode_is_not_compared_any_more() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn windows_of_an_autoscaler_end_with_mode_off() {
-    let (controller, _handle) = controller(HpaSettings::default());
+async fn windows_and_desired_count_of_an_autoscaler_end_with_mode_off() {
+    let (controller, handle) = controller(HpaSettings::default());
     let reconciler = &controller.reconciler;
     for (version, mode) in [("1", "dry-run"), ("2", "off")] {
         let entry = in_mode(version, mode);
@@ -189,6 +189,8 @@ async fn windows_of_an_autoscaler_end_with_mode_off() {
         reconciler.reconcile(&entry.key, Duration::ZERO).await;
         let state = reconciler.states().of(&entry, false).state;
         assert_eq!(state == State::default(), mode == "off", "{mode}: {state:?}");
+        let text = handle.exposition();
+        assert_eq!(text.contains("desired_replicas{"), mode != "off", "{mode}: {text}");
     }
 }
 
