@@ -42,8 +42,8 @@ pub struct StateSnapshot {
 
 /// Longer lists are shortened, so that the text stays short with any windows and periods.
 const MAX_ENTRIES_PER_LIST: usize = 48;
-/// How long after its window a recommendation still explains a count. For a longer time without a leader, another client may have
-/// changed the count since.
+/// How long after its window a recommendation still explains a count, and after its period a limited scale-up. For a longer time
+/// without a leader, another client may have changed the count since.
 const MAX_ABSENCE: SignedDuration = SignedDuration::from_mins(15);
 /// Bound for all metric names together. Last good proposals beyond it are dropped, which only blocks scale-downs.
 const MAX_NAME_BYTES: usize = 2048;
@@ -156,14 +156,15 @@ impl StateSnapshot {
         let recommendations = self.recommendations.iter().filter(|stored| stored.at >= oldest);
         let stored: Vec<Replicas> = recommendations.map(|stored| bounded(stored.value, spec)).collect();
         let since = before(now, longest_period(spec));
-        let is_recent = |change: &TimestampedReplicas| change.at >= since;
+        // A scale-up goes on although its periods have ended without a leader: the load must not wait for another window.
+        let up_since = before(since, MAX_ABSENCE);
         let behavior = spec.behavior.as_ref();
         let is_down_disabled = behavior.is_some_and(|rules| rules.down.select == SelectPolicy::Disabled);
         let is_up_disabled = behavior.is_some_and(|rules| rules.up.select == SelectPolicy::Disabled);
         // A limited scale-down leaves a count above all recommendations, and a limited scale-up one below all. One that is disabled
         // does so for as long as the spec stays.
-        let may_be_above = is_down_disabled || self.downs.iter().any(is_recent);
-        let may_be_below = is_up_disabled || self.ups.iter().any(is_recent);
+        let may_be_above = is_down_disabled || self.downs.iter().any(|change| change.at >= since);
+        let may_be_below = is_up_disabled || self.ups.iter().any(|change| change.at >= up_since);
         (may_be_above || stored.iter().any(|value| *value >= current))
             && (may_be_below || stored.iter().any(|value| *value <= current))
     }

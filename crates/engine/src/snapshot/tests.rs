@@ -176,6 +176,12 @@ fn a_count_that_the_snapshot_does_not_explain_counts_as_recommended() {
     assert_eq!(changes.restore_for(at(60), &both, &config, 7.into()), limited);
     let later = changes.restore_for(at(200), &both, &config, 7.into());
     assert_eq!(later.recommendations.last(), Some(&TimestampedReplicas { value: 7.into(), at: at(200) }));
+    // A limited scale-up is not held for another window, however short its periods are.
+    let rising = mk_state(&[(80, 15)], &[(4, 10)], &[]).snapshot(at(15), &both, &config);
+    let goes_on = mk_state(&[(80, 15), (80, 200)], &[(4, 10)], &[]);
+    assert_eq!(rising.restore_for(at(200), &both, &config, 7.into()), goes_on);
+    let later = rising.restore_for(at(1000), &both, &config, 7.into());
+    assert_eq!(later.recommendations.last(), Some(&TimestampedReplicas { value: 7.into(), at: at(1000) }));
     // A scale-up does not lead to a count above all recommendations, nor a scale-down to one below.
     let added = mk_state(&[(3, 15)], &[(1, 10)], &[]).snapshot(at(15), &both, &config);
     let seeded = mk_state(&[(3, 15), (3, 60), (7, 60)], &[(1, 10)], &[]);
