@@ -21,6 +21,9 @@ const RANGES: [string, number][] = [
   ["30 days", 2_592_000],
 ];
 
+/** The last time that a `Date` can carry, in seconds. */
+const MAX_SECONDS = 8.64e12;
+
 export function detail(id: string, url: URL): Page {
   const base = `/api/v1/autoscalers/${id.split("/").map(encodeURIComponent).join("/")}`;
   const stop = new AbortController();
@@ -28,6 +31,8 @@ export function detail(id: string, url: URL): Page {
   let marks: Mark[] = [];
   let chosen: Mark | null = null;
   let wanted = Number(url.searchParams.get("at")) || 0;
+  // Dates end there, and to print a later one is an error.
+  if (Math.abs(wanted) > MAX_SECONDS) wanted = 0;
   let resting = 0;
   let gone = false;
   /** What is said about the parts of the page: errors, and where the history comes from. */

@@ -97,6 +97,14 @@ test("link to a decision that is not kept any more says so", () =>
     await page.waitForSelector(".note", { state: "hidden" });
   }, `${CHECKOUT}?at=1767604500`));
 
+test("link to a time that no date can carry shows the latest decision", () =>
+  on({}, async (page) => {
+    await page.waitForSelector(".mark-row");
+    await page.click(".mark-row >> nth=0");
+    await page.waitForSelector("#why:has-text('Why, at ')");
+    assert.equal(await page.locator(".note").isHidden(), true);
+  }, `${CHECKOUT}?at=1e300`));
+
 test("fault and patch that fail say so", () =>
   on({}, async (page, mock) => {
     await page.waitForSelector(".lab .fault");
