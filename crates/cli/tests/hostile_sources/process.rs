@@ -13,11 +13,13 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use serde_json::Value;
 
-use super::WAIT_TIMEOUT;
 use super::test_cluster::TestCluster;
+use super::{WAIT_TIMEOUT, probe_bound};
 
 /// The pause between two probes of a listener.
 const PROBE_PAUSE: Duration = Duration::from_millis(50);
+/// The pause of the thread that notices when the machine stalls.
+const STALL_PAUSE: Duration = Duration::from_millis(5);
 /// A probe that takes longer has failed.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Lines of the log that a failed test shows.
@@ -35,6 +37,7 @@ pub(crate) struct Process {
 pub(crate) struct Prober {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Probes>>,
+    stalls: JoinHandle<Vec<Stall>>,
 }
 
 /// Results of probes.
@@ -42,7 +45,24 @@ pub(crate) struct Prober {
 pub(crate) struct Probes {
     pub(crate) count: usize,
     pub(crate) slowest: Duration,
+    /// Those that took longer than the bound.
+    slow: Vec<SlowProbe>,
     pub(crate) failures: Vec<String>,
+    pub(crate) stalls: Vec<Stall>,
+}
+
+/// A probe that took longer than the bound.
+struct SlowProbe {
+    listener: &'static str,
+    begun: Instant,
+    taken: Duration,
+}
+
+/// A time in which a thread that only sleeps was not continued: the machine was busy with something else, such as other guests of its
+/// host.
+pub(crate) struct Stall {
+    begun: Instant,
+    pub(crate) late: Duration,
 }
 
 impl Process {
@@ -134,7 +154,8 @@ impl Process {
                 get(StreamOwned::new(session, connect(secure)?))
             }),
         ];
-        Prober { stop, threads }
+        let stopped = Arc::clone(&stop);
+        Prober { stop, threads, stalls: std::thread::spawn(move || stalls(&stopped)) }
     }
 
     /// The peak of the resident memory.
@@ -178,10 +199,42 @@ impl Prober {
             let probes = thread.join().unwrap();
             all.count += probes.count;
             all.slowest = all.slowest.max(probes.slowest);
+            all.slow.extend(probes.slow);
             all.failures.extend(probes.failures);
         }
+        all.stalls = self.stalls.join().unwrap();
         all
     }
+}
+
+impl Probes {
+    /// The probes that took longer than the bound, without the stalls of the machine meanwhile.
+    pub(crate) fn too_slow(&self, bound: Duration) -> Vec<String> {
+        let late = |probe: &SlowProbe| -> Duration {
+            let end = probe.begun + probe.taken;
+            let meanwhile =
+                |stall: &&Stall| stall.begun < end && stall.begun + STALL_PAUSE + stall.late > probe.begun;
+            self.stalls.iter().filter(meanwhile).map(|stall| stall.late).sum()
+        };
+        let slow = self.slow.iter().map(|probe| (probe, late(probe)));
+        slow.filter(|(probe, late)| probe.taken.saturating_sub(*late) > bound)
+            .map(|(probe, late)| format!("{}: {:?}, stalls {late:?}", probe.listener, probe.taken))
+            .collect()
+    }
+}
+
+/// Notes when the machine stalls, until it is stopped.
+fn stalls(stop: &AtomicBool) -> Vec<Stall> {
+    let mut stalls = Vec::new();
+    while !stop.load(Ordering::SeqCst) {
+        let begun = Instant::now();
+        std::thread::sleep(STALL_PAUSE);
+        let late = begun.elapsed().saturating_sub(STALL_PAUSE);
+        if late > STALL_PAUSE {
+            stalls.push(Stall { begun, late });
+        }
+    }
+    stalls
 }
 
 /// Sends probes until it is stopped.
@@ -208,7 +261,11 @@ fn repeat(
                 }
             }
             probes.count += 1;
-            probes.slowest = probes.slowest.max(begun.elapsed());
+            let taken = begun.elapsed();
+            if taken > probe_bound() {
+                probes.slow.push(SlowProbe { listener, begun, taken });
+            }
+            probes.slowest = probes.slowest.max(taken);
             std::thread::sleep(PROBE_PAUSE);
         }
         probes

@@ -75,7 +75,8 @@ fn mssql(_: &str) -> Value {
 
 fn azure_pipelines(address: &str) -> Value {
     let demands: Vec<String> = (0..answers::DEMANDS).map(|number| format!("d{number}")).collect();
-    json!({"organizationURL": format!("http://{address}/org"), "poolName": "p", "demands": demands.join(","),
+    // With a name instead of the id, the many pools in the answer would be refused before any job is asked for.
+    json!({"organizationURL": format!("http://{address}/org"), "poolID": "7", "demands": demands.join(","),
         "personalAccessTokenFromEnv": "CONNECTION"})
 }
 
