@@ -38,7 +38,12 @@ pub(crate) fn text_out(text: &str) -> CommandResult {
 
 /// Prints text for programs as it is.
 pub(crate) fn exact_out(text: &str) -> CommandResult {
+    bytes_out(text.as_bytes())
+}
+
+/// Writes bytes to standard output.
+pub(crate) fn bytes_out(bytes: &[u8]) -> CommandResult {
     let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes())?;
+    out.write_all(bytes)?;
     Ok(out.flush()?)
 }

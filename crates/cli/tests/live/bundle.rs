@@ -29,9 +29,7 @@ async fn bundle_has_no_secrets() {
     assert_eq!(ended.code, 0, "{ended:?}");
     assert!(ended.out.starts_with("bundle.tar.gz: "), "{ended:?}");
     let packed = std::fs::File::open(setting.folder.join("bundle.tar.gz")).unwrap();
-    let mut bytes = Vec::new();
-    flate2::read::GzDecoder::new(packed).read_to_end(&mut bytes).unwrap();
-    let text = String::from_utf8(bytes).unwrap();
+    let text = unpacked(packed);
     assert!(!text.contains(CANARY), "{text}");
     for name in [
         "version.json\0",
@@ -43,6 +41,18 @@ async fn bundle_has_no_secrets() {
         assert!(text.contains(name), "{name:?} is not in {text}");
     }
     assert!(text.contains("\"VAULT_TOKEN\"") && text.contains("\"web\""), "{text}");
+
+    let piped = setting.command(&["support-bundle", "--file", "-"]).output().await.unwrap();
+    assert!(piped.status.success(), "{piped:?}");
+    assert!(unpacked(&*piped.stdout).contains("version.json\0"));
+    assert!(String::from_utf8(piped.stderr).unwrap().contains("look into it before you publish it"));
+    assert!(!setting.folder.join("-").exists());
+}
+
+fn unpacked(packed: impl std::io::Read) -> String {
+    let mut text = String::new();
+    flate2::read::GzDecoder::new(packed).read_to_string(&mut text).unwrap();
+    text
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -138,7 +138,8 @@ impl Setting {
         self.send(Method::POST, "/apis/apiregistration.k8s.io/v1/apiservices", &api).await;
     }
 
-    fn command(&self, words: &[&str]) -> Command {
+    /// The binary with arguments, which reads this kubeconfig.
+    pub(crate) fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
         command.args(words).current_dir(&self.folder).kill_on_drop(true).stdin(Stdio::null());
         command.env("KUBECONFIG", self.folder.join("kubeconfig")).env("HOME", &self.folder).env("TZ", "UTC");

@@ -12,12 +12,13 @@ mod redact;
 #[cfg(test)]
 mod tests;
 
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
 
 use self::archive::BundleFile;
-use crate::failure::CommandResult;
+use crate::failure::{CommandResult, Failure};
 use crate::files;
 use crate::live::{ClusterArgs, ClusterClient};
 use crate::output;
@@ -33,10 +34,11 @@ Examples:
   plimsoll support-bundle
   plimsoll support-bundle --file bug.tar.gz -n shop
   tar -tzf bug.tar.gz
+  plimsoll support-bundle --file - | tar -tz
 
 Exit codes: 0 written, also if a part could not be read, which is in errors.txt; 1 the cluster or the file failed.")]
 pub(crate) struct SupportBundleArgs {
-    /// The file; without it, plimsoll-TIME.tar.gz.
+    /// The file, or - for standard output; without it, plimsoll-TIME.tar.gz.
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// Objects, decisions and events of this namespace only; without it, of all.
@@ -54,7 +56,12 @@ pub(crate) fn run(args: &SupportBundleArgs) -> CommandResult {
     let now = Timestamp::now();
     let name = || PathBuf::from(format!("plimsoll-{}.tar.gz", now.strftime("%Y%m%dT%H%M%SZ")));
     let path = args.file.clone().unwrap_or_else(name);
-    files::check_writable(&path)?;
+    let is_piped = path.as_os_str() == "-";
+    if !is_piped {
+        files::check_writable(&path)?;
+    } else if std::io::stdout().is_terminal() {
+        return Err(Failure::input("standard output is a terminal: redirect it, or name a file"));
+    }
     let mut collected: Vec<BundleFile> = Vec::new();
     crate::live::run(async {
         let place = ClusterArgs {
@@ -68,11 +75,13 @@ pub(crate) fn run(args: &SupportBundleArgs) -> CommandResult {
         Ok(())
     })?;
     let bytes = archive::packed(&collected, now)?;
+    let (count, size) = (collected.len(), bytes.len().div_ceil(1024));
+    let summary = format!("{count} files, {size} KiB; look into it before you publish it");
+    if is_piped {
+        output::bytes_out(&bytes)?;
+        eprintln!("{summary}");
+        return Ok(());
+    }
     files::write_private(&path, &bytes)?;
-    let shown = path.display();
-    output::text_out(&format!(
-        "{shown}: {} files, {} KiB; look into it before you publish it\n",
-        collected.len(),
-        bytes.len().div_ceil(1024)
-    ))
+    output::text_out(&format!("{}: {summary}\n", path.display()))
 }
