@@ -18,8 +18,8 @@ use super::{WAIT_TIMEOUT, probe_bound};
 
 /// The pause between two probes of a listener.
 const PROBE_PAUSE: Duration = Duration::from_millis(50);
-/// The pause of the thread that notices when the machine stalls.
-const STALL_PAUSE: Duration = Duration::from_millis(5);
+/// A tick of the times in /proc/stat, which are at most one tick late.
+const TICK: Duration = Duration::from_millis(10);
 /// A probe that takes longer has failed.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
 /// Lines of the log that a failed test shows.
@@ -37,7 +37,6 @@ pub(crate) struct Process {
 pub(crate) struct Prober {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Probes>>,
-    stalls: JoinHandle<Vec<Stall>>,
 }
 
 /// Results of probes.
@@ -45,24 +44,11 @@ pub(crate) struct Prober {
 pub(crate) struct Probes {
     pub(crate) count: usize,
     pub(crate) slowest: Duration,
-    /// Those that took longer than the bound.
-    slow: Vec<SlowProbe>,
+    /// Those that took longer than the bound, without the time that the host of this machine took for others.
+    pub(crate) slow: Vec<String>,
     pub(crate) failures: Vec<String>,
-    pub(crate) stalls: Vec<Stall>,
-}
-
-/// A probe that took longer than the bound.
-struct SlowProbe {
-    listener: &'static str,
-    begun: Instant,
-    taken: Duration,
-}
-
-/// A time in which a thread that only sleeps was not continued: the machine was busy with something else, such as other guests of its
-/// host.
-pub(crate) struct Stall {
-    begun: Instant,
-    pub(crate) late: Duration,
+    /// The time that the host took for others.
+    pub(crate) stolen: Duration,
 }
 
 impl Process {
@@ -154,8 +140,7 @@ impl Process {
                 get(StreamOwned::new(session, connect(secure)?))
             }),
         ];
-        let stopped = Arc::clone(&stop);
-        Prober { stop, threads, stalls: std::thread::spawn(move || stalls(&stopped)) }
+        Prober { stop, threads }
     }
 
     /// The peak of the resident memory.
@@ -201,40 +186,17 @@ impl Prober {
             all.slowest = all.slowest.max(probes.slowest);
             all.slow.extend(probes.slow);
             all.failures.extend(probes.failures);
+            all.stolen = all.stolen.max(probes.stolen);
         }
-        all.stalls = self.stalls.join().unwrap();
         all
     }
 }
 
-impl Probes {
-    /// The probes that took longer than the bound, without the stalls of the machine meanwhile.
-    pub(crate) fn too_slow(&self, bound: Duration) -> Vec<String> {
-        let late = |probe: &SlowProbe| -> Duration {
-            let end = probe.begun + probe.taken;
-            let meanwhile =
-                |stall: &&Stall| stall.begun < end && stall.begun + STALL_PAUSE + stall.late > probe.begun;
-            self.stalls.iter().filter(meanwhile).map(|stall| stall.late).sum()
-        };
-        let slow = self.slow.iter().map(|probe| (probe, late(probe)));
-        slow.filter(|(probe, late)| probe.taken.saturating_sub(*late) > bound)
-            .map(|(probe, late)| format!("{}: {:?}, stalls {late:?}", probe.listener, probe.taken))
-            .collect()
-    }
-}
-
-/// Notes when the machine stalls, until it is stopped.
-fn stalls(stop: &AtomicBool) -> Vec<Stall> {
-    let mut stalls = Vec::new();
-    while !stop.load(Ordering::SeqCst) {
-        let begun = Instant::now();
-        std::thread::sleep(STALL_PAUSE);
-        let late = begun.elapsed().saturating_sub(STALL_PAUSE);
-        if late > STALL_PAUSE {
-            stalls.push(Stall { begun, late });
-        }
-    }
-    stalls
+/// The time that the host of a virtual machine has taken for others from all of its CPUs.
+fn stolen() -> Duration {
+    let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    let ticks = text.split_whitespace().nth(8).and_then(|ticks| ticks.parse().ok());
+    TICK * ticks.unwrap_or_default()
 }
 
 /// Sends probes until it is stopped.
@@ -251,8 +213,9 @@ fn repeat(
     }
     std::thread::spawn(move || {
         let mut probes = Probes::default();
+        let before = stolen();
         while !stop.load(Ordering::SeqCst) {
-            let begun = Instant::now();
+            let (begun, stolen_before) = (Instant::now(), stolen());
             match probe() {
                 Ok(answer) if answer.starts_with("HTTP/1.1 200") => {}
                 Ok(answer) => probes.failures.push(format!("{listener}: {answer}")),
@@ -263,11 +226,16 @@ fn repeat(
             probes.count += 1;
             let taken = begun.elapsed();
             if taken > probe_bound() {
-                probes.slow.push(SlowProbe { listener, begun, taken });
+                std::thread::sleep(TICK);
+                let stolen = stolen().saturating_sub(stolen_before);
+                if taken.saturating_sub(stolen) > probe_bound() {
+                    probes.slow.push(format!("{listener}: {taken:?}, of them stolen: {stolen:?}"));
+                }
             }
             probes.slowest = probes.slowest.max(taken);
             std::thread::sleep(PROBE_PAUSE);
         }
+        probes.stolen = stolen().saturating_sub(before);
         probes
     })
 }
