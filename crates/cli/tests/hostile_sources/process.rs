@@ -18,7 +18,7 @@ use super::{WAIT_TIMEOUT, probe_bound};
 
 /// The pause between two probes of a listener.
 const PROBE_PAUSE: Duration = Duration::from_millis(50);
-/// A tick of the times in /proc/stat, which are at most one tick late.
+/// The unit of the times in /proc/stat.
 const TICK: Duration = Duration::from_millis(10);
 /// A probe that takes longer has failed.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(30);
@@ -44,11 +44,9 @@ pub(crate) struct Prober {
 pub(crate) struct Probes {
     pub(crate) count: usize,
     pub(crate) slowest: Duration,
-    /// Those that took longer than the bound, without the time that the host of this machine took for others.
+    /// Those that took longer than the bound, with the steal time meanwhile.
     pub(crate) slow: Vec<String>,
     pub(crate) failures: Vec<String>,
-    /// The time that the host took for others.
-    pub(crate) stolen: Duration,
 }
 
 impl Process {
@@ -186,14 +184,13 @@ impl Prober {
             all.slowest = all.slowest.max(probes.slowest);
             all.slow.extend(probes.slow);
             all.failures.extend(probes.failures);
-            all.stolen = all.stolen.max(probes.stolen);
         }
         all
     }
 }
 
-/// The time that the host of a virtual machine has taken for others from all of its CPUs.
-fn stolen() -> Duration {
+/// The steal time of this machine: what its host has taken from all of its CPUs for other virtual machines.
+fn steal_time() -> Duration {
     let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
     let ticks = text.split_whitespace().nth(8).and_then(|ticks| ticks.parse().ok());
     TICK * ticks.unwrap_or_default()
@@ -213,9 +210,8 @@ fn repeat(
     }
     std::thread::spawn(move || {
         let mut probes = Probes::default();
-        let before = stolen();
         while !stop.load(Ordering::SeqCst) {
-            let (begun, stolen_before) = (Instant::now(), stolen());
+            let (begun, steal_before) = (Instant::now(), steal_time());
             match probe() {
                 Ok(answer) if answer.starts_with("HTTP/1.1 200") => {}
                 Ok(answer) => probes.failures.push(format!("{listener}: {answer}")),
@@ -226,16 +222,12 @@ fn repeat(
             probes.count += 1;
             let taken = begun.elapsed();
             if taken > probe_bound() {
-                std::thread::sleep(TICK);
-                let stolen = stolen().saturating_sub(stolen_before);
-                if taken.saturating_sub(stolen) > probe_bound() {
-                    probes.slow.push(format!("{listener}: {taken:?}, of them stolen: {stolen:?}"));
-                }
+                let steal = steal_time().saturating_sub(steal_before);
+                probes.slow.push(format!("{listener}: {taken:?}, steal time {steal:?}"));
             }
             probes.slowest = probes.slowest.max(taken);
             std::thread::sleep(PROBE_PAUSE);
         }
-        probes.stolen = stolen().saturating_sub(before);
         probes
     })
 }
