@@ -31,7 +31,7 @@ export function detail(id: string, url: URL): Page {
   let marks: Mark[] = [];
   let chosen: Mark | null = null;
   let wanted = Number(url.searchParams.get("at")) || 0;
-  // Dates end there, and to print a later one is an error.
+  // A later time is not a valid `Date`, and formatting it throws a RangeError.
   if (Math.abs(wanted) > MAX_SECONDS) wanted = 0;
   let resting = 0;
   let gone = false;

@@ -57,10 +57,11 @@ pub(crate) fn run(args: &SupportBundleArgs) -> CommandResult {
     let name = || PathBuf::from(format!("plimsoll-{}.tar.gz", now.strftime("%Y%m%dT%H%M%SZ")));
     let path = args.file.clone().unwrap_or_else(name);
     let is_piped = path.as_os_str() == "-";
+    if is_piped && std::io::stdout().is_terminal() {
+        return Err(Failure::input("standard output is a terminal: redirect it, or name a file"));
+    }
     if !is_piped {
         files::check_writable(&path)?;
-    } else if std::io::stdout().is_terminal() {
-        return Err(Failure::input("standard output is a terminal: redirect it, or name a file"));
     }
     let mut collected: Vec<BundleFile> = Vec::new();
     crate::live::run(async {
