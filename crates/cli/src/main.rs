@@ -17,6 +17,7 @@ mod leader_history;
 mod lease_thread;
 mod live;
 mod logs;
+mod main_runtime;
 mod open_files;
 mod output;
 #[cfg(feature = "desk")]

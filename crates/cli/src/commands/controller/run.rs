@@ -28,6 +28,7 @@ use crate::hosting::{CommonServer, Hosting};
 use crate::instance::{instance_identity, own_namespace, pod_address};
 use crate::leader_history;
 use crate::lease_thread::LeaseRuntime;
+use crate::main_runtime::main_runtime;
 use crate::probe_thread::ProbeRuntime;
 use crate::serving;
 use crate::telemetry::TraceTarget;
@@ -74,7 +75,7 @@ pub(super) fn run(args: &ControllerArgs, options: &ControllerOptions) -> Command
     traces(options)?;
     lease(options)?;
     // One thread: reconciles wait for the network, not for each other. The lease and the probes have a thread of their own.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = main_runtime()?;
     runtime.block_on(async {
         let target = ConnectTarget { kubeconfig: args.kubeconfig.clone(), context: args.context.clone() };
         let connection = connect(&target).await.map_err(|error| Failure::Outside(error.to_string()))?;

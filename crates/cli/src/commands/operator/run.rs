@@ -30,6 +30,7 @@ use crate::failure::{CommandResult, Failure};
 use crate::hosting::{CommonServer, Hosting};
 use crate::leader_history;
 use crate::lease_thread::LeaseRuntime;
+use crate::main_runtime::main_runtime;
 use crate::probe_thread::ProbeRuntime;
 use crate::serving;
 
@@ -81,7 +82,7 @@ pub(crate) struct OperatorProcess {
 pub(super) fn run(options: &OperatorOptions) -> CommandResult {
     // One thread: most of the time is spent waiting, and several threads spend CPU on waking each other. The lease and the
     // probes have a thread of their own, and large responses of sources are decoded on workers.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = main_runtime()?;
     runtime.block_on(async {
         let connection =
             connect(&options.target).await.map_err(|error| Failure::Outside(error.to_string()))?;
