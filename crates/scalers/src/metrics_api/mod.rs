@@ -11,6 +11,7 @@ use sources::http::{Auth, HttpError, HttpErrorCause};
 use api::map::StringMap;
 
 use crate::backends::Cluster;
+use crate::off_thread::decode_elsewhere;
 use crate::parameters::groups::HttpAuth;
 use crate::prelude::*;
 
@@ -137,6 +138,7 @@ impl MetricsApi {
         if answer.status != 200 {
             bail!("{path}: api returned {}", answer.status.as_u16());
         }
+        decode_elsewhere(query::max_decoded_bytes(self.format, &answer.body)).await;
         query::read(self.format, &answer.body, &self.parameters.value_location)
     }
 

@@ -1,13 +1,14 @@
 //! Numbers in responses of all formats.
 use std::sync::{Arc, Mutex};
+use std::thread::current;
 
 use proptest::prelude::*;
 
 use super::query::{self, Format, Service};
 use crate::test_support::{
-    FakeCluster, ServerAction, backends, read as read_trigger, server, texts, trigger,
+    FakeCluster, ServerAction, backends, read as read_trigger, server, texts, trigger, value,
 };
-use crate::{Trigger, table};
+use crate::{Trigger, off_thread, table};
 
 fn json(body: &str, location: &str) -> Result<f64, String> {
     query::read(Format::Json, body.as_bytes(), location).map_err(|error| error.message)
@@ -195,6 +196,18 @@ async fn broken_servers_are_errors() {
         "{error}"
     );
     assert!(read_trigger(&given("nowhere", &[])).await.is_err());
+}
+
+#[tokio::test]
+async fn yaml_with_aliases_is_decoded_on_a_worker() {
+    let own = current().id();
+    for (body, is_small) in [("{a: 6}", true), ("{b: &b 6, a: *b}", false)] {
+        let url = server(|_| ServerAction::Answer(200, body.into())).await;
+        let given = given(&url, &[("format", "yaml")]);
+        let (read, thread) =
+            off_thread::run(async move { (value(read_trigger(&given).await), current().id()) }).await;
+        assert_eq!((&*read, thread == own), ("6", is_small), "{body}");
+    }
 }
 
 #[tokio::test]
