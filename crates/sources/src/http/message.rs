@@ -16,8 +16,6 @@ use super::error::{HttpError, HttpErrorCause, classify};
 /// Limits of a response unless the request sets its own.
 const DEFAULT_RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 const DEFAULT_MAX_RESPONSE_BYTES: usize = 64 << 20;
-/// A body that grows gets memory in steps of this size.
-const GROWTH_BYTES: usize = 256 << 10;
 
 /// A request to a server.
 #[derive(Clone, Debug)]
@@ -196,13 +194,10 @@ impl StreamedResponse {
                 }
                 if length > UNCOUNTED_BYTES {
                     share = self.share(budget, self.max_bytes).await?;
+                    // A vector that grows copies its content each time. Memory that is never written is not resident.
+                    let reserved = self.max_bytes.min(DEFAULT_MAX_RESPONSE_BYTES);
+                    all.reserve_exact(reserved.saturating_sub(all.len()));
                 }
-            }
-            if length > all.capacity() {
-                // In steps, because a vector that doubles takes up to three times the memory of its content.
-                let wanted =
-                    if length > UNCOUNTED_BYTES { length.next_multiple_of(GROWTH_BYTES) } else { 2 * length };
-                all.reserve_exact(wanted - all.len());
             }
             all.extend_from_slice(&piece);
         }
