@@ -4,23 +4,23 @@ use std::io::Result;
 
 use tokio::runtime::{Builder, Runtime};
 
-/// The nice value of worker threads: next to a busy main thread they get a tenth of a CPU.
+/// What is added to the nice value of worker threads: on a CPU that both use, a worker gets a tenth of the time of the main thread.
 #[cfg(target_os = "linux")]
 const WORKER_NICE: i32 = 10;
 
-/// A runtime that runs all tasks on the calling thread. What servers and clients send is decoded on its worker threads, which give way to
-/// this thread and to the thread of lease and probes.
+/// A runtime that runs all tasks on the calling thread. What servers and clients send is decoded on its worker threads. They have a
+/// lower priority than this thread and the thread of lease and probes.
 pub(crate) fn main_runtime() -> Result<Runtime> {
     Builder::new_current_thread().enable_all().on_thread_start(lower_priority).build()
 }
 
-/// Lowers the priority of the calling thread. It stays where the system refuses.
+/// Lowers the priority of the calling thread. If the system refuses, the priority does not change.
 #[cfg(target_os = "linux")]
 fn lower_priority() {
     let _ = rustix::process::nice(WORKER_NICE);
 }
 
-/// Elsewhere the nice value is that of the whole process.
+/// On other systems a nice value applies to the whole process.
 #[cfg(not(target_os = "linux"))]
 const fn lower_priority() {}
 

@@ -69,7 +69,8 @@ pub fn read(format: Format, body: &[u8], location: &str) -> Result<f64, ScalerEr
 /// Maximum number of values in a YAML text: nodes of YAML are larger than those of JSON, because they have positions.
 const MAX_YAML_NODES: usize = 100_000;
 
-/// Maximum size of what is decoded from a response: aliases make a YAML text larger.
+/// The size of a response for the choice of the thread that decodes it. With aliases, a small YAML text can have the maximum number of
+/// values.
 pub(super) fn max_decoded_bytes(format: Format, body: &[u8]) -> usize {
     let has_aliases = format == Format::Yaml && body.contains(&b'*');
     if has_aliases { MAX_YAML_NODES * size_of::<Value>() } else { body.len() }
