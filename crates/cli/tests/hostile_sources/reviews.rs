@@ -227,6 +227,7 @@ impl ReviewClient {
     async fn connect(&self) -> io::Result<TcpStream> {
         let socket = TcpSocket::new_v4()?;
         socket.bind(SocketAddr::from((self.address, 0)))?;
+        socket.set_nodelay(true)?;
         socket.connect(self.server).await
     }
 
