@@ -72,10 +72,8 @@ impl<K: Clone + Eq + Hash + Send + 'static, O: Send + 'static> Reconciles<K, O> 
 
     /// Starts the reconcile of `key`.
     pub fn start(&mut self, key: K, reconcile: impl Future<Output = O> + Send + 'static) {
-        self.running.push(Box::pin(async move {
-            let result = AssertUnwindSafe(reconcile).catch_unwind().await;
-            (key, result)
-        }));
+        // Unlike an async block, these keep the future once.
+        self.running.push(AssertUnwindSafe(reconcile).catch_unwind().map(|result| (key, result)).boxed());
     }
 
     /// The next reconcile that ends; none if none is under way.

@@ -202,10 +202,12 @@ pub async fn exchange_leading(
     request: &Request,
     leadership: &Leadership,
 ) -> Result<Answer, ApiError> {
+    // In a box, as in `exchange_as`.
+    let answer = Box::pin(retry(client, request, "application/json", None, Some(leadership)));
     tokio::select! {
         biased;
         () = leadership.lost() => Err(ApiError::not_leading()),
-        answer = retry(client, request, "application/json", None, Some(leadership)) => answer,
+        answer = answer => answer,
     }
 }
 
@@ -221,7 +223,8 @@ pub(crate) async fn exchange_as(
     request: &Request,
     accept: &str,
 ) -> Result<Answer, ApiError> {
-    retry(client, request, accept, None, None).await
+    // In a box, because the futures of polls and reconciles contain requests that most of them do not send.
+    Box::pin(retry(client, request, accept, None, None)).await
 }
 
 /// Gets a document unless its `ETag` is still `etag`: none if it is.

@@ -48,7 +48,8 @@ pub(crate) async fn process(context: &OperatorContext, due: DueObject, jobs_list
     let is_changed = !std::mem::replace(&mut entry.state().settled, true);
     if is_changed {
         let started = Instant::now();
-        let outcome = reconcile(context, id).await;
+        // In a box, because it is rare and larger than a poll.
+        let outcome = Box::pin(reconcile(context, id)).await;
         let failed = outcome == ReconcileOutcome::Failed;
         context.queue_metrics.reconciled(id.kind, started.elapsed(), failed);
         let mut state = entry.state();

@@ -143,7 +143,8 @@ pub(super) async fn poll_object(context: &OperatorContext, id: &ResourceId, age:
     let activated = activity.active && object.status.conditions.state(types::ACTIVE) != ConditionStatus::True;
     let poll = ObjectPoll { object: &object, ..poll };
     if context.scaling_mode(&object) == ScalingMode::Direct {
-        direct::decide_directly(applier, &entry, poll, &activity, &specs).await;
+        // In a box, because it is larger than the rest of a poll.
+        Box::pin(direct::decide_directly(applier, &entry, poll, &activity, &specs)).await;
     } else {
         let input = ExecutorInput::of_round(poll.now, &object, &activity);
         let record = RoundRecord::new(&poll, activity.active).round(&entry);

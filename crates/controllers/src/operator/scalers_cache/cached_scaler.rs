@@ -293,9 +293,10 @@ impl CachedScaler {
             return sample(kept.reading.clone().map_err(OperationError::from_error), true);
         }
         let began = Instant::now();
-        let reading = self.read(builder, owner, name, query.deadline);
+        // In a box, because each of the functions around it keeps it several times.
+        let reading = Box::pin(self.read(builder, owner, name, query.deadline));
         let reading = with_max_age_after(query.max_shared_age, query.not_before, reading);
-        let ((reading, since), log) = Box::pin(with_request_log(reading)).await;
+        let ((reading, since), log) = with_request_log(reading).await;
         let metadata = owner.metadata();
         let purpose = RequestPurpose {
             scaler: &self.trigger.type_,
