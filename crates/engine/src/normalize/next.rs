@@ -57,8 +57,10 @@ pub(crate) fn next_change(
     if let Some(behavior) = spec.behavior.as_ref().filter(|_| desired != current) {
         later.record(now, behavior, current, desired);
     }
+    // What only a window holds does not change while the window holds it.
+    let first = normalized.stabilized.until.filter(|_| !limited).map_or(now, |until| until.max(now));
     let recommended = normalized.stabilized.recommended;
-    for at in moments(&later, now, spec, normalized) {
+    for at in moments(&later, first, spec, normalized) {
         let (_, limited) = stabilize_and_limit(&mut later, at, config, spec, desired, recommended);
         if limited.replicas != desired {
             return Ok(Some(NextChange { at, replicas: limited.replicas }));
@@ -77,14 +79,15 @@ fn limiting_entries(state: &State, spec: &Spec) -> usize {
     policies.saturating_mul(events).saturating_add(2 * state.recommendations.len())
 }
 
-/// The times at which a limit of the count can change, in order: `now` for the next decision, then the ends of windows and periods.
-fn moments(state: &State, now: Timestamp, spec: &Spec, normalized: &Normalized) -> Vec<Timestamp> {
+/// The times at which a limit of the count can change, in order: `first`, then the ends of windows and periods after it.
+fn moments(state: &State, first: Timestamp, spec: &Spec, normalized: &Normalized) -> Vec<Timestamp> {
     let stabilized = &normalized.stabilized;
     // Without `behavior`, a recommendation still counts at the very end of the window.
     let end = if spec.behavior.is_some() { SignedDuration::ZERO } else { SignedDuration::from_nanos(1) };
-    let mut moments = vec![now];
+    let mut moments = vec![first];
     for window in [Some(stabilized.down_window), stabilized.up_window].into_iter().flatten() {
-        moments.extend(state.recommendations.iter().map(|rec| after(after(rec.at, window), end)));
+        let window = window.saturating_add(end);
+        moments.extend(state.recommendations.iter().map(|rec| after(rec.at, window)));
     }
     if let Some(behavior) = &spec.behavior {
         for policy in behavior.up.policies.iter().chain(&behavior.down.policies) {
@@ -92,7 +95,7 @@ fn moments(state: &State, now: Timestamp, spec: &Spec, normalized: &Normalized) 
             moments.extend(events.map(|event| after(event.at, policy.period)));
         }
     }
-    moments.retain(|at| *at >= now);
+    moments.retain(|at| *at >= first);
     moments.sort_unstable();
     moments.dedup();
     moments
