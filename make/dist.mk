@@ -23,7 +23,7 @@ DIST_LINK = $(if $(filter %-linux-gnu,$(HOST)),-Clink-arg=-Wl$(comma)-z$(comma)p
 
 # Code is small unless the profile shows that it runs often: lower limits of the inliner for calls that are not hot, and optimization for
 # size of functions that are cold. Together they save 1.5 MB.
-DIST_SIZE := $(addprefix -Cllvm-args=,-inline-threshold=25 -inlinehint-threshold=40 -pgso-lwss-only=false)
+DIST_SIZE := $(addprefix -Cllvm-args=,-inline-threshold=25 -inlinehint-threshold=60 -pgso-lwss-only=false)
 
 dist: $(PGO_UNPACKED) ## Build the binary that images carry (15 min on two cores).
 	@RUSTFLAGS="$(DIST_LINK) $(DIST_SIZE) -Cprofile-use=$(CURDIR)/$(PGO_UNPACKED)" $(DIST_BUILD)
